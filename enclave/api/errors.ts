@@ -1,0 +1,90 @@
+// The one catalogue of refusals: each stable reason, the HTTP status it maps to, and what the caller is told.
+// docs/reference/errors.md is generated from it. Messages here are constant text, so no secret and no configured
+// value can reach a client through them; what an operator needs to know goes to the log.
+
+interface ReasonEntry {
+  readonly status: number;
+  readonly message: string;
+}
+
+/** Every reason an error body can carry (decisions.md section 2), by status. */
+export const ERROR_REASONS = {
+  malformed_body: { status: 400, message: 'the request body does not match the schema of its type' },
+  malformed_parameter: { status: 400, message: 'a path or query parameter is malformed' },
+  unsupported_operation: { status: 400, message: 'the signing request type is not supported' },
+  unsupported_fork: { status: 400, message: 'the fork version of this message is not supported' },
+  signing_root_mismatch: { status: 400, message: 'the given signing root is not the root of the message' },
+  network_mismatch: { status: 400, message: 'the request is for another network than the signer serves' },
+  invalid_policy: { status: 400, message: 'the policy is not valid' },
+  invalid_token_request: { status: 400, message: 'the token request is not valid' },
+  recompute_not_allowed: { status: 400, message: 'recomputing deposit data is not allowed by the configuration' },
+  too_many_items: { status: 400, message: 'the request names more items than one request may' },
+  missing_credentials: { status: 401, message: 'the request carries no token' },
+  malformed_credentials: { status: 401, message: 'the Authorization header is malformed or of an unsupported scheme' },
+  auth_sealed: { status: 401, message: 'the signer is sealed: no credential can be checked' },
+  invalid_token: { status: 403, message: 'the token is invalid, expired or unknown' },
+  peer_not_allowed: { status: 403, message: 'the token is not valid from this address' },
+  denied: { status: 403, message: 'no policy of the caller allows this request' },
+  unknown_key: { status: 404, message: 'the public key is not loaded' },
+  not_found: { status: 404, message: 'there is nothing at this address' },
+  policy_in_use: { status: 409, message: 'the policy is bound to a live token' },
+  already_exists: { status: 409, message: 'an object of this name exists already' },
+  double_block: { status: 412, message: 'slashing protection refused the request' },
+  block_below_low_water_mark: { status: 412, message: 'slashing protection refused the request' },
+  double_vote: { status: 412, message: 'slashing protection refused the request' },
+  surrounding_vote: { status: 412, message: 'slashing protection refused the request' },
+  surrounded_vote: { status: 412, message: 'slashing protection refused the request' },
+  source_after_target: { status: 412, message: 'slashing protection refused the request' },
+  source_below_low_water_mark: { status: 412, message: 'slashing protection refused the request' },
+  target_below_low_water_mark: { status: 412, message: 'slashing protection refused the request' },
+  body_too_large: { status: 413, message: 'the request body is larger than the signer accepts' },
+  internal_error: { status: 500, message: 'the signer failed; the request id finds the cause in its log' },
+  starting: { status: 503, message: 'the signer is starting' },
+  sealed: { status: 503, message: 'the signer is sealed' },
+  state_stale: { status: 503, message: 'the signer has lost sight of its state backend' },
+  shutting_down: { status: 503, message: 'the signer is shutting down' },
+  overloaded: { status: 503, message: 'the signer is at its limit of concurrent work' },
+  request_timeout: { status: 503, message: 'the request was not finished in time; nothing was signed for it' },
+  slashing_unavailable: { status: 503, message: 'the slashing protection backend is unavailable' },
+  slashing_integrity: { status: 503, message: 'the slashing protection record of this key fails its integrity check' },
+  slashing_rollback: { status: 503, message: 'the slashing protection backend has lost records that were written' },
+  signing_unavailable: { status: 503, message: 'the signing core is unavailable' },
+  master_key_unavailable: { status: 503, message: 'the master key is not available' },
+} as const satisfies Record<string, ReasonEntry>;
+
+export type ErrorReason = keyof typeof ERROR_REASONS;
+
+/** The body of every error answer. It never has a member named `signature` (wire.md, Grandine). */
+export interface ErrorBody {
+  readonly code: number;
+  readonly reason: ErrorReason;
+  readonly message: string;
+  readonly request_id: string;
+}
+
+export interface SignerErrorOptions {
+  /** What to add to the catalogue's message for the caller: never a secret, never a configured value. */
+  readonly hint?: string;
+  /** The fault underneath; logged, never sent. */
+  readonly cause?: unknown;
+  /** Facts for the server's log only. */
+  readonly detail?: Readonly<Record<string, unknown>>;
+}
+
+/** A fault or refusal with a reason of the catalogue. Expected refusals of pure modules are returned unions instead. */
+export class SignerError extends Error {
+  readonly reason: ErrorReason;
+  readonly detail: Readonly<Record<string, unknown>> | undefined;
+
+  constructor(reason: ErrorReason, options: SignerErrorOptions = {}) {
+    const text = ERROR_REASONS[reason].message;
+    super(options.hint === undefined ? text : `${text}: ${options.hint}`, { cause: options.cause });
+    this.name = 'SignerError';
+    this.reason = reason;
+    this.detail = options.detail;
+  }
+
+  get status(): number {
+    return ERROR_REASONS[this.reason].status;
+  }
+}

@@ -1,0 +1,24 @@
+// Hex on the wire: with or without 0x, any case in; lower case with 0x out.
+
+const HEX = /^(?:0x|0X)?((?:[0-9a-fA-F]{2})*)$/;
+
+/** The bytes of a hex text, or undefined when it is not hex or not `length` bytes long. */
+export function decodeHex(text: string, length?: number): Uint8Array | undefined {
+  const digits = HEX.exec(text)?.[1];
+  if (digits === undefined || (length !== undefined && digits.length !== length * 2)) return undefined;
+  return Buffer.from(digits, 'hex');
+}
+
+/** `0x` and lower-case digits. */
+export function encodeHex(bytes: Uint8Array): string {
+  return `0x${Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')}`;
+}
+
+/**
+ * The one spelling of a validator public key inside the program: `0x` and 96 lower-case hex digits.
+ * Undefined when the text is not 48 bytes of hex. Says nothing about the point being on the curve.
+ */
+export function canonicalPublicKey(text: string): string | undefined {
+  const digits = HEX.exec(text)?.[1];
+  return digits?.length === 96 ? `0x${digits.toLowerCase()}` : undefined;
+}

@@ -1,0 +1,37 @@
+// The closed vocabularies of authorization: signing operations and scopes (service.md, Scopes and Signing operation names).
+
+export const OPERATIONS = [
+  'AGGREGATION_SLOT',
+  'AGGREGATE_AND_PROOF',
+  'ATTESTATION',
+  'BLOCK_V2',
+  'RANDAO_REVEAL',
+  'SYNC_COMMITTEE_CONTRIBUTION_AND_PROOF',
+  'SYNC_COMMITTEE_MESSAGE',
+  'SYNC_COMMITTEE_SELECTION_PROOF',
+  'VALIDATOR_REGISTRATION',
+  'VOLUNTARY_EXIT',
+] as const;
+
+/** What a policy rule names. AGGREGATE_AND_PROOF_V2 on the wire is authorised as AGGREGATE_AND_PROOF. */
+export type Operation = (typeof OPERATIONS)[number];
+
+export const SCOPES = [
+  'sign',
+  'public_keys',
+  'list_keys',
+  'import_keystores',
+  'delete_keys',
+  'chamber_keys_generate',
+  'chamber_keys_generate_bls',
+  'chamber_keys_deposit_data',
+  'chamber_keys_import',
+  'chamber_keys_list',
+  'chamber_keys_patch',
+  'chamber_keys_delete',
+  'chamber_seal',
+  'chamber_status',
+  'slashing_protection',
+] as const;
+
+export type Scope = (typeof SCOPES)[number];
