@@ -1,0 +1,99 @@
+// What a policy and a token request look like on the wire and in the configuration file (service.md, Resources;
+// decisions.md section 4). Both authorization modes parse with these schemas, so both accept and refuse the same.
+// Strict: an unknown member, an empty list or a null is refused, because each of them could widen a rule unnoticed.
+
+import { z } from 'zod';
+import { canonicalPublicKey } from './hex.ts';
+import { OPERATIONS, SCOPES } from './operations.ts';
+
+export const MAX_RULES_PER_POLICY = 256;
+/** About 100,000 keys is the designed size of one signer (service.md, Limits); twice that leaves room to grow. */
+export const MAX_KEYS_PER_RULE = 200_000;
+export const MAX_POLICIES_PER_TOKEN = 64;
+export const MAX_CIDRS_PER_TOKEN = 64;
+/** The longest IPv6 text is 45 characters, its prefix length 4. */
+export const MAX_CIDR_CHARACTERS = 49;
+export const MAX_DESCRIPTION_CHARACTERS = 256;
+/** Ten years. */
+export const MAX_TTL_SECONDS = 315_360_000;
+/** A list of the ten operations or fifteen scopes has no reason to be longer. */
+const MAX_NAMES_PER_RULE = 64;
+
+/** How much of a refused value an error message repeats. */
+const MAX_QUOTED_CHARACTERS = 40;
+
+export const policyNameSchema = z
+  .string()
+  .regex(
+    /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/,
+    'a policy name is 1 to 64 of A-Z a-z 0-9 . _ - and starts with none of . _ -',
+  );
+
+/** Out: the canonical spelling, `0x` and 96 lower-case digits. */
+export const publicKeySchema = z.string().transform((text, context) => {
+  const publicKey = canonicalPublicKey(text);
+  if (publicKey !== undefined) return publicKey;
+  context.addIssue({ code: 'custom', message: `not a validator public key (48 bytes of hex): ${quote(text)}` });
+  return z.NEVER;
+});
+
+const scopeSchema = z.enum(SCOPES, { error: (issue) => `unknown scope ${quote(issue.input)}` });
+const operationSchema = z.enum(OPERATIONS, { error: (issue) => `unknown operation ${quote(issue.input)}` });
+
+export const ruleSchema = z.strictObject({
+  effect: z.enum(['allow', 'deny'], { error: (issue) => `effect is allow or deny, not ${quote(issue.input)}` }),
+  scopes: nonEmptyList(scopeSchema, MAX_NAMES_PER_RULE).exactOptional(),
+  keys: nonEmptyList(publicKeySchema, MAX_KEYS_PER_RULE).exactOptional(),
+  operations: nonEmptyList(operationSchema, MAX_NAMES_PER_RULE).exactOptional(),
+});
+
+/** Body of PUT /api/v1/auth/policies/{name}, and the `--rules` of the operator command inside `rules`. */
+export const policyRulesSchema = z.strictObject({
+  rules: z
+    .array(ruleSchema)
+    .min(1, 'a policy has at least one rule')
+    .max(MAX_RULES_PER_POLICY, `a policy has at most ${MAX_RULES_PER_POLICY} rules`),
+});
+
+export const policySchema = z.strictObject({ name: policyNameSchema, ...policyRulesSchema.shape });
+
+/**
+ * Body of POST /api/v1/auth/tokens. A client token is bound to at least one policy. The ranges are only bounded here:
+ * auth/cidr.ts decides whether they are well-formed and safe.
+ */
+export const tokenRequestSchema = z
+  .strictObject({
+    policies: z.array(policyNameSchema).max(MAX_POLICIES_PER_TOKEN).default([]),
+    ttl_seconds: z.int().min(1).max(MAX_TTL_SECONDS).exactOptional(),
+    bound_cidrs: z.array(z.string().max(MAX_CIDR_CHARACTERS)).max(MAX_CIDRS_PER_TOKEN).default([]),
+    management: z.boolean().default(false),
+    description: z.string().max(MAX_DESCRIPTION_CHARACTERS).exactOptional(),
+  })
+  .refine((request) => !request.management || request.bound_cidrs.length === 0, {
+    path: ['bound_cidrs'],
+    message: 'a management token is never bound to source networks',
+  })
+  .refine((request) => request.management || request.policies.length > 0, {
+    path: ['policies'],
+    message: 'a client token is bound to at least one policy',
+  });
+
+/** Body of POST /api/v1/auth/tokens/renew-self. */
+export const renewRequestSchema = z.strictObject({ ttl_seconds: z.int().min(1).max(MAX_TTL_SECONDS).exactOptional() });
+
+export type Rule = z.output<typeof ruleSchema>;
+export type Policy = z.output<typeof policySchema>;
+export type TokenRequest = z.output<typeof tokenRequestSchema>;
+
+function nonEmptyList<Item extends z.ZodType>(item: Item, max: number): z.ZodArray<Item> {
+  return z
+    .array(item)
+    .min(1, 'an empty list matches nothing: leave it out to match everything')
+    .max(max, `a list of at most ${max}`);
+}
+
+function quote(value: unknown): string {
+  if (typeof value !== 'string') return `of type ${value === null ? 'null' : typeof value}`;
+  const shown = value.length > MAX_QUOTED_CHARACTERS ? `${value.slice(0, MAX_QUOTED_CHARACTERS)}…` : value;
+  return JSON.stringify(shown);
+}

@@ -1,0 +1,110 @@
+// Network ranges a token can be bound to, and the addresses matched against them (service.md, Authentication 9).
+// The only file that reads IP addresses. It trusts no text: node:net's strict grammar decides what an address is (no
+// octal, no short forms), host bits are refused with the canonical form as a hint, and a range that would let in a large
+// part of the Internet is called unsafe. An IPv4 range is written as IPv4, never as an IPv4-mapped IPv6 one.
+
+import { isIP } from 'node:net';
+import ipaddr from 'ipaddr.js';
+
+export interface Cidr {
+  readonly family: 4 | 6;
+  /** The network address, 4 or 16 bytes, host bits zero. */
+  readonly network: Uint8Array;
+  readonly prefixLength: number;
+  /** Canonical: `10.0.0.0/8`, `2001:db8::/32`. */
+  readonly text: string;
+}
+
+export interface CidrRefusal {
+  readonly refused: string;
+}
+
+/** The shortest prefixes that are safe to bind a token to. */
+const MIN_PREFIX_LENGTH = { 4: 8, 6: 16 } as const;
+const MAPPED_PREFIX = Buffer.from('00000000000000000000ffff', 'hex');
+
+/** Syntax only: the range may still be unsafe. */
+export function parseCidr(text: string): Cidr | CidrRefusal {
+  const parts = /^([0-9A-Fa-f:.]+)\/(0|[1-9][0-9]{0,2})$/.exec(text);
+  const address = parts?.[1] ?? '';
+  const family = isIP(address);
+  if (family !== 4 && family !== 6) return { refused: 'a range is written ADDRESS/PREFIX-LENGTH, as in 10.1.0.0/16' };
+  const bytes = addressBytes(address);
+  const prefixLength = Number(parts?.[2]);
+  if (prefixLength > bytes.length * 8)
+    return { refused: `a prefix length of IPv${family} is at most ${bytes.length * 8}` };
+  if (isMapped(bytes) && prefixLength >= 96) {
+    return {
+      refused: `write the IPv4 range as ${cidrText(maskBytes(bytes.subarray(12), prefixLength - 96), prefixLength - 96)}`,
+    };
+  }
+  const network = maskBytes(bytes, prefixLength);
+  const canonical = cidrText(network, prefixLength);
+  if (Buffer.compare(network, bytes) !== 0)
+    return { refused: `host bits are set; the range of this address is ${canonical}` };
+  return { family, network, prefixLength, text: canonical };
+}
+
+/** Why a token or a trusted proxy must not be bound to this range, or undefined when it may. */
+export function unsafeCidrReason(cidr: Cidr): string | undefined {
+  const shortest = MIN_PREFIX_LENGTH[cidr.family];
+  if (cidr.prefixLength >= shortest) return undefined;
+  return `${cidr.text} is unsafe: an IPv${cidr.family} prefix is at least /${shortest}`;
+}
+
+/** All of the ranges, well-formed and safe, or why one of them is not. */
+export function parseSafeCidrs(texts: readonly string[]): readonly Cidr[] | CidrRefusal {
+  const cidrs: Cidr[] = [];
+  for (const text of texts) {
+    const cidr = parseCidr(text);
+    if ('refused' in cidr) return { refused: `${JSON.stringify(text.slice(0, 64))}: ${cidr.refused}` };
+    const unsafe = unsafeCidrReason(cidr);
+    if (unsafe !== undefined) return { refused: unsafe };
+    cidrs.push(cidr);
+  }
+  return cidrs;
+}
+
+/** Whether the address lies in the range. IPv4-mapped addresses count as IPv4; what is no address is in no range. */
+export function cidrContains(cidr: Cidr, address: string): boolean {
+  const canonical = canonicalPeerAddress(address);
+  if (canonical === undefined) return false;
+  const bytes = addressBytes(canonical);
+  if (bytes.length !== cidr.network.length) return false;
+  return Buffer.compare(maskBytes(bytes, cidr.prefixLength), cidr.network) === 0;
+}
+
+/**
+ * The one spelling of a TCP peer's address: IPv4-mapped IPv6 becomes IPv4 (`::ffff:a.b.c.d`, also written in hex), zone
+ * identifiers are dropped, IPv6 is compressed and in lower case. Undefined when the text is no IP address.
+ */
+export function canonicalPeerAddress(address: string): string | undefined {
+  const zone = address.indexOf('%');
+  const text = zone === -1 ? address : address.slice(0, zone);
+  if (isIP(text) === 0) return undefined;
+  const bytes = addressBytes(text);
+  return addressText(isMapped(bytes) ? bytes.subarray(12) : bytes);
+}
+
+function addressBytes(address: string): Uint8Array {
+  return Uint8Array.from(ipaddr.parse(address).toByteArray());
+}
+
+function addressText(bytes: Uint8Array): string {
+  return ipaddr.fromByteArray([...bytes]).toString();
+}
+
+function cidrText(network: Uint8Array, prefixLength: number): string {
+  return `${addressText(network)}/${prefixLength}`;
+}
+
+function isMapped(bytes: Uint8Array): boolean {
+  return bytes.length === 16 && Buffer.compare(bytes.subarray(0, 12), MAPPED_PREFIX) === 0;
+}
+
+function maskBytes(bytes: Uint8Array, prefixLength: number): Uint8Array {
+  return bytes.map((byte, index) => {
+    const kept = Math.min(8, Math.max(0, prefixLength - index * 8));
+    return byte & (0xff << (8 - kept));
+  });
+}
