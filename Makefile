@@ -1,0 +1,43 @@
+# Every target has one line of help: run `make` to list them.
+NODE := bin/pinned-node
+
+.DEFAULT_GOAL := help
+.PHONY: help install native demo test check lint types format docs bench clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+include enclave/native/native.mk
+
+install: node_modules/.installed ## Install the packages that the lockfile names (and the pinned Node.js)
+
+node_modules/.installed: package.json package-lock.json .npmrc
+	npm ci --no-fund --no-audit
+	@touch $@
+
+demo: install native ## Start a signer on its defaults, sign an attestation, show a slashable vote refused
+	@$(NODE) demo/demo.ts
+
+test: install native ## Run all tests; the last line is `N passed, N failed, N skipped`
+	@$(NODE) node_modules/vitest/vitest.mjs run
+
+check: lint types ## Lint, formatting and types
+
+lint: install ## Lint and check the formatting (biome, oxlint)
+	@node_modules/.bin/biome check --error-on-warnings .
+	@node_modules/.bin/oxlint --deny-warnings
+
+types: install ## Check the types (tsc)
+	@$(NODE) node_modules/typescript/bin/tsc -p .
+
+format: install ## Rewrite the sources in the house format
+	@node_modules/.bin/biome check --write .
+
+docs: install ## Write the generated references under docs/reference
+	@$(NODE) docs/generate.ts
+
+bench: install native ## Measure the signing path beside raw BLS signing, as ratios of one run
+	@$(NODE) test/bench/signing.ts
+
+clean: ## Remove what was built and installed
+	rm -rf build node_modules

@@ -1,0 +1,47 @@
+import { describe, expect, it } from 'vitest';
+import { createLogger, parseLogFilter } from '../../enclave/observe/logger.ts';
+
+function recorder(): { lines: string[]; write(line: string): void } {
+  const lines: string[] = [];
+  return { lines, write: (line) => void lines.push(line) };
+}
+
+describe('the log', () => {
+  it('json lines carry time, level, module, fields and message', () => {
+    const out = recorder();
+    createLogger({ level: 'info', format: 'json' }, out).module('http').info({ key: '0xab' }, 'signed');
+    expect(JSON.parse(out.lines[0] ?? '')).toMatchObject({ level: 'info', module: 'http', key: '0xab', msg: 'signed' });
+  });
+
+  it('text lines are one line each, whatever a value holds', () => {
+    const out = recorder();
+    const log = createLogger({ level: 'info', format: 'text', color: false }, out).module('auth');
+    log.warn({ reason: 'a b\nINFO forged: line', ok: 1 }, 'refused\nnext');
+    expect(out.lines[0]).toMatch(/^\S+ WARN {2}auth: refused next reason="a b\\nINFO forged: line" ok=1\n$/);
+  });
+
+  it('a module can have a level of its own', () => {
+    const out = recorder();
+    const logger = createLogger({ level: 'warn,slashing=debug,tls=off', format: 'json' }, out);
+    logger.module('http').info({}, 'quiet');
+    logger.module('slashing').debug({}, 'heard');
+    logger.module('tls').error({}, 'off');
+    expect(out.lines).toHaveLength(1);
+    expect(out.lines[0]).toContain('heard');
+  });
+
+  it.each(['', 'loud', 'info,http', 'http=', 'a=b=c', '=info'])('a malformed filter is refused: %j', (filter) => {
+    expect(parseLogFilter(filter)).toBeUndefined();
+  });
+
+  it('fields that could hold a secret are redacted, also one level down', () => {
+    const out = recorder();
+    const log = createLogger({ level: 'info', format: 'json' }, out).module('auth');
+    const planted = 'sr_client_THIS_IS_A_TEST_SECRET';
+    log.info(
+      { token: planted, password: planted, headers: { authorization: planted }, key: { privateKey: planted } },
+      'x',
+    );
+    expect(out.lines.join('')).not.toContain(planted);
+  });
+});
