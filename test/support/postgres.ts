@@ -20,7 +20,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import pg from 'pg';
+import { Client } from 'pg';
 
 export interface PostgresOptions {
   /** Serve TLS with a certificate for `localhost` (and not for 127.0.0.1). */
@@ -106,7 +106,7 @@ function handle(running: Running): PostgresServer {
   let databases = 0;
 
   const query: PostgresServer['query'] = async (database, text, values = []) => {
-    const client = new pg.Client({ host: '127.0.0.1', port, user: USER, password, database, ssl: false });
+    const client = new Client({ host: '127.0.0.1', port, user: USER, password, database, ssl: false });
     await client.connect();
     try {
       return (await client.query(text, values)).rows;
@@ -150,8 +150,11 @@ function handle(running: Running): PostgresServer {
 
 function unprivilegedAccount(): Account {
   if (process.getuid?.() !== 0) return {};
-  const number = (flag: string) => Number(execFileSync('id', [flag, 'nobody'], { encoding: 'utf8' }));
-  return { uid: number('-u'), gid: number('-g') };
+  return { uid: idOfNobody('-u'), gid: idOfNobody('-g') };
+}
+
+function idOfNobody(flag: '-u' | '-g'): number {
+  return Number(execFileSync('id', [flag, 'nobody'], { encoding: 'utf8' }));
 }
 
 function own(path: string, account: Account): void {
@@ -242,7 +245,7 @@ async function freePort(): Promise<number> {
 // `wait` comes last, so the process id cannot have passed to another process when it is signalled. The end of our pipe
 // without a word means that this process is gone: QUIT. Standard error closes with the server's last process.
 const GUARD =
-  '"$@" </dev/null & server=$!; exec 2>/dev/null; read -r signal; kill "-${signal:-QUIT}" $server; wait $server';
+  '"$@" </dev/null & server=$!; exec 2>/dev/null; read -r signal || signal=QUIT; kill -$signal $server; wait $server';
 
 function launch(installation: Installation, account: Account, data: string, port: number): Promise<ChildProcess> {
   const settings = ['-c', `port=${port}`, '-c', 'listen_addresses=127.0.0.1', '-c', 'unix_socket_directories='];
