@@ -1,0 +1,100 @@
+// The integrity code of a stored row: it tells a row that this program wrote from one that was altered, moved to
+// another key, or brought from another network. With a key (from the master key) it is a MAC and also stands against
+// somebody who can write the store; without one it is a checksum and notices accidents only.
+// It says nothing about rows that are gone: that is what the per-key marks and the process's memory are for.
+
+import { strict as assert } from 'node:assert';
+import { createHmac, hash, timingSafeEqual } from 'node:crypto';
+
+export const INTEGRITY_CODE_BYTES = 16;
+
+/** Numbers are safe integers, zero or more. */
+export type IntegrityField = number | null | Uint8Array;
+
+export interface RowIntegrity {
+  readonly kind: 'hmac' | 'checksum';
+  /** 16 bytes over the kind of row (`domain`), the network, the key the row belongs to (48 bytes), and the fields. */
+  code(domain: string, publicKey: Uint8Array, fields: readonly IntegrityField[]): Uint8Array;
+  /** Whether `stored` is the code of these. */
+  verify(stored: Uint8Array, domain: string, publicKey: Uint8Array, fields: readonly IntegrityField[]): boolean;
+  /** Forget the key; later calls throw. */
+  wipe(): void;
+}
+
+export interface RowIntegrityOptions {
+  /** 32 bytes, copied; without it codes are checksums. */
+  readonly key?: Uint8Array | undefined;
+  /** 32 bytes. */
+  readonly genesisValidatorsRoot: Uint8Array;
+}
+
+export function rowIntegrity(options: RowIntegrityOptions): RowIntegrity {
+  assert.equal(options.genesisValidatorsRoot.length, 32);
+  const key = options.key === undefined ? undefined : Buffer.from(options.key);
+  assert(key === undefined || key.length === 32);
+  const network = Buffer.from(options.genesisValidatorsRoot);
+  let wiped = false;
+
+  function code(domain: string, publicKey: Uint8Array, fields: readonly IntegrityField[]): Uint8Array {
+    assert(!wiped, 'row integrity is used after it was wiped');
+    const message = encode(domain, network, publicKey, fields);
+    const digest =
+      key === undefined ? hash('sha256', message, 'buffer') : createHmac('sha256', key).update(message).digest();
+    return digest.subarray(0, INTEGRITY_CODE_BYTES);
+  }
+
+  return {
+    kind: key === undefined ? 'checksum' : 'hmac',
+    code,
+    verify(stored, domain, publicKey, fields) {
+      return stored.length === INTEGRITY_CODE_BYTES && timingSafeEqual(stored, code(domain, publicKey, fields));
+    },
+    wipe() {
+      wiped = true;
+      key?.fill(0);
+    },
+  };
+}
+
+// Every part says its own length, so no two lists of parts have the same bytes.
+const NULL_TAG = 0;
+const NUMBER_TAG = 1;
+const BYTES_TAG = 2;
+const NUMBER_BYTES = 8;
+
+function encode(domain: string, network: Uint8Array, publicKey: Uint8Array, fields: readonly IntegrityField[]): Buffer {
+  assert.equal(publicKey.length, 48);
+  let length = 1 + domain.length + network.length + publicKey.length;
+  for (const field of fields) length += 1 + fieldBytes(field);
+  const message = Buffer.allocUnsafe(length);
+
+  assert(domain.length < 256);
+  message[0] = domain.length;
+  let at = 1 + message.write(domain, 1, 'latin1');
+  message.set(network, at);
+  at += network.length;
+  message.set(publicKey, at);
+  at += publicKey.length;
+  for (const field of fields) at = writeField(message, field, at);
+  assert.equal(at, length);
+  return message;
+}
+
+function fieldBytes(field: IntegrityField): number {
+  if (field === null) return 0;
+  return typeof field === 'number' ? NUMBER_BYTES : 4 + field.length;
+}
+
+function writeField(message: Buffer, field: IntegrityField, at: number): number {
+  if (field === null) return message.writeUInt8(NULL_TAG, at);
+  if (typeof field === 'number') {
+    assert(Number.isSafeInteger(field) && field >= 0);
+    message[at] = NUMBER_TAG;
+    const high = Math.floor(field / 2 ** 32);
+    return message.writeUInt32BE(field >>> 0, message.writeUInt32BE(high, at + 1));
+  }
+  message[at] = BYTES_TAG;
+  message.writeUInt32BE(field.length, at + 1);
+  message.set(field, at + 5);
+  return at + 5 + field.length;
+}
