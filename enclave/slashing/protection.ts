@@ -1,0 +1,231 @@
+// Slashing protection as the signing path sees it: one call that says safe, refused, or throws. It groups concurrent
+// requests into batches for the backend, keeps the order of each key, and remembers what this process has signed.
+// It trusts nothing a backend does not say plainly: a failed, short or unknown answer is a doubt, and a doubt is 503.
+
+import { strict as assert } from 'node:assert';
+import { SignerError } from '../api/errors.ts';
+import type { Clock } from '../observe/clock.ts';
+import type { Log } from '../observe/log.ts';
+import { checkQueue } from './check-queue.ts';
+import { signingMemory } from './memory.ts';
+import type { SlashableMessage, SlashingBackend, SlashingRefusal, Verdict } from './types.ts';
+
+/** Requests that wait for their batch, at most; the next one is `overloaded`. */
+export const MAX_QUEUED_CHECKS = 16_384;
+
+export interface SlashingProtectionOptions {
+  readonly maxQueuedChecks?: number;
+  /** After each batch: how many messages, how long it took, and whether its commit succeeded. */
+  readonly onBatch?: (size: number, seconds: number, outcome: 'committed' | 'failed') => void;
+  readonly onRefusal?: (reason: SlashingRefusal | 'slashing_integrity' | 'slashing_rollback') => void;
+}
+
+export type CheckOutcome =
+  | { readonly kind: 'safe'; readonly repeat: boolean }
+  | { readonly kind: 'refused'; readonly reason: SlashingRefusal };
+
+export interface SlashingHealth {
+  readonly status: 'up' | 'down';
+  /** Wall time of the answer or failure this comes from, milliseconds since the Unix epoch. */
+  readonly since: number;
+}
+
+interface WaitingCheck {
+  readonly message: SlashableMessage;
+  readonly resolve: (outcome: CheckOutcome) => void;
+  readonly reject: (error: unknown) => void;
+  /** Stop listening to the request's signal: its check begins, or will never begin. */
+  readonly detach: () => void;
+}
+
+export class SlashingProtection {
+  readonly backend: SlashingBackend;
+  readonly #options: SlashingProtectionOptions;
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #memory = signingMemory();
+
+  readonly #queue = checkQueue<WaitingCheck>();
+  readonly #batches = new Set<Promise<void>>();
+
+  #lastBatch = { startedAt: Number.NEGATIVE_INFINITY, size: 0 };
+  #wakeUp: NodeJS.Timeout | undefined;
+  #turnScheduled = false;
+  #closed = false;
+  #health: SlashingHealth;
+
+  constructor(
+    backend: SlashingBackend,
+    options: SlashingProtectionOptions,
+    { clock, log }: { clock: Clock; log: Log },
+  ) {
+    this.backend = backend;
+    this.#options = options;
+    this.#clock = clock;
+    this.#log = log;
+    this.#health = { status: 'up', since: clock.now() };
+  }
+
+  get health(): SlashingHealth {
+    return this.#health;
+  }
+
+  get load(): { readonly queued: number; readonly inFlight: number } {
+    return { queued: this.#queue.size, inFlight: this.#queue.busy };
+  }
+
+  /**
+   * Check one message and record it. When the promise resolves with `safe` the record is durable.
+   * A signal that aborts before the check has begun frees its place; later it has no effect.
+   * @throws SignerError overloaded, shutting_down, slashing_unavailable, slashing_integrity, slashing_rollback;
+   *         the signal's reason when it aborts first
+   */
+  check(message: SlashableMessage, signal?: AbortSignal): Promise<CheckOutcome> {
+    if (signal?.aborted === true) return Promise.reject(signal.reason);
+    if (this.#closed) return Promise.reject(new SignerError('shutting_down'));
+    if (this.#queue.size >= (this.#options.maxQueuedChecks ?? MAX_QUEUED_CHECKS)) {
+      return Promise.reject(new SignerError('overloaded'));
+    }
+    return new Promise((resolve, reject) => {
+      const giveUp = () => {
+        this.#queue.remove(check);
+        reject(signal?.reason);
+      };
+      const detach = () => signal?.removeEventListener('abort', giveUp);
+      const check: WaitingCheck = { message, resolve, reject, detach };
+      signal?.addEventListener('abort', giveUp, { once: true });
+      this.#queue.add(check);
+      this.#scheduleTurn();
+    });
+  }
+
+  /** Ask the store now; resolves with the new health and never rejects. */
+  async checkHealth(signal: AbortSignal): Promise<SlashingHealth> {
+    try {
+      await this.backend.checkHealth(signal);
+      this.#setHealth('up');
+    } catch (error) {
+      this.#setHealth('down', error);
+    }
+    return this.#health;
+  }
+
+  /** Queued checks are refused, batches under way finish, then the backend is closed. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    clearTimeout(this.#wakeUp);
+    for (const check of this.#queue.drain()) {
+      check.detach();
+      check.reject(new SignerError('shutting_down'));
+    }
+    await Promise.all(this.#batches);
+    await this.backend.close();
+  }
+
+  /** Once per turn of the event loop, so that requests which arrive together share a batch. No timer is involved. */
+  #scheduleTurn(): void {
+    if (this.#turnScheduled) return;
+    this.#turnScheduled = true;
+    setImmediate(() => {
+      this.#turnScheduled = false;
+      this.#startBatches();
+    });
+  }
+
+  #startBatches(): void {
+    const { maxInFlight } = this.backend.batchLimits;
+    while (this.#queue.takeable > 0 && this.#batches.size < maxInFlight) {
+      const milliseconds = this.#pauseMilliseconds();
+      if (milliseconds > 0) {
+        this.#wakeUp ??= setTimeout(() => {
+          this.#wakeUp = undefined;
+          this.#startBatches();
+        }, Math.ceil(milliseconds));
+        return;
+      }
+      const checks = this.#takeBatch();
+      if (checks.length > 0) this.#start(checks);
+    }
+  }
+
+  /** Batches that carry several messages keep their distance; a request that is alone, after another alone, does not. */
+  #pauseMilliseconds(): number {
+    const alone = this.#queue.takeable === 1 && this.#batches.size === 0 && this.#lastBatch.size <= 1;
+    if (alone) return 0;
+    return this.#lastBatch.startedAt + this.backend.batchLimits.minIntervalMs - this.#clock.monotonic();
+  }
+
+  /** The next checks. Those that a failed commit put in doubt are answered here and go no further. */
+  #takeBatch(): WaitingCheck[] {
+    return this.#queue.take(this.backend.batchLimits.maxMessages).filter((check) => {
+      check.detach();
+      if (!this.#memory.isInDoubt(check.message)) return true;
+      this.#queue.release(check.message.publicKey);
+      check.reject(
+        new SignerError('slashing_unavailable', { detail: { doubt: 'an earlier commit of this key failed' } }),
+      );
+      return false;
+    });
+  }
+
+  #start(checks: readonly WaitingCheck[]): void {
+    this.#lastBatch = { startedAt: this.#clock.monotonic(), size: checks.length };
+    const batch: Promise<void> = this.#run(checks).finally(() => {
+      this.#batches.delete(batch);
+      for (const { message } of checks) this.#queue.release(message.publicKey);
+      this.#startBatches();
+    });
+    this.#batches.add(batch);
+  }
+
+  async #run(checks: readonly WaitingCheck[]): Promise<void> {
+    const started = this.#clock.monotonic();
+    const messages = checks.map(({ message }) => message);
+    const floors = messages.map(({ publicKey }) => this.#memory.floors(publicKey));
+    let verdicts: readonly Verdict[] = [];
+    let failure: unknown;
+    try {
+      verdicts = await this.backend.checkAndRecord(messages, floors);
+      assert.equal(verdicts.length, messages.length, 'one verdict for each message');
+    } catch (error) {
+      failure = error ?? new Error('the backend rejected without a reason');
+    }
+    // The memory first: whoever reads the answers must find it up to date.
+    for (const [index, { message }] of checks.entries()) this.#remember(message, failure, verdicts[index]);
+    this.#setHealth(failure === undefined ? 'up' : 'down', failure);
+    const seconds = (this.#clock.monotonic() - started) / 1000;
+    this.#options.onBatch?.(checks.length, seconds, failure === undefined ? 'committed' : 'failed');
+    for (const [index, check] of checks.entries()) this.#settle(check, failure, verdicts[index]);
+  }
+
+  #remember(message: SlashableMessage, failure: unknown, verdict: Verdict | undefined): void {
+    if (failure !== undefined) this.#memory.attempted(message);
+    else if (verdict?.kind === 'safe') this.#memory.recorded(message);
+  }
+
+  #settle({ message, resolve, reject }: WaitingCheck, failure: unknown, verdict: Verdict | undefined): void {
+    if (failure !== undefined || verdict === undefined) {
+      reject(failure instanceof SignerError ? failure : new SignerError('slashing_unavailable', { cause: failure }));
+      return;
+    }
+    if (verdict.kind === 'safe') {
+      resolve({ kind: 'safe', repeat: verdict.repeat });
+      return;
+    }
+    this.#options.onRefusal?.(verdict.reason);
+    if (verdict.kind === 'refused') {
+      resolve({ kind: 'refused', reason: verdict.reason });
+      return;
+    }
+    this.#log.error({ public_key: message.publicKey, reason: verdict.reason }, 'slashing protection fails for a key');
+    reject(new SignerError(verdict.reason));
+  }
+
+  #setHealth(status: 'up' | 'down', cause?: unknown): void {
+    if (status !== this.#health.status) {
+      if (status === 'up') this.#log.info({ backend: this.backend.name }, 'slashing protection is available again');
+      else this.#log.error({ backend: this.backend.name, err: cause }, 'slashing protection is unavailable');
+    }
+    this.#health = { status, since: this.#clock.now() };
+  }
+}
