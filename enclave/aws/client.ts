@@ -1,0 +1,76 @@
+// How every AWS client of the signer reaches its service: region and credentials from the SDK's default chain unless
+// given, explicit timeouts, a bounded number of attempts, kept-alive sockets with a limit. It trusts the SDK for
+// signatures and TLS, and refuses to wait for ever: nothing here is unbounded.
+
+import { type AwsFault, awsFault } from './errors.ts';
+
+/** Attempts of one call, the first included; the SDK waits between them with full jitter. */
+export const MAX_ATTEMPTS = 3;
+export const CONNECT_TIMEOUT_MS = 1_000;
+export const REQUEST_TIMEOUT_MS = 2_000;
+export const MAX_SOCKETS = 256;
+
+export interface AwsCredentials {
+  readonly accessKeyId: string;
+  readonly secretAccessKey: string;
+  readonly sessionToken?: string;
+}
+
+export interface AwsClientOptions {
+  /** Default: the SDK's chain (environment, profile, instance metadata). */
+  readonly region?: string;
+  /** Base URL; default: the service's own endpoint in the region. */
+  readonly endpoint?: string;
+  /** Default: the SDK's chain, which refreshes what expires. */
+  readonly credentials?: AwsCredentials;
+  readonly maxSockets?: number;
+  readonly maxAttempts?: number;
+  readonly connectTimeoutMs?: number;
+  /** For one attempt: until its answer begins, and again for every silence within the answer. */
+  readonly requestTimeoutMs?: number;
+  /** Told of every call when it ends, its retries included: `PutItem`, and `ok` or the fault. For metrics. */
+  readonly onCall?: (operation: string, outcome: 'ok' | AwsFault, seconds: number) => void;
+}
+
+/** The configuration record that every client constructor of the SDK takes. */
+export function awsClientConfiguration(options: AwsClientOptions) {
+  const requestTimeout = options.requestTimeoutMs ?? REQUEST_TIMEOUT_MS;
+  const agent = { keepAlive: true, maxSockets: options.maxSockets ?? MAX_SOCKETS };
+  return {
+    ...(options.region === undefined ? {} : { region: options.region }),
+    ...(options.endpoint === undefined ? {} : { endpoint: options.endpoint }),
+    ...(options.credentials === undefined ? {} : { credentials: options.credentials }),
+    retryMode: 'standard',
+    maxAttempts: options.maxAttempts ?? MAX_ATTEMPTS,
+    requestHandler: {
+      connectionTimeout: options.connectTimeoutMs ?? CONNECT_TIMEOUT_MS,
+      requestTimeout,
+      // Without this the SDK only logs a warning when the time is up, and goes on waiting.
+      throwOnRequestTimeout: true,
+      // The SDK's request timeout ends with the first byte of the answer: an answer that stalls is bounded here.
+      socketTimeout: requestTimeout,
+      httpAgent: agent,
+      httpsAgent: agent,
+    },
+  };
+}
+
+/** For `client.middlewareStack.add(callWatcher(onCall), CALL_WATCHER_STEP)`: the outermost step, so it sees whole calls. */
+export function callWatcher(onCall: NonNullable<AwsClientOptions['onCall']>) {
+  return <Call, Answer>(next: (call: Call) => Promise<Answer>, context: { readonly commandName?: string }) =>
+    async (call: Call): Promise<Answer> => {
+      const startedAt = performance.now();
+      const operation = (context.commandName ?? 'unknown').replace(/Command$/, '');
+      const end = (outcome: 'ok' | AwsFault) => onCall(operation, outcome, (performance.now() - startedAt) / 1_000);
+      try {
+        const answer = await next(call);
+        end('ok');
+        return answer;
+      } catch (error) {
+        end(awsFault(error));
+        throw error;
+      }
+    };
+}
+
+export const CALL_WATCHER_STEP = { step: 'initialize', name: 'strongroomCallWatcher' } as const;

@@ -1,0 +1,26 @@
+// The one file through which the DynamoDB client enters the program. The service trusts nothing it is told here beyond
+// what the SDK authenticates (TLS to the endpoint); whoever reads an item checks that item's own integrity.
+
+import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { type AwsClientOptions, awsClientConfiguration, CALL_WATCHER_STEP, callWatcher } from './client.ts';
+
+export type { AttributeValue, CreateTableCommandInput, DynamoDBClient } from '@aws-sdk/client-dynamodb';
+export {
+  BatchGetItemCommand,
+  CreateTableCommand,
+  DeleteItemCommand,
+  DescribeTableCommand,
+  GetItemCommand,
+  PutItemCommand,
+  QueryCommand,
+  ScanCommand,
+  TransactWriteItemsCommand,
+  UpdateItemCommand,
+} from '@aws-sdk/client-dynamodb';
+
+/** Close it with `destroy()`. */
+export function createDynamoDBClient(options: AwsClientOptions): DynamoDBClient {
+  const client = new DynamoDBClient(awsClientConfiguration(options));
+  if (options.onCall !== undefined) client.middlewareStack.add(callWatcher(options.onCall), CALL_WATCHER_STEP);
+  return client;
+}
