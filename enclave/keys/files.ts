@@ -1,0 +1,48 @@
+// Reads small files whole, in Buffers of their own that the caller can wipe. Trusts no file to be what its name says: anything but a
+// regular file (a pipe would block for ever) and anything larger than its limit is refused, with a reason that an operator can act on.
+
+import { constants } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
+
+export type FileContent = { readonly content: Buffer } | { readonly refused: string };
+
+export async function readSmallFile(path: string, maximumBytes: number): Promise<FileContent> {
+  let file: FileHandle | undefined;
+  try {
+    // O_NONBLOCK: opening a pipe must not wait for its writer.
+    file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    const stat = await file.stat();
+    if (!stat.isFile()) return { refused: 'not a regular file' };
+    if (stat.size > maximumBytes) return { refused: `larger than ${maximumBytes} bytes` };
+    return await readAll(file, stat.size);
+  } catch (error) {
+    return { refused: describe(error) };
+  } finally {
+    await file?.close();
+  }
+}
+
+async function readAll(file: FileHandle, sizeBytes: number): Promise<FileContent> {
+  const content = Buffer.alloc(sizeBytes);
+  let filled = 0;
+  while (filled < sizeBytes) {
+    const { bytesRead } = await file.read(content, filled, sizeBytes - filled);
+    if (bytesRead === 0) break;
+    filled += bytesRead;
+  }
+  if (filled === sizeBytes) return { content };
+  content.fill(0);
+  return { refused: 'shortened while it was read' };
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  ENOENT: 'does not exist',
+  EACCES: 'permission denied',
+  EPERM: 'permission denied',
+  ELOOP: 'too many symbolic links',
+};
+
+function describe(error: unknown): string {
+  if (!(error instanceof Error && 'code' in error && typeof error.code === 'string')) throw error;
+  return REASONS[error.code] ?? `cannot be read (${error.code})`;
+}

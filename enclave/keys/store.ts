@@ -1,0 +1,205 @@
+// The keys that can sign: which public keys are loaded, from where, and the handle of each secret in the BLS core. Secrets pass
+// through on their way into the core and are never kept here. Whoever asks for the list of keys gets one complete, published set
+// or an error, never a shorter list: validator clients drop a validator that vanishes from it (wire.md, How clients behave).
+
+import { SignerError } from '../api/errors.ts';
+import { encodeHex } from '../api/hex.ts';
+import type { Clock } from '../observe/clock.ts';
+
+/** The handle of signing/bls.ts, declared again because keys lies below signing. */
+export type KeyHandle = number & { readonly __brand: 'KeyHandle' };
+
+/** The part of a BlsCore that owns secret keys. */
+export interface SecretKeyVault {
+  addKey(secretKey: Uint8Array): { readonly handle: KeyHandle; readonly publicKey: Uint8Array };
+  removeKey(handle: KeyHandle): void;
+  wipe(): void;
+}
+
+export type KeySource = 'filesystem' | 'dynamodb' | 'memory';
+
+export interface LoadedKey {
+  /** `0x` and 96 lower-case hex digits. */
+  readonly publicKey: string;
+  readonly handle: KeyHandle;
+  readonly source: KeySource;
+  /** Milliseconds since the Unix epoch. */
+  readonly loadedAt: number;
+}
+
+export type KeyRefusal = 'invalid_secret_key' | 'public_key_mismatch' | 'too_many_keys' | 'sealed';
+
+/** `duplicate` carries the key that was there first and stays. */
+export type AddedKey =
+  | { readonly outcome: 'added'; readonly key: LoadedKey }
+  | { readonly outcome: 'duplicate'; readonly key: LoadedKey }
+  | { readonly outcome: 'refused'; readonly reason: KeyRefusal };
+
+/** loading: keys can sign as they come, the list waits for the first complete load. sealed: empty for good. */
+export type KeyStoreState = 'loading' | 'ready' | 'sealed';
+
+/** Changes that the list of public keys shows all at once. Added keys can sign at once; removed ones can until the end. */
+export interface KeyBatch {
+  add(secretKey: Uint8Array, source: KeySource, expectedPublicKey?: string): AddedKey;
+  remove(publicKey: string): void;
+}
+
+export const MAXIMUM_LOADED_KEYS = 500_000;
+
+export class KeyStore {
+  readonly #vault: SecretKeyVault;
+  readonly #clock: Clock;
+  readonly #maximumKeys: number;
+  readonly #keys = new Map<string, LoadedKey>();
+  readonly #countBySource: Record<KeySource, number> = { filesystem: 0, dynamodb: 0, memory: 0 };
+  /** Loaded, but in a batch that has not ended: these sign and are not listed. */
+  readonly #unlisted = new Set<string>();
+  #state: KeyStoreState = 'loading';
+  #published: readonly string[] = [];
+  /** Listed since #published was made, so that the next list is a merge and not a sort of everything. */
+  readonly #listedSince = new Set<string>();
+  #publishedIsCurrent = true;
+
+  constructor(options: { readonly maximumKeys?: number }, parts: { vault: SecretKeyVault; clock: Clock }) {
+    this.#vault = parts.vault;
+    this.#clock = parts.clock;
+    this.#maximumKeys = options.maximumKeys ?? MAXIMUM_LOADED_KEYS;
+  }
+
+  get state(): KeyStoreState {
+    return this.#state;
+  }
+
+  /** @param publicKey in the canonical spelling of api/hex.ts */
+  find(publicKey: string): LoadedKey | undefined {
+    return this.#keys.get(publicKey);
+  }
+
+  /**
+   * Take a secret key (32 bytes, big endian) into the core; the caller wipes its own copy. A key that is loaded already stays.
+   * @param expectedPublicKey what the source says the public key is, canonical; another one refuses the key
+   */
+  add(secretKey: Uint8Array, source: KeySource, expectedPublicKey?: string): AddedKey {
+    const added = this.#take(secretKey, source, expectedPublicKey);
+    if (added.outcome === 'added') this.#list(added.key.publicKey);
+    return added;
+  }
+
+  /** The key is not found any more before its secret is wiped. Answers what it was, or undefined. */
+  remove(publicKey: string): LoadedKey | undefined {
+    const key = this.#keys.get(publicKey);
+    if (key === undefined) return undefined;
+    this.#keys.delete(publicKey);
+    this.#unlisted.delete(publicKey);
+    this.#listedSince.delete(publicKey);
+    this.#countBySource[key.source] -= 1;
+    this.#publishedIsCurrent = false;
+    this.#vault.removeKey(key.handle);
+    return key;
+  }
+
+  /**
+   * Run a refresh: what it adds and removes appears in the list of public keys in one step when it ends. When it throws, what it
+   * added is listed (those keys do sign) and what it wanted removed stays: a failed refresh never shortens the list.
+   */
+  async batch<T>(refresh: (batch: KeyBatch) => Promise<T>): Promise<T> {
+    const added = new Set<string>();
+    const removed = new Map<string, LoadedKey>();
+    const batch: KeyBatch = {
+      add: (secretKey, source, expectedPublicKey) => {
+        const result = this.#take(secretKey, source, expectedPublicKey);
+        if (result.outcome === 'refused') return result;
+        removed.delete(result.key.publicKey);
+        if (result.outcome === 'added') {
+          added.add(result.key.publicKey);
+          this.#unlisted.add(result.key.publicKey);
+        }
+        return result;
+      },
+      remove: (publicKey) => {
+        const key = this.#keys.get(publicKey);
+        if (key !== undefined) removed.set(publicKey, key);
+      },
+    };
+    try {
+      const result = await refresh(batch);
+      // A key that someone else took out and brought back meanwhile is not the one this batch meant.
+      for (const [publicKey, key] of removed) if (this.#keys.get(publicKey) === key) this.remove(publicKey);
+      return result;
+    } finally {
+      for (const publicKey of added) if (this.#unlisted.delete(publicKey)) this.#list(publicKey);
+    }
+  }
+
+  /** Every configured source has been read once: from now on the list is answered. */
+  completeFirstLoad(): void {
+    if (this.#state === 'loading') this.#state = 'ready';
+  }
+
+  /**
+   * The loaded public keys, ascending: the same array until something changes.
+   * @throws SignerError `starting` before the first load is complete, `sealed` after seal()
+   */
+  publicKeys(): readonly string[] {
+    if (this.#state === 'loading') throw new SignerError('starting');
+    if (this.#state === 'sealed') throw new SignerError('sealed');
+    if (!this.#publishedIsCurrent) this.#publish();
+    return this.#published;
+  }
+
+  countBySource(): Readonly<Record<KeySource, number>> {
+    return { ...this.#countBySource };
+  }
+
+  /** Forget every key, wipe every secret, and refuse keys from now on: a load still under way must not bring any back. */
+  seal(): void {
+    this.#state = 'sealed';
+    this.#keys.clear();
+    this.#unlisted.clear();
+    this.#listedSince.clear();
+    this.#published = [];
+    Object.assign(this.#countBySource, { filesystem: 0, dynamodb: 0, memory: 0 });
+    this.#vault.wipe();
+  }
+
+  #take(secretKey: Uint8Array, source: KeySource, expectedPublicKey: string | undefined): AddedKey {
+    if (this.#state === 'sealed') return { outcome: 'refused', reason: 'sealed' };
+    if (this.#keys.size >= this.#maximumKeys) return { outcome: 'refused', reason: 'too_many_keys' };
+    const held = this.#hold(secretKey);
+    if (held === undefined) return { outcome: 'refused', reason: 'invalid_secret_key' };
+    const publicKey = encodeHex(held.publicKey);
+    const first = this.#keys.get(publicKey);
+    const mismatch = expectedPublicKey !== undefined && expectedPublicKey !== publicKey;
+    if (mismatch || first !== undefined) this.#vault.removeKey(held.handle);
+    if (mismatch) return { outcome: 'refused', reason: 'public_key_mismatch' };
+    if (first !== undefined) return { outcome: 'duplicate', key: first };
+    const key: LoadedKey = { publicKey, handle: held.handle, source, loadedAt: this.#clock.now() };
+    this.#keys.set(publicKey, key);
+    this.#countBySource[source] += 1;
+    return { outcome: 'added', key };
+  }
+
+  /** Undefined for a scalar that is zero or not below the group order. */
+  #hold(secretKey: Uint8Array): ReturnType<SecretKeyVault['addKey']> | undefined {
+    try {
+      return this.#vault.addKey(secretKey);
+    } catch (error) {
+      if (error instanceof RangeError) return undefined;
+      throw error;
+    }
+  }
+
+  #list(publicKey: string): void {
+    this.#listedSince.add(publicKey);
+    this.#publishedIsCurrent = false;
+  }
+
+  #publish(): void {
+    // A key that was removed and is being loaded again by an open batch is still in #published: it waits for the end of its batch.
+    const stays = (publicKey: string) =>
+      this.#keys.has(publicKey) && !this.#unlisted.has(publicKey) && !this.#listedSince.has(publicKey);
+    this.#published = [...this.#published.filter(stays), ...this.#listedSince].sort();
+    this.#listedSince.clear();
+    this.#publishedIsCurrent = true;
+  }
+}
