@@ -3,8 +3,7 @@
 // octal, no short forms), host bits are refused with the canonical form as a hint, and a range that would let in a large
 // part of the Internet is called unsafe. An IPv4 range is written as IPv4, never as an IPv4-mapped IPv6 one.
 
-import { isIP } from 'node:net';
-import ipaddr from 'ipaddr.js';
+import { isIP, isIPv4, SocketAddress } from 'node:net';
 
 export interface Cidr {
   readonly family: 4 | 6;
@@ -67,11 +66,12 @@ export function parseSafeCidrs(texts: readonly string[]): readonly Cidr[] | Cidr
 
 /** Whether the address lies in the range. IPv4-mapped addresses count as IPv4; what is no address is in no range. */
 export function cidrContains(cidr: Cidr, address: string): boolean {
-  const canonical = canonicalPeerAddress(address);
-  if (canonical === undefined) return false;
-  const bytes = addressBytes(canonical);
-  if (bytes.length !== cidr.network.length) return false;
-  return Buffer.compare(maskBytes(bytes, cidr.prefixLength), cidr.network) === 0;
+  return anyCidrContains([cidr], address);
+}
+
+export function anyCidrContains(cidrs: readonly Cidr[], address: string): boolean {
+  const bytes = peerBytes(address);
+  return bytes !== undefined && cidrs.some((cidr) => matchesPrefix(cidr, bytes));
 }
 
 /**
@@ -79,19 +79,50 @@ export function cidrContains(cidr: Cidr, address: string): boolean {
  * identifiers are dropped, IPv6 is compressed and in lower case. Undefined when the text is no IP address.
  */
 export function canonicalPeerAddress(address: string): string | undefined {
+  const bytes = peerBytes(address);
+  return bytes === undefined ? undefined : addressText(bytes);
+}
+
+function matchesPrefix(cidr: Cidr, bytes: Uint8Array): boolean {
+  if (bytes.length !== cidr.network.length) return false;
+  return bytes.every((byte, index) => (byte & byteMask(cidr.prefixLength, index)) === cidr.network[index]);
+}
+
+function peerBytes(address: string): Uint8Array | undefined {
   const zone = address.indexOf('%');
   const text = zone === -1 ? address : address.slice(0, zone);
   if (isIP(text) === 0) return undefined;
   const bytes = addressBytes(text);
-  return addressText(isMapped(bytes) ? bytes.subarray(12) : bytes);
+  return isMapped(bytes) ? bytes.subarray(12) : bytes;
 }
 
+/** 4 or 16 bytes of what isIP accepted, without a zone. */
 function addressBytes(address: string): Uint8Array {
-  return Uint8Array.from(ipaddr.parse(address).toByteArray());
+  if (isIPv4(address)) return Uint8Array.from(address.split('.'), Number);
+  const [head = '', tail] = withoutDottedQuad(address).split('::');
+  const before = groupsOf(head);
+  const after = groupsOf(tail ?? '');
+  const zeros = Array.from({ length: 8 - before.length - after.length }, () => 0);
+  return Uint8Array.from([...before, ...zeros, ...after].flatMap((group) => [group >>> 8, group & 0xff]));
+}
+
+/** RFC 4291 §2.2, form 3: the last 32 bits of an IPv6 address may be written as an IPv4 address. */
+function withoutDottedQuad(address: string): string {
+  const start = address.lastIndexOf(':') + 1;
+  const quad = address.slice(start);
+  if (!isIPv4(quad)) return address;
+  const [a = 0, b = 0, c = 0, d = 0] = addressBytes(quad);
+  return `${address.slice(0, start)}${((a << 8) | b).toString(16)}:${((c << 8) | d).toString(16)}`;
+}
+
+function groupsOf(text: string): number[] {
+  return text === '' ? [] : text.split(':').map((group) => Number.parseInt(group, 16));
 }
 
 function addressText(bytes: Uint8Array): string {
-  return ipaddr.fromByteArray([...bytes]).toString();
+  if (bytes.length === 4) return bytes.join('.');
+  const groups = Buffer.from(bytes).toString('hex').match(/.{4}/g) ?? [];
+  return new SocketAddress({ address: groups.join(':'), family: 'ipv6' }).address;
 }
 
 function cidrText(network: Uint8Array, prefixLength: number): string {
@@ -103,8 +134,11 @@ function isMapped(bytes: Uint8Array): boolean {
 }
 
 function maskBytes(bytes: Uint8Array, prefixLength: number): Uint8Array {
-  return bytes.map((byte, index) => {
-    const kept = Math.min(8, Math.max(0, prefixLength - index * 8));
-    return byte & (0xff << (8 - kept));
-  });
+  return bytes.map((byte, index) => byte & byteMask(prefixLength, index));
+}
+
+/** The bits of the byte at this index that belong to the prefix. */
+function byteMask(prefixLength: number, index: number): number {
+  const kept = Math.min(8, Math.max(0, prefixLength - index * 8));
+  return (0xff << (8 - kept)) & 0xff;
 }

@@ -1,0 +1,108 @@
+// The stateless mode: policies and tokens declared under `static_auth`, fixed at startup (service.md, Static auth object).
+// It trusts the configuration to have checked names, lengths and ranges, and still refuses to start on a policy nobody
+// declared or a secret given twice, where going on would mean guessing. Secrets are digested under a key of this boot and
+// wiped; neither they nor their digests outlive the process. Deny by default: with nothing declared, nobody gets in.
+
+import { createSecretKey, randomBytes } from 'node:crypto';
+import type { Policy } from '../api/policy.ts';
+import type { Authentication, AuthenticationRefusal, Authenticator, Caller } from './authenticator.ts';
+import { anyCidrContains, type Cidr } from './cidr.ts';
+import { type CompiledAccess, compilePolicy, joinAccess } from './evaluate.ts';
+import { tokenDigest } from './tokens.ts';
+
+export interface StaticToken {
+  /** UTF-8 bytes. Wiped by createStaticAuthenticator. */
+  readonly secret: Buffer;
+  readonly policies: readonly string[];
+  /** Empty: from anywhere. */
+  readonly boundCidrs: readonly Cidr[];
+}
+
+export interface StaticAuthOptions {
+  readonly policies: readonly Policy[];
+  /** Names of the policies of requests without a token. Empty: such requests get 401. */
+  readonly anonymousPolicies: readonly string[];
+  readonly tokens: readonly StaticToken[];
+}
+
+/** A deployment without `static_auth`. */
+export const NO_STATIC_AUTH: StaticAuthOptions = Object.freeze({ policies: [], anonymousPolicies: [], tokens: [] });
+
+/**
+ * The accessor of a token is `static:` and its index in `static_auth.tokens`, from 0, as violations print it.
+ * @throws Error, a startup failure, naming the place in the configuration
+ */
+export function createStaticAuthenticator(options: StaticAuthOptions): Authenticator {
+  const accessOf = accessByName(options.policies);
+  const digestKey = randomKey();
+  const callers = new Map<string, BoundCaller>();
+  for (const [index, token] of options.tokens.entries()) {
+    const digest = tokenDigest(digestKey, token.secret);
+    token.secret.fill(0);
+    const place = `static_auth.tokens[${index}]`;
+    const earlier = callers.get(digest);
+    if (earlier !== undefined) throw new Error(`${place} has the same secret as the token ${earlier.caller.accessor}`);
+    const caller = { accessor: `static:${index}`, access: accessOf(token.policies, place), management: false };
+    callers.set(digest, { caller, boundCidrs: token.boundCidrs });
+  }
+  const anonymous = anonymousCaller(options, accessOf);
+
+  return {
+    authenticate(credential, peerAddress): Authentication {
+      if (credential.kind === 'malformed') return refused('malformed_credentials');
+      if (credential.kind === 'none') {
+        return anonymous === undefined ? refused('missing_credentials') : { kind: 'caller', caller: anonymous };
+      }
+      const bound = callers.get(tokenDigest(digestKey, credential.token));
+      credential.token.fill(0);
+      if (bound === undefined) return refused('invalid_token');
+      return admitsPeer(bound, peerAddress) ? { kind: 'caller', caller: bound.caller } : refused('peer_not_allowed');
+    },
+  };
+}
+
+interface BoundCaller {
+  readonly caller: Caller;
+  readonly boundCidrs: readonly Cidr[];
+}
+
+type AccessOf = (names: readonly string[], place: string) => CompiledAccess;
+
+/** Each policy is compiled once, however many tokens are bound to it. */
+function accessByName(policies: readonly Policy[]): AccessOf {
+  const compiled = new Map<string, CompiledAccess>();
+  for (const policy of policies) {
+    if (compiled.has(policy.name)) throw new Error(`static_auth.policies declares ${policy.name} twice`);
+    compiled.set(policy.name, compilePolicy(policy));
+  }
+  return (names, place) =>
+    joinAccess(
+      names.map((name) => {
+        const access = compiled.get(name);
+        if (access === undefined) throw new Error(`${place} names the policy ${name}, which is not declared`);
+        return access;
+      }),
+    );
+}
+
+function anonymousCaller(options: StaticAuthOptions, accessOf: AccessOf): Caller | undefined {
+  if (options.anonymousPolicies.length === 0) return undefined;
+  const access = accessOf(options.anonymousPolicies, 'static_auth.anonymous');
+  return { accessor: 'anonymous', access, management: false };
+}
+
+function admitsPeer(bound: BoundCaller, peerAddress: string | undefined): boolean {
+  if (bound.boundCidrs.length === 0) return true;
+  return peerAddress !== undefined && anyCidrContains(bound.boundCidrs, peerAddress);
+}
+
+function refused(reason: AuthenticationRefusal): Authentication {
+  return { kind: 'refused', reason };
+}
+
+function randomKey() {
+  const bytes = randomBytes(32);
+  const key = createSecretKey(bytes);
+  bytes.fill(0);
+  return key;
+}

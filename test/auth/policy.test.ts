@@ -1,0 +1,124 @@
+// Policies and token requests on the wire: what is refused, because it could widen a rule unnoticed.
+
+import { expect, test } from 'vitest';
+import { policySchema, type Rule, tokenRequestSchema } from '../../enclave/api/policy.ts';
+
+const KEY = `0x${'ab'.repeat(48)}`;
+
+function messagesOf(result: { error?: { issues: readonly { message: string; path: PropertyKey[] }[] } | undefined }) {
+  return (result.error?.issues ?? []).map((issue) => `${issue.path.join('.')}: ${issue.message}`);
+}
+
+/** What a policy of this one rule is refused for; empty when it is not. */
+function complaint(rule: unknown): string {
+  return messagesOf(policySchema.safeParse({ name: 'validators', rules: [rule] })).join('\n');
+}
+
+test('the example shapes of service.md are valid', () => {
+  const rules: Rule[] = [
+    { effect: 'allow', scopes: ['sign', 'public_keys'], keys: [KEY] },
+    { effect: 'deny', operations: ['VOLUNTARY_EXIT'] },
+    { effect: 'allow', scopes: ['public_keys', 'list_keys', 'chamber_status'] },
+    { effect: 'allow', scopes: ['sign'], operations: ['VOLUNTARY_EXIT'] },
+  ];
+  expect(policySchema.parse({ name: 'validator-client', rules })).toEqual({ name: 'validator-client', rules });
+});
+
+test('public keys come out in one spelling, whatever their case and prefix', () => {
+  const policy = policySchema.parse({
+    name: 'p',
+    rules: [{ effect: 'allow', keys: ['AB'.repeat(48), KEY.toUpperCase()] }],
+  });
+  expect(policy.rules[0]?.keys).toEqual([KEY, KEY]);
+});
+
+test.each(['scopes', 'keys', 'operations'])('an empty list of %s is refused', (list) => {
+  expect(complaint({ effect: 'allow', [list]: [] })).toContain(`rules.0.${list}`);
+});
+
+test.each(['scopes', 'keys', 'operations'])('%s: null, as YAML reads an empty value, is refused', (list) => {
+  expect(complaint({ effect: 'deny', [list]: null })).toContain(`rules.0.${list}`);
+});
+
+test('an unknown scope is named', () => {
+  expect(complaint({ effect: 'allow', scopes: ['sign', 'signn'] })).toContain('unknown scope "signn"');
+});
+
+test('an unknown operation is named', () => {
+  expect(complaint({ effect: 'allow', operations: ['BLOCK'] })).toContain('unknown operation "BLOCK"');
+});
+
+test('operation names are matched exactly', () => {
+  expect(complaint({ effect: 'allow', operations: ['attestation'] })).toContain('unknown operation');
+});
+
+test('a malformed public key is named, cut to a bounded length', () => {
+  const message = complaint({ effect: 'allow', keys: [KEY, `0x${'cd'.repeat(5000)}`] });
+  expect(message).toContain('rules.0.keys.1: not a validator public key');
+  expect(message.length).toBeLessThan(200);
+});
+
+test('a key that YAML read as a number is refused', () => {
+  expect(complaint({ effect: 'allow', keys: [Number(KEY)] })).toContain('rules.0.keys.0');
+});
+
+test.each(['permit', 'ALLOW', undefined, null])('an effect %j is refused', (effect) => {
+  expect(complaint({ effect, scopes: ['sign'] })).toContain('effect is allow or deny');
+});
+
+test('a member that no rule has is refused: a misspelt list must not match everything', () => {
+  expect(complaint({ effect: 'allow', operation: ['ATTESTATION'] })).toContain('Unrecognized key');
+});
+
+test('a rule may name 100,000 keys', () => {
+  const keys = Array.from({ length: 100_000 }, (_, index) => `0x${index.toString(16).padStart(96, '0')}`);
+  expect(policySchema.safeParse({ name: 'large', rules: [{ effect: 'allow', keys }] }).success).toBe(true);
+});
+
+test('rules, and keys of a rule, are limited in number', () => {
+  const rules = Array.from({ length: 257 }, () => ({ effect: 'allow' }));
+  expect(policySchema.safeParse({ name: 'p', rules }).success).toBe(false);
+  expect(policySchema.safeParse({ name: 'p', rules: [] }).success).toBe(false);
+  expect(complaint({ effect: 'allow', keys: Array.from({ length: 200_001 }, () => KEY) })).toContain('at most 200000');
+});
+
+test.each(['a', 'A.b_c-9', '0', 'x'.repeat(64), 'constructor'])('%s is a policy name', (name) => {
+  expect(policySchema.safeParse({ name, rules: [{ effect: 'allow' }] }).success).toBe(true);
+});
+
+test.each(['', 'x'.repeat(65), '.hidden', '-flag', 'a/b', 'a b', 'ä', 'a\n', '__proto__'])(
+  '%j is no policy name',
+  (name) => {
+    expect(policySchema.safeParse({ name, rules: [{ effect: 'allow' }] }).success).toBe(false);
+  },
+);
+
+test('a token request has defaults for what it leaves out', () => {
+  expect(tokenRequestSchema.parse({ policies: ['p'] })).toEqual({
+    policies: ['p'],
+    bound_cidrs: [],
+    management: false,
+  });
+});
+
+test.each([1, 315_360_000])('a lifetime of %d seconds is accepted', (ttl_seconds) => {
+  expect(tokenRequestSchema.safeParse({ policies: ['p'], ttl_seconds }).success).toBe(true);
+});
+
+test.each([0, -1, 315_360_001, 1.5, '60', null])('a lifetime of %j is refused', (ttl_seconds) => {
+  expect(tokenRequestSchema.safeParse({ policies: ['p'], ttl_seconds }).success).toBe(false);
+});
+
+test('a management token never takes bound_cidrs', () => {
+  const request = { policies: [], management: true, bound_cidrs: ['10.0.0.0/8'] };
+  expect(messagesOf(tokenRequestSchema.safeParse(request)).join()).toContain('bound_cidrs');
+});
+
+test('a management token needs no policy, a client token does', () => {
+  expect(tokenRequestSchema.safeParse({ management: true }).success).toBe(true);
+  expect(tokenRequestSchema.safeParse({}).success).toBe(false);
+});
+
+test('an unknown member of a token request is refused', () => {
+  expect(tokenRequestSchema.safeParse({ policies: ['p'], ttl: 60 }).success).toBe(false);
+});

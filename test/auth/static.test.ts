@@ -1,0 +1,117 @@
+// The stateless mode, driven through the header parser as the HTTP side does it (service.md, Authentication 2-6 and 9).
+
+import { expect, test } from 'vitest';
+import type { Policy } from '../../enclave/api/policy.ts';
+import type { Authenticator } from '../../enclave/auth/authenticator.ts';
+import { parseSafeCidrs } from '../../enclave/auth/cidr.ts';
+import { parseAuthorization } from '../../enclave/auth/credentials.ts';
+import { evaluate } from '../../enclave/auth/evaluate.ts';
+import { createStaticAuthenticator, NO_STATIC_AUTH, type StaticToken } from '../../enclave/auth/static.ts';
+
+const PEER = '192.0.2.10';
+const POLICIES: Policy[] = [
+  { name: 'seal', rules: [{ effect: 'allow', scopes: ['chamber_seal'] }] },
+  { name: 'status', rules: [{ effect: 'allow', scopes: ['chamber_status'] }] },
+  { name: 'never-seal', rules: [{ effect: 'deny', scopes: ['chamber_seal'] }] },
+];
+
+function token(secret: string, policies: string[], cidrs: string[] = []): StaticToken {
+  const boundCidrs = parseSafeCidrs(cidrs);
+  if ('refused' in boundCidrs) throw new Error(boundCidrs.refused);
+  return { secret: Buffer.from(secret), policies, boundCidrs };
+}
+
+function authenticator(tokens: StaticToken[], anonymousPolicies: string[] = []): Authenticator {
+  return createStaticAuthenticator({ policies: POLICIES, anonymousPolicies, tokens });
+}
+
+function ask(subject: Authenticator, header: string | undefined, peer: string | undefined = PEER) {
+  return subject.authenticate(parseAuthorization(header === undefined ? undefined : [header]), peer);
+}
+
+function refused(reason: string) {
+  return { kind: 'refused', reason };
+}
+
+test('without static_auth nobody gets in: 401 without a token, 403 with one', () => {
+  const subject = createStaticAuthenticator(NO_STATIC_AUTH);
+  expect(ask(subject, undefined)).toEqual(refused('missing_credentials'));
+  expect(ask(subject, 'Bearer sixteen-characters-or-more')).toEqual(refused('invalid_token'));
+});
+
+test('a token is its caller, by Bearer and by Basic with any user name', () => {
+  const subject = authenticator([token('first-static-token', ['status']), token('second-static-token', ['seal'])]);
+  const basic = `Basic ${Buffer.from('whoever:second-static-token').toString('base64')}`;
+  for (const header of ['Bearer second-static-token', basic]) {
+    expect(ask(subject, header)).toMatchObject({ kind: 'caller', caller: { accessor: 'static:1', management: false } });
+  }
+});
+
+test('a caller has the rules of all the policies of its token, and no others', () => {
+  const subject = authenticator([token('first-static-token', ['status', 'seal', 'never-seal'])]);
+  const answer = ask(subject, 'Bearer first-static-token');
+  if (answer.kind !== 'caller') throw new Error(answer.reason);
+  expect(evaluate(answer.caller.access, { scope: 'chamber_status' })).toEqual({ allowed: true });
+  expect(evaluate(answer.caller.access, { scope: 'chamber_seal' })).toMatchObject({ policy: 'never-seal' });
+  expect(evaluate(answer.caller.access, { scope: 'public_keys' }).allowed).toBe(false);
+});
+
+test('anonymous that is configured is checked against its policies, not let in everywhere', () => {
+  const answer = ask(authenticator([], ['status']), undefined);
+  if (answer.kind !== 'caller') throw new Error(answer.reason);
+  expect(answer.caller.accessor).toBe('anonymous');
+  expect(evaluate(answer.caller.access, { scope: 'chamber_status' }).allowed).toBe(true);
+  expect(evaluate(answer.caller.access, { scope: 'chamber_seal' }).allowed).toBe(false);
+});
+
+test('a token that is present but unknown gets 403, never anonymous access', () => {
+  const subject = authenticator([token('first-static-token', ['seal'])], ['status']);
+  for (const wrong of ['first-static-toke', 'first-static-token2', 'First-static-token', 'x']) {
+    expect(ask(subject, `Bearer ${wrong}`)).toEqual(refused('invalid_token'));
+  }
+});
+
+test('a malformed or unsupported Authorization header gets 401, never anonymous access', () => {
+  const subject = authenticator([token('first-static-token', ['seal'])], ['status']);
+  for (const header of ['', 'Bearer', 'Digest first-static-token', 'Basic ????']) {
+    expect(ask(subject, header)).toEqual(refused('malformed_credentials'));
+  }
+});
+
+test('a bound token is good from its networks only, and does not become anonymous elsewhere', () => {
+  const subject = authenticator([token('bound-static-token', ['seal'], ['192.0.2.0/24', '2001:db8::/32'])], ['status']);
+  for (const peer of ['192.0.2.77', '::ffff:192.0.2.77', '2001:db8::7']) {
+    expect(ask(subject, 'Bearer bound-static-token', peer).kind).toBe('caller');
+  }
+  for (const peer of ['192.0.3.1', '::ffff:192.0.3.1', '2001:db9::7', '127.0.0.1', 'not an address']) {
+    expect(ask(subject, 'Bearer bound-static-token', peer)).toEqual(refused('peer_not_allowed'));
+  }
+});
+
+test('a bound token is not good from a peer that is not known', () => {
+  const subject = authenticator([token('bound-static-token', ['seal'], ['192.0.2.0/24'])]);
+  const credential = parseAuthorization(['Bearer bound-static-token']);
+  expect(subject.authenticate(credential, undefined)).toEqual(refused('peer_not_allowed'));
+});
+
+test('secrets of the configuration and credentials of requests are wiped', () => {
+  const declared = token('first-static-token', ['seal']);
+  const subject = authenticator([declared]);
+  expect(declared.secret.every((byte) => byte === 0)).toBe(true);
+  for (const text of ['first-static-token', 'unknown-static-token']) {
+    const presented = Buffer.from(text);
+    subject.authenticate({ kind: 'token', token: presented }, PEER);
+    expect(presented.every((byte) => byte === 0)).toBe(true);
+  }
+  expect(ask(subject, 'Bearer first-static-token').kind).toBe('caller');
+});
+
+test('a policy nobody declared, one declared twice and a secret given twice are startup failures that name their place', () => {
+  expect(() => authenticator([token('first-static-token', ['nope'])])).toThrow(/static_auth\.tokens\[0\].*nope/);
+  expect(() => authenticator([], ['nope'])).toThrow(/static_auth\.anonymous.*nope/);
+  expect(() =>
+    authenticator([token('the-same-static-token', ['seal']), token('the-same-static-token', ['status'])]),
+  ).toThrow(/static_auth\.tokens\[1\].*static:0/);
+  const twice = { policies: [...POLICIES, ...POLICIES], anonymousPolicies: [], tokens: [] };
+  expect(() => createStaticAuthenticator(twice)).toThrow(/twice/);
+});
