@@ -1,0 +1,68 @@
+// The contract of every slashing backend, run on each of them. `complete` backends keep the whole history and are held
+// to the complete verdicts; the others keep high-water marks and are held to the minimal ones.
+
+import { afterEach, describe } from 'vitest';
+import type { SlashingBackend } from '../../enclave/slashing/types.ts';
+import { MAIN_ROOT } from '../support/slashing.ts';
+import { durabilityContract } from './slashing-durability.ts';
+import { historiesContract } from './slashing-histories.ts';
+import { verdictsContract } from './slashing-verdicts.ts';
+
+/** One place where a backend keeps its records: a file, a schema, a table. Empty at first. */
+export interface SlashingStore {
+  /** Open it; again after the backend opened last was closed, or at the same time with `manySigners`. */
+  open(genesisValidatorsRoot: string): Promise<SlashingBackend>;
+  remove(): Promise<void>;
+}
+
+export interface SlashingContractOptions {
+  createStore(): Promise<SlashingStore>;
+  /** Held to the complete verdicts of EIP-3076, else to the minimal ones. */
+  readonly complete: boolean;
+  /** Several backends may have one store open at once. */
+  readonly manySigners: boolean;
+}
+
+/** What the parts of the contract work with; whatever they open is closed after each test. */
+export interface SlashingHarness {
+  readonly complete: boolean;
+  readonly manySigners: boolean;
+  freshStore(): Promise<SlashingStore>;
+  open(store: SlashingStore, genesisValidatorsRoot?: string): Promise<SlashingBackend>;
+  /** A backend on a store of its own. */
+  fresh(genesisValidatorsRoot?: string): Promise<SlashingBackend>;
+}
+
+export function slashingContract(name: string, options: SlashingContractOptions): void {
+  const backends: SlashingBackend[] = [];
+  const stores: SlashingStore[] = [];
+
+  const harness: SlashingHarness = {
+    complete: options.complete,
+    manySigners: options.manySigners,
+    async freshStore() {
+      const store = await options.createStore();
+      stores.push(store);
+      return store;
+    },
+    async open(store, genesisValidatorsRoot = MAIN_ROOT) {
+      const backend = await store.open(genesisValidatorsRoot);
+      backends.push(backend);
+      return backend;
+    },
+    async fresh(genesisValidatorsRoot) {
+      return harness.open(await harness.freshStore(), genesisValidatorsRoot);
+    },
+  };
+
+  afterEach(async () => {
+    for (const backend of backends.splice(0)) await backend.close();
+    for (const store of stores.splice(0)) await store.remove();
+  });
+
+  describe(`slashing contract: ${name}`, () => {
+    verdictsContract(harness);
+    durabilityContract(harness);
+    historiesContract(harness);
+  });
+}
