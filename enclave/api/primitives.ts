@@ -1,0 +1,134 @@
+// The leaves of the consensus messages as validator clients write them (wire.md): decimal strings or JSON numbers, hex
+// with or without 0x in any case. Each schema turns one spelling into one value or says what it expected; none of them
+// rounds, truncates or pads. The JSON schema of each is given by hand, because a transform has none.
+
+import { z } from 'zod';
+import { decodeHex } from './hex.ts';
+
+const MAX_UINT64 = 2n ** 64n - 1n;
+const DECIMAL = /^[0-9]{1,20}$/;
+
+/** The bits of an SSZ Bitlist without its length bit, in SSZ order. */
+export interface Bits {
+  readonly bytes: Uint8Array;
+  readonly length: number;
+}
+
+/** A uint64 over its whole range: indexes, amounts, limits, times. */
+export const uint64 = leaf('a uint64, as a decimal string or an integer', readUint64, {
+  anyOf: [
+    { type: 'string', pattern: '^[0-9]{1,20}$' },
+    { type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER },
+  ],
+  description: 'uint64 as a decimal string, or as a JSON number up to 2^53 - 1',
+  examples: ['12'],
+});
+
+/**
+ * A slot or epoch that decides something: at most 2^53 - 1, some 10^9 years away. Larger ones are uint64 too, but in
+ * the slashing record one of them would refuse the key every later message.
+ */
+export const slotOrEpoch = leaf('a slot or epoch of at most 2^53 - 1, as a decimal string or an integer', readSafe, {
+  anyOf: [
+    { type: 'string', pattern: '^[0-9]{1,20}$' },
+    { type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER },
+  ],
+  description: 'slot or epoch, at most 2^53 - 1, as a decimal string or a JSON number',
+  examples: ['12'],
+});
+
+export const forkVersion = bytes(4);
+export const root = bytes(32);
+export const address = bytes(20);
+/** Opaque: never checked for being a point of the curve (wire.md). */
+export const publicKey = bytes(48);
+/** Opaque: never checked for being a point of the curve (wire.md). */
+export const signature = bytes(96);
+
+/** Hex of one of the given numbers of bytes. */
+export function bytes(...lengths: readonly number[]) {
+  const expected = `hex of ${lengths.join(' or ')} bytes`;
+  return leaf(
+    expected,
+    (value) => {
+      const decoded = typeof value === 'string' ? decodeHex(value) : undefined;
+      return decoded !== undefined && lengths.includes(decoded.length) ? decoded : undefined;
+    },
+    {
+      type: 'string',
+      pattern: `^(0[xX])?(${lengths.map((length) => `[0-9a-fA-F]{${length * 2}}`).join('|')})$`,
+      description: `${expected}, with or without 0x, in any case`,
+    },
+  );
+}
+
+/** Hex of an SSZ `Bitlist[limit]`: little-endian bits, the highest set bit of the last byte marks the length. */
+export function bitlist(limit: number) {
+  const expected = `hex of an SSZ Bitlist of at most ${limit} bits`;
+  return leaf(expected, (value) => readBitlist(value, limit), {
+    type: 'string',
+    pattern: '^(0[xX])?([0-9a-fA-F]{2})+$',
+    description: `${expected}, with its length bit`,
+  });
+}
+
+/** An array of at most `limit` items. The length is checked first, so that a huge array costs nothing. */
+export function list<T extends z.ZodType>(item: T, limit: number) {
+  return z.preprocess((value, context) => {
+    if (!Array.isArray(value) || value.length <= limit) return value;
+    return refuse(context, value, `expected an array of at most ${limit} items`);
+  }, z.array(item).max(limit));
+}
+
+/** An array of exactly `length` items. */
+export function vector<T extends z.ZodType>(item: T, length: number) {
+  return list(item, length).refine((items) => items.length === length, `expected an array of ${length} items`);
+}
+
+/** A word of one of our vocabularies in any case, in upper case; undefined for anything that is no plain word. */
+export function upperCaseWord(text: unknown): string | undefined {
+  // ASCII only: toUpperCase alone would take `ı` for an I.
+  return typeof text === 'string' && /^[A-Za-z0-9_]{1,64}$/.test(text) ? text.toUpperCase() : undefined;
+}
+
+/** Add a refusal at the place under parse. With a `reason` it is that reason's, else it is malformed_body. */
+export function refuse(context: z.RefinementCtx, input: unknown, message: string, reason?: string): never {
+  context.issues.push({ code: 'custom', message, input, ...(reason === undefined ? {} : { params: { reason } }) });
+  return z.NEVER;
+}
+
+function leaf<T>(expected: string, read: (value: unknown) => T | undefined, jsonSchema: Record<string, unknown>) {
+  return z
+    .unknown()
+    .transform((value, context): T => {
+      if (value === undefined) return refuse(context, value, 'is missing');
+      const result = read(value);
+      return result === undefined ? refuse(context, value, `expected ${expected}`) : result;
+    })
+    .meta(jsonSchema);
+}
+
+function readUint64(value: unknown): bigint | undefined {
+  if (typeof value === 'number') return Number.isSafeInteger(value) && value >= 0 ? BigInt(value) : undefined;
+  if (typeof value !== 'string' || !DECIMAL.test(value)) return undefined;
+  const number = BigInt(value);
+  return number <= MAX_UINT64 ? number : undefined;
+}
+
+function readSafe(value: unknown): number | undefined {
+  const number = typeof value === 'string' && DECIMAL.test(value) ? Number(value) : value;
+  // A decimal string that Number() rounds is at least 2^53 and so not a safe integer either.
+  return typeof number === 'number' && Number.isSafeInteger(number) && number >= 0 ? number : undefined;
+}
+
+function readBitlist(value: unknown, limit: number): Bits | undefined {
+  const encoded = typeof value === 'string' ? decodeHex(value) : undefined;
+  const last = encoded?.at(-1);
+  if (encoded === undefined || last === undefined || last === 0) return undefined;
+  const bitsOfLast = 31 - Math.clz32(last);
+  const length = (encoded.length - 1) * 8 + bitsOfLast;
+  if (length > limit) return undefined;
+  const bits = encoded.subarray(0, Math.ceil(length / 8));
+  if (bitsOfLast > 0) bits[bits.length - 1] = last ^ (1 << bitsOfLast);
+  return { bytes: bits, length };
+}

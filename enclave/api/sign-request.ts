@@ -1,0 +1,155 @@
+// The one parser of signing requests: the bytes of POST /api/v1/eth2/sign/{identifier} → one typed request, or why not.
+// It trusts nothing about the client: one tolerant, exact reading serves all of them (wire.md), and a hint names the
+// place that was refused, never the value. The zod schemas here are also what the OpenAPI document is made from.
+
+import { z } from 'zod';
+import {
+  aggregateAndProof,
+  aggregationSlot,
+  attestationData,
+  beaconBlock,
+  contributionAndProof,
+  randaoReveal,
+  syncAggregatorSelectionData,
+  syncCommitteeMessage,
+  validatorRegistration,
+  voluntaryExit,
+} from './messages.ts';
+import type { Operation } from './operations.ts';
+import { forkVersion, refuse, root, uint64, upperCaseWord } from './primitives.ts';
+import { parseStrictJson } from './strict-json.ts';
+
+const forkInfo = z
+  .object({
+    // An epoch here is only compared and never recorded: FAR_FUTURE_EPOCH (2^64 - 1) is a fork's epoch too.
+    fork: z.object({ previous_version: forkVersion, current_version: forkVersion, epoch: uint64 }),
+    genesis_validators_root: root,
+  })
+  .transform(({ fork, genesis_validators_root }) => ({
+    previousVersion: fork.previous_version,
+    currentVersion: fork.current_version,
+    epoch: fork.epoch,
+    genesisValidatorsRoot: genesis_validators_root,
+  }));
+
+/** By `type` as it stands on the wire. What comes out is a SignRequest. */
+export const SIGN_REQUEST_SCHEMAS = {
+  AGGREGATION_SLOT: body('AGGREGATION_SLOT', 'aggregation_slot', aggregationSlot),
+  AGGREGATE_AND_PROOF: body('AGGREGATE_AND_PROOF', 'aggregate_and_proof', aggregateAndProof),
+  AGGREGATE_AND_PROOF_V2: body('AGGREGATE_AND_PROOF', 'aggregate_and_proof', aggregateAndProof),
+  ATTESTATION: body('ATTESTATION', 'attestation', attestationData),
+  BLOCK_V2: body('BLOCK_V2', 'beacon_block', beaconBlock),
+  RANDAO_REVEAL: body('RANDAO_REVEAL', 'randao_reveal', randaoReveal),
+  SYNC_COMMITTEE_CONTRIBUTION_AND_PROOF: body(
+    'SYNC_COMMITTEE_CONTRIBUTION_AND_PROOF',
+    'contribution_and_proof',
+    contributionAndProof,
+  ),
+  SYNC_COMMITTEE_MESSAGE: body('SYNC_COMMITTEE_MESSAGE', 'sync_committee_message', syncCommitteeMessage),
+  SYNC_COMMITTEE_SELECTION_PROOF: body(
+    'SYNC_COMMITTEE_SELECTION_PROOF',
+    'sync_aggregator_selection_data',
+    syncAggregatorSelectionData,
+  ),
+  VALIDATOR_REGISTRATION: body(
+    'VALIDATOR_REGISTRATION',
+    'validator_registration',
+    validatorRegistration,
+    // Its domain needs none. A client that sends one is held to it: it names the network the client believes to be on.
+    forkInfo.nullish().transform((value) => value ?? undefined),
+  ),
+  VOLUNTARY_EXIT: body('VOLUNTARY_EXIT', 'voluntary_exit', voluntaryExit),
+} as const;
+
+export type WireType = keyof typeof SIGN_REQUEST_SCHEMAS;
+
+/** Discriminated by `operation`. Slots and epochs are numbers, other uint64 bigints, hex is bytes. */
+export type SignRequest = z.output<(typeof SIGN_REQUEST_SCHEMAS)[WireType]>;
+
+export type ForkInfo = z.output<typeof forkInfo>;
+
+export type ParsedSignRequest =
+  | { readonly kind: 'request'; readonly request: SignRequest }
+  | {
+      readonly kind: 'refused';
+      readonly reason: 'malformed_body' | 'unsupported_operation' | 'unsupported_fork';
+      /** For the caller: the place (`attestation.target.epoch`) and what was expected there. */
+      readonly hint: string;
+    };
+
+export function parseSignRequest(body: Uint8Array): ParsedSignRequest {
+  const json = parseStrictJson(body);
+  if (json.kind === 'refused') return { kind: 'refused', reason: 'malformed_body', hint: json.hint };
+  const { value } = json;
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    return { kind: 'refused', reason: 'malformed_body', hint: 'the body is not a JSON object' };
+  }
+  const type = 'type' in value ? value.type : undefined;
+  if (typeof type !== 'string') {
+    return {
+      kind: 'refused',
+      reason: 'malformed_body',
+      hint: `type: ${type === undefined ? 'is missing' : 'expected a string'}`,
+    };
+  }
+  const name = upperCaseWord(type) ?? '';
+  if (!isWireType(name)) {
+    return { kind: 'refused', reason: 'unsupported_operation', hint: 'type: no operation of this signer' };
+  }
+  const result = SIGN_REQUEST_SCHEMAS[name].safeParse(value);
+  return result.success ? { kind: 'request', request: result.data } : refusalOf(result.error);
+}
+
+function isWireType(name: string): name is WireType {
+  return Object.hasOwn(SIGN_REQUEST_SCHEMAS, name);
+}
+
+interface Envelope {
+  readonly signingRoot?: Uint8Array | null | undefined;
+  readonly signing_root?: Uint8Array | null | undefined;
+  readonly fork_info?: unknown;
+}
+
+/** The schema of one type: the members all types share, and the message under a name of its own. */
+function body<O extends Operation, M extends z.ZodType, F extends z.ZodType<ForkInfo | undefined> = typeof forkInfo>(
+  operation: O,
+  member: string,
+  message: M,
+  fork?: F,
+) {
+  const envelope = z.object({
+    type: z.string().meta({ description: 'the name of the type, in any case' }),
+    // Two names of one member: clients send either (wire.md, SSV).
+    signingRoot: root.nullish(),
+    signing_root: root.nullish(),
+    fork_info: fork ?? forkInfo,
+  });
+  return envelope.extend({ [member]: message }).transform((members, context) => {
+    const { signingRoot, signing_root: sameByOtherName, fork_info } = members as Envelope;
+    if (signingRoot && sameByOtherName && !Buffer.from(signingRoot).equals(sameByOtherName)) {
+      return refuse(context, members, 'signingRoot and signing_root differ');
+    }
+    return {
+      operation,
+      forkInfo: fork_info as z.output<F>,
+      /** What the client believes the root to be: compared with the computed root, never signed. */
+      givenSigningRoot: signingRoot ?? sameByOtherName ?? undefined,
+      message: members[member] as z.output<M>,
+    };
+  });
+}
+
+/** A fork we do not know explains whatever else does not fit, so it is told first. */
+function refusalOf(error: z.ZodError): ParsedSignRequest {
+  const unknownFork = error.issues.find(
+    (issue) => issue.code === 'custom' && issue.params?.['reason'] === 'unsupported_fork',
+  );
+  const issue = unknownFork ?? error.issues[0];
+  const place = issue?.path.join('.') ?? '';
+  const problem = issue?.code === 'invalid_type' ? `expected an ${issue.expected}` : issue?.message;
+  return {
+    kind: 'refused',
+    reason: unknownFork === undefined ? 'malformed_body' : 'unsupported_fork',
+    hint: place === '' ? `${problem}` : `${place}: ${problem}`,
+  };
+}
