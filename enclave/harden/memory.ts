@@ -1,0 +1,42 @@
+// `server.mlock`: secret keys lie in locked memory that is left out of core dumps, and the process leaves no core dumps at all
+// (platform.md, "Memory locking"). Not mlockall: it crashes V8. JavaScript's own heap, where requests and passwords pass through, stays
+// unlocked, and docs/security.md says so.
+
+import { loadAddon, type MemoryPolicy } from '../native/load.ts';
+import type { Log } from '../observe/log.ts';
+import type { BlsCore } from '../signing/bls.ts';
+
+/**
+ * Call once, before the first key is loaded. `best_effort` logs what could not be had.
+ * @throws Error under `required`, when anything could not be had
+ */
+export function applyMemoryPolicy(policy: MemoryPolicy, core: BlsCore, log: Log): void {
+  if (policy === 'off') return;
+  const missing = [coreDumpsMissing(), lockedMemoryMissing(core)].filter((text) => text !== undefined);
+  if (missing.length === 0) {
+    log.info({ policy }, 'secret keys are in locked memory and core dumps are off');
+  } else if (policy === 'required') {
+    throw new Error(`server.mlock is "required": ${missing.join('; ')}`);
+  } else {
+    log.warn({ policy, missing }, 'memory is not protected as server.mlock would have it');
+  }
+}
+
+function coreDumpsMissing(): string | undefined {
+  try {
+    const addon = loadAddon();
+    if (addon === undefined)
+      return 'core dumps cannot be turned off without the native addon: build it with "make native"';
+    addon.disableCoreDumps();
+    return undefined;
+  } catch (error) {
+    return `core dumps could not be turned off: ${error instanceof Error ? error.message : error}`;
+  }
+}
+
+function lockedMemoryMissing(core: BlsCore): string | undefined {
+  if (core.memoryLocked) return undefined;
+  return core.kind === 'portable'
+    ? 'the portable BLS core is in use and keeps secret keys in memory that is not locked: build the native addon with "make native", or see the error logged before on why it is not used'
+    : 'the system refused to lock the memory of secret keys: raise RLIMIT_MEMLOCK (32 bytes a key, in steps of 16 KiB; ulimit -l, LimitMEMLOCK=, --ulimit memlock=)';
+}

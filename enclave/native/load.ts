@@ -1,0 +1,47 @@
+// The one door to the native addon: its types, where it lies, and loading it. An addon that was never built is a value (undefined);
+// one that is there and does not load is an error, because somebody meant to have it.
+
+import { existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { fileURLToPath } from 'node:url';
+
+/** What `server.mlock` may say (platform.md, "Memory locking"). */
+export type MemoryPolicy = 'off' | 'best_effort' | 'required';
+
+/** Secret keys in the addon's memory. Opaque. */
+export type Keyring = object & { readonly __brand: 'Keyring' };
+
+/** Handles of a keyring are positive whole numbers. A stale one never names another key. */
+export interface Addon {
+  /** @throws Error when there is no memory or, under `required`, when it cannot be locked */
+  openKeyring(policy: MemoryPolicy): Keyring;
+  /**
+   * @param secretKey 32 bytes, big endian, copied @param publicKey 48 bytes, written @returns the handle
+   * @throws RangeError when the scalar is zero or not below the group order; Error when there is no (locked) memory for it
+   */
+  addKey(keyring: Keyring, secretKey: Uint8Array, publicKey: Uint8Array): number;
+  removeKey(keyring: Keyring, handle: number): void;
+  wipeKeyring(keyring: Keyring): void;
+  /** Wipe, and give the memory back when the last batch has ended. The keyring takes no keys and no batches after this. */
+  closeKeyring(keyring: Keyring): void;
+  /**
+   * Sign 1 to 16 roots (32 bytes each, concatenated, copied) on libuv's pool.
+   * @returns 96 bytes a job, in order; zeros where the handle was stale when the batch was queued
+   */
+  signBatch(keyring: Keyring, handles: Float64Array, roots: Uint8Array): Promise<ArrayBuffer>;
+  /** Bytes of the process's secret memory, by whether they are locked and left out of core dumps. */
+  secretMemory(): { readonly lockedBytes: number; readonly unlockedBytes: number };
+  /** A zeroed buffer in memory like the keys'. Wiped when it is collected; whoever is done with it earlier fills it with zeros. */
+  allocateSecret(lengthBytes: number, policy: MemoryPolicy): ArrayBuffer;
+  /** Limit core dumps to nothing and, on Linux, mark the process not dumpable. @throws Error when the system refuses */
+  disableCoreDumps(): void;
+}
+
+/** Where `make native` puts it. */
+export const ADDON_PATH = fileURLToPath(new URL('../../build/native/strongroom.node', import.meta.url));
+
+/** @returns undefined when the addon has not been built @throws when it is there and cannot be loaded */
+export function loadAddon(path: string = ADDON_PATH): Addon | undefined {
+  if (!existsSync(path)) return undefined;
+  return createRequire(import.meta.url)(path) as Addon;
+}

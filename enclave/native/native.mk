@@ -1,0 +1,42 @@
+# Builds the native addon with plain `cc`: our C files and blst's sources from the npm package c-kzg (pinned by the lockfile), no
+# node-gyp and nothing downloaded. Included by the Makefile; paths are from the project root.
+
+native_sources := addon keyring memory process sign
+native_directory := build/native
+native_blst := node_modules/c-kzg/deps/blst
+native_headers := node_modules/node-api-headers/include
+
+# blst as its own build.sh compiles it. __BLST_PORTABLE__: both the ADX and the plain code are in, the CPU decides when the addon is
+# loaded, so one binary is safe on every CPU of its architecture.
+native_blst_flags := -O2 -fno-builtin -fPIC -fvisibility=hidden -D__BLST_PORTABLE__
+native_flags := -std=c11 -D_GNU_SOURCE -DNAPI_VERSION=8 -O2 -fPIC -fvisibility=hidden -pthread \
+  -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -Wall -Wextra -Werror \
+  -isystem $(native_blst)/bindings -isystem $(native_headers)
+
+ifeq ($(shell uname -s),Darwin)
+native_link_flags := -bundle -undefined dynamic_lookup
+else
+native_link_flags := -shared -pthread -lm -Wl,-Bsymbolic,-z,relro,-z,now,-z,noexecstack
+endif
+
+native_objects := $(native_sources:%=$(native_directory)/%.o) $(native_directory)/blst.o $(native_directory)/blst-assembly.o
+
+.PHONY: native
+native: $(native_directory)/strongroom.node
+
+# Linked beside its place and moved into it, so that a running process never sees half a file.
+$(native_directory)/strongroom.node: $(native_objects)
+	$(CC) $(native_objects) $(native_link_flags) -o $@.new
+	mv $@.new $@
+
+$(native_directory)/%.o: enclave/native/%.c $(wildcard enclave/native/*.h) enclave/native/native.mk | $(native_directory)
+	$(CC) $(native_flags) -c $< -o $@
+
+$(native_directory)/blst.o: $(native_blst)/src/server.c enclave/native/native.mk | $(native_directory)
+	$(CC) $(native_blst_flags) -c $< -o $@
+
+$(native_directory)/blst-assembly.o: $(native_blst)/build/assembly.S enclave/native/native.mk | $(native_directory)
+	$(CC) $(native_blst_flags) -c $< -o $@
+
+$(native_directory):
+	mkdir -p $@

@@ -1,0 +1,20 @@
+// BLS signatures of 32-byte roots under the Ethereum suite. The arithmetic is blst's; ours is only to hash a root to the curve once and
+// share the point among the keys that sign it: hashing is half of a signature, and all attesters of a slot sign one root.
+#ifndef STRONGROOM_SIGN_H
+#define STRONGROOM_SIGN_H
+
+#include "blst.h"
+
+enum { ROOT_BYTES = 32, SIGNATURE_BYTES = 96 };
+
+/** Points of the roots signed last. Bounded; may be used by several threads at once. Holds nothing secret. */
+struct point_cache;
+
+struct point_cache *point_cache_open(void);
+void point_cache_close(struct point_cache *cache);
+
+/** Sign: hash_to_curve(root) × secret, compressed. Constant time in the secret (blst_sign_pk2_in_g1). */
+void sign_root(struct point_cache *cache, const blst_scalar *secret, const unsigned char root[ROOT_BYTES],
+               unsigned char signature[SIGNATURE_BYTES]);
+
+#endif

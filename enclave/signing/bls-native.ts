@@ -1,0 +1,114 @@
+// The BLS core over our native addon: keys lie in the addon's memory, JavaScript holds handles, batches run on libuv's pool. This file
+// only decides which jobs go when. Equal roots need no grouping here: the addon remembers the points of the last roots.
+
+import { availableParallelism } from 'node:os';
+import type { Addon, Keyring, MemoryPolicy } from '../native/load.ts';
+import type { BlsCore, KeyHandle, Lane } from './bls.ts';
+import { createJobQueue, type Job, ROOT_BYTES, settleJobs, signingUnavailable } from './bls-queue.ts';
+
+/** Jobs in one batch: what a priority job waits for at most when all batches are under way. The addon takes no more than 16. */
+export const MAX_BATCH_JOBS = 16;
+
+const PUBLIC_KEY_BYTES = 48;
+/** libuv's own default. */
+const DEFAULT_POOL_THREADS = 4;
+
+export interface NativeBlsCoreOptions {
+  /** Batches under way at once; at most libuv's pool. Default: the cores of the machine. */
+  readonly cores?: number | undefined;
+  readonly mlock?: MemoryPolicy | undefined;
+}
+
+export class NativeBlsCore implements BlsCore {
+  readonly kind = 'native';
+  readonly #addon: Addon;
+  readonly #keyring: Keyring;
+  readonly #maxBatches: number;
+  readonly #queue = createJobQueue();
+  readonly #batches = new Set<Promise<void>>();
+  #running = 0;
+  #dispatchPending = false;
+  #closed = false;
+
+  /** @throws Error when memory for keys is refused */
+  constructor(addon: Addon, options: NativeBlsCoreOptions = {}) {
+    this.#addon = addon;
+    this.#keyring = addon.openKeyring(options.mlock ?? 'best_effort');
+    const poolThreads = Number(process.env['UV_THREADPOOL_SIZE']) || DEFAULT_POOL_THREADS;
+    this.#maxBatches = Math.max(1, Math.min(options.cores ?? availableParallelism(), poolThreads));
+  }
+
+  get memoryLocked(): boolean {
+    return this.#addon.secretMemory().unlockedBytes === 0;
+  }
+
+  addKey(secretKey: Uint8Array): { handle: KeyHandle; publicKey: Uint8Array } {
+    if (this.#closed) throw signingUnavailable('the core is closed');
+    const publicKey = new Uint8Array(PUBLIC_KEY_BYTES);
+    const handle = this.#addon.addKey(this.#keyring, secretKey, publicKey) as KeyHandle;
+    return { handle, publicKey };
+  }
+
+  removeKey(handle: KeyHandle): void {
+    this.#addon.removeKey(this.#keyring, handle);
+  }
+
+  sign(handle: KeyHandle, signingRoot: Uint8Array, lane: Lane): Promise<Uint8Array> {
+    if (this.#closed) return Promise.reject(signingUnavailable('the core is closed'));
+    const signature = this.#queue.push(handle, signingRoot, lane);
+    this.#dispatchSoon();
+    return signature;
+  }
+
+  load(): { queued: number; running: number } {
+    return { queued: this.#queue.length, running: this.#running };
+  }
+
+  wipe(): void {
+    this.#addon.wipeKeyring(this.#keyring);
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#addon.closeKeyring(this.#keyring);
+    this.#queue.rejectAll(signingUnavailable('the core is closed'));
+    await Promise.all(this.#batches);
+  }
+
+  /** After the present microtasks: a group commit releases many jobs in one turn, and they should share batches. */
+  #dispatchSoon(): void {
+    if (this.#dispatchPending) return;
+    this.#dispatchPending = true;
+    queueMicrotask(() => {
+      this.#dispatchPending = false;
+      this.#dispatch();
+    });
+  }
+
+  /** Fill every free place with a fair share of the queue, so that the batches in flight end at about the same time. */
+  #dispatch(): void {
+    while (this.#queue.length > 0 && this.#batches.size < this.#maxBatches) {
+      const share = Math.ceil(this.#queue.length / this.#maxBatches);
+      const jobs = this.#queue.take(Math.min(share, MAX_BATCH_JOBS));
+      const batch = this.#run(jobs).finally(() => {
+        this.#batches.delete(batch);
+        this.#dispatch();
+      });
+      this.#batches.add(batch);
+    }
+  }
+
+  async #run(jobs: readonly Job[]): Promise<void> {
+    this.#running += jobs.length;
+    try {
+      const roots = new Uint8Array(jobs.length * ROOT_BYTES);
+      for (const [index, job] of jobs.entries()) roots.set(job.root, index * ROOT_BYTES);
+      const handles = Float64Array.from(jobs, (job) => job.handle);
+      settleJobs(jobs, new Uint8Array(await this.#addon.signBatch(this.#keyring, handles, roots)));
+    } catch (error) {
+      for (const job of jobs) job.reject(signingUnavailable('the batch failed', error));
+    } finally {
+      this.#running -= jobs.length;
+    }
+  }
+}

@@ -1,0 +1,200 @@
+// The BLS core without a compiler: @chainsafe/blst in worker threads, keys in one shared region that the workers read. Slower than the
+// native core (no sharing of hashed roots) and its keys are not in locked memory. A worker that ends takes only its own jobs with it.
+
+import { availableParallelism } from 'node:os';
+import { Worker } from 'node:worker_threads';
+import { SecretKey } from '@chainsafe/blst';
+import type { Log } from '../observe/log.ts';
+import type { BlsCore, KeyHandle, Lane } from './bls.ts';
+import { encodeBatch } from './bls-portable-batch.ts';
+import { createPortableKeys, SECRET_KEY_BYTES } from './bls-portable-keys.ts';
+import { createJobQueue, type Job, settleJobs, signingUnavailable } from './bls-queue.ts';
+
+/** Jobs a worker may have before it: what a priority job waits for at most when all workers are busy. */
+export const MAX_WORKER_JOBS = 16;
+
+/** Half of it, so that the next batch already lies with the worker when one is done. */
+const MAX_BATCH_JOBS = MAX_WORKER_JOBS / 2;
+
+/** How long a worker that ended stays away: by how many times it ended without signing anything between. */
+const RESTART_DELAYS_MS = [0, 100, 1_000, 10_000];
+
+export interface PortableBlsCoreOptions {
+  readonly log: Log;
+  /** Worker threads. Default: the cores of the machine. */
+  readonly cores?: number | undefined;
+  /** Tests put a worker here that fails when told. */
+  readonly workerUrl?: URL | undefined;
+}
+
+interface SigningWorker {
+  readonly thread: Worker;
+  readonly batches: { readonly slot: number; readonly job: Job }[][];
+  outstanding: number;
+}
+
+export class PortableBlsCore implements BlsCore {
+  readonly kind = 'portable';
+  readonly memoryLocked = false;
+  readonly #log: Log;
+  readonly #workerUrl: URL;
+  readonly #keys = createPortableKeys();
+  readonly #queue = createJobQueue();
+  readonly #workers = new Set<SigningWorker>();
+  readonly #restarts = new Set<NodeJS.Timeout>();
+  #failuresInARow = 0;
+  #dispatchPending = false;
+  #closed = false;
+  #onIdle: (() => void) | undefined;
+
+  constructor(options: PortableBlsCoreOptions) {
+    this.#log = options.log;
+    this.#workerUrl = options.workerUrl ?? new URL('./bls-portable-worker.ts', import.meta.url);
+    const count = options.cores ?? availableParallelism();
+    for (let started = 0; started < count; started++) this.#startWorker();
+  }
+
+  addKey(secretKey: Uint8Array): { handle: KeyHandle; publicKey: Uint8Array } {
+    if (this.#closed) throw signingUnavailable('the core is closed');
+    const publicKey = publicKeyOf(secretKey);
+    return { handle: this.#keys.add(secretKey), publicKey };
+  }
+
+  removeKey(handle: KeyHandle): void {
+    this.#keys.remove(handle);
+  }
+
+  sign(handle: KeyHandle, signingRoot: Uint8Array, lane: Lane): Promise<Uint8Array> {
+    if (this.#closed) return Promise.reject(signingUnavailable('the core is closed'));
+    if (this.#workers.size === 0) return Promise.reject(signingUnavailable('no signing worker is alive'));
+    const signature = this.#queue.push(handle, signingRoot, lane);
+    this.#dispatchSoon();
+    return signature;
+  }
+
+  load(): { queued: number; running: number } {
+    let running = 0;
+    for (const worker of this.#workers) running += worker.outstanding;
+    return { queued: this.#queue.length, running };
+  }
+
+  wipe(): void {
+    this.#keys.wipe();
+  }
+
+  /** Jobs that a worker has already are let finish: at most MAX_WORKER_JOBS each. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#keys.wipe();
+    this.#queue.rejectAll(signingUnavailable('the core is closed'));
+    for (const restart of this.#restarts) clearTimeout(restart);
+    if (this.load().running > 0) await new Promise<void>((resolve) => (this.#onIdle = resolve));
+    await Promise.all([...this.#workers].map((worker) => worker.thread.terminate()));
+  }
+
+  #startWorker(): void {
+    const thread = new Worker(this.#workerUrl, { workerData: { region: this.#keys.region }, execArgv: [] });
+    const worker: SigningWorker = { thread, batches: [], outstanding: 0 };
+    thread.unref();
+    thread.on('message', (signatures: Uint8Array) => this.#onSigned(worker, signatures));
+    thread.on('error', (error) => this.#log.error({ error }, 'a signing worker failed'));
+    thread.on('exit', () => this.#onExit(worker));
+    this.#workers.add(worker);
+  }
+
+  /** After the present microtasks: a group commit releases many jobs in one turn, and they should share batches. */
+  #dispatchSoon(): void {
+    if (this.#dispatchPending) return;
+    this.#dispatchPending = true;
+    queueMicrotask(() => {
+      this.#dispatchPending = false;
+      this.#dispatch();
+    });
+  }
+
+  /** Give the least busy worker a fair share of the queue, until all are full or nothing waits. */
+  #dispatch(): void {
+    while (this.#queue.length > 0) {
+      const worker = leastBusy(this.#workers);
+      if (worker === undefined || worker.outstanding >= MAX_WORKER_JOBS) return;
+      const share = Math.ceil(this.#queue.length / this.#workers.size);
+      this.#send(worker, this.#queue.take(Math.min(share, MAX_BATCH_JOBS, MAX_WORKER_JOBS - worker.outstanding)));
+    }
+  }
+
+  #send(worker: SigningWorker, jobs: readonly Job[]): void {
+    const batch = [];
+    for (const job of jobs) {
+      const slot = this.#keys.pin(job.handle);
+      if (slot === undefined) job.reject(signingUnavailable('the key is not loaded any more'));
+      else batch.push({ slot, job });
+    }
+    if (batch.length === 0) return;
+    worker.batches.push(batch);
+    worker.outstanding += batch.length;
+    worker.thread.ref(); // the process stays while somebody waits for a signature, and only then
+    const message = encodeBatch(batch);
+    worker.thread.postMessage(message, [message.buffer]);
+  }
+
+  #onSigned(worker: SigningWorker, signatures: Uint8Array): void {
+    const batch = worker.batches.shift() ?? [];
+    worker.outstanding -= batch.length;
+    this.#failuresInARow = 0;
+    if (worker.outstanding === 0) worker.thread.unref();
+    for (const { slot } of batch) this.#keys.unpin(slot);
+    this.#dispatch();
+    settleJobs(
+      batch.map(({ job }) => job),
+      signatures,
+    );
+    this.#noteIdle();
+  }
+
+  #onExit(worker: SigningWorker): void {
+    this.#workers.delete(worker);
+    for (const { slot, job } of worker.batches.flat()) {
+      this.#keys.unpin(slot);
+      job.reject(signingUnavailable('the signing worker ended'));
+    }
+    this.#noteIdle();
+    if (!this.#closed) this.#restart();
+  }
+
+  #restart(): void {
+    const delayMs = RESTART_DELAYS_MS[Math.min(this.#failuresInARow, RESTART_DELAYS_MS.length - 1)] ?? 0;
+    this.#failuresInARow += 1;
+    this.#log.error({ delayMs, failuresInARow: this.#failuresInARow }, 'a signing worker ended; it is started again');
+    if (delayMs === 0) {
+      this.#startWorker();
+    } else {
+      const restart = setTimeout(() => {
+        this.#restarts.delete(restart);
+        this.#startWorker();
+      }, delayMs);
+      this.#restarts.add(restart.unref());
+    }
+    if (this.#workers.size === 0) this.#queue.rejectAll(signingUnavailable('no signing worker is alive'));
+    else this.#dispatch();
+  }
+
+  #noteIdle(): void {
+    if (this.#onIdle !== undefined && this.load().running === 0) this.#onIdle();
+  }
+}
+
+function leastBusy(workers: Iterable<SigningWorker>): SigningWorker | undefined {
+  let best: SigningWorker | undefined;
+  for (const worker of workers) if (best === undefined || worker.outstanding < best.outstanding) best = worker;
+  return best;
+}
+
+/** blst refuses zero and what is not below the group order; the seam calls that a RangeError. */
+function publicKeyOf(secretKey: Uint8Array): Uint8Array {
+  if (secretKey.length !== SECRET_KEY_BYTES) throw new TypeError('a secret key has 32 bytes');
+  try {
+    return SecretKey.fromBytes(secretKey).toPublicKey().toBytes();
+  } catch (error) {
+    throw new RangeError('the secret key is zero or not below the group order', { cause: error });
+  }
+}
