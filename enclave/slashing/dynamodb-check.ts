@@ -1,0 +1,131 @@
+// Check and record one message by compare-and-swap: the write carries the condition that the stored item is still the
+// one this process has verified, so what is overwritten was always checked, under any number of signers.
+//
+// Why not one blind conditional write (`target_epoch < :t`)? It would accept an item whose target was lowered by hand,
+// and seal the damage with a fresh code. Here the last verified item of each key is remembered: while this process is
+// the only one that signs for the key a check is one round trip; after another signer's write it is two.
+//
+// A write whose answer was lost is repeated by the SDK and then finds its own item: same epochs and same root, which
+// may be signed again, so it is safe. A write that arrives after it was given up can only raise the mark, or fail.
+
+import { SignerError } from '../api/errors.ts';
+import { decodeHex, encodeHex } from '../api/hex.ts';
+import { highWaterMarks, type Mark, type MarkItem, type MarkKey, markItem, partitionOf } from './dynamodb-items.ts';
+import type { SlashingTable, Stored } from './dynamodb-table.ts';
+import type { RowIntegrity } from './integrity.ts';
+import { type Decision, decideAttestation, decideBlock, isRolledBack } from './rules.ts';
+import type { HighWaterMarks, SlashableMessage, Verdict } from './types.ts';
+
+/** Each failed attempt means that another signer wrote the same item in between. */
+export const MAX_WRITE_ATTEMPTS = 8;
+/** Two items a key for 200,000 keys. Beyond, a check of a key that is not remembered costs a second round trip. */
+export const MAX_REMEMBERED_ITEMS = 400_000;
+
+/** The last verified item of each key and kind, as this process read or wrote it. */
+export interface VerifiedItems {
+  get(key: MarkKey): MarkItem | undefined;
+  /** Answers that arrive late do not replace a higher item. */
+  remember(key: MarkKey, item: MarkItem): void;
+}
+
+export function verifiedItems(): VerifiedItems {
+  const items = new Map<string, MarkItem>();
+  return {
+    get: (key) => items.get(partitionOf(key)),
+    remember(key, item) {
+      const partition = partitionOf(key);
+      const known = items.get(partition);
+      if (known === undefined && items.size >= MAX_REMEMBERED_ITEMS) return;
+      if (!isRolledBack(highWaterMarks(item.mark), highWaterMarks(known?.mark))) items.set(partition, item);
+    },
+  };
+}
+
+export interface CheckContext {
+  readonly table: SlashingTable;
+  readonly integrity: RowIntegrity;
+  readonly verified: VerifiedItems;
+}
+
+/** `floors` is what the caller knows to be recorded. @throws SignerError slashing_unavailable */
+export async function checkAndRecordOne(
+  message: SlashableMessage,
+  floors: HighWaterMarks,
+  { table, integrity, verified }: CheckContext,
+): Promise<Verdict> {
+  const { kind, publicKey } = message;
+  const key = { kind, publicKey };
+  const next = markItem(publicKey, markOf(message), integrity);
+  let expected = verified.get(key);
+  const known = [relevant(floors, kind), highWaterMarks(expected?.mark)];
+  let isFresh = false;
+
+  for (let attempt = 1; attempt <= MAX_WRITE_ATTEMPTS; attempt++) {
+    const verdict = judge(message, expected, known);
+    let stored: Stored;
+    if (verdict.kind === 'safe' && !verdict.repeat) {
+      const outcome = await table.replace({ key, next, expected });
+      if (outcome.kind === 'replaced') {
+        verified.remember(key, next);
+        return verdict;
+      }
+      stored = outcome.stored;
+    } else {
+      // Only what the table says now is an answer; what this process remembers just saves the question.
+      if (isFresh) return verdict;
+      stored = await table.read(key);
+    }
+    if (stored === 'damaged') return { kind: 'unavailable', reason: 'slashing_integrity' };
+    if (stored !== undefined) verified.remember(key, stored);
+    expected = stored;
+    isFresh = true;
+  }
+  throw new SignerError('slashing_unavailable', { detail: { contended: partitionOf(key) } });
+}
+
+/** The verdict if `item` is what the table holds. */
+function judge(message: SlashableMessage, item: MarkItem | undefined, known: readonly HighWaterMarks[]): Verdict {
+  const marks = highWaterMarks(item?.mark);
+  if (known.some((floors) => isRolledBack(marks, floors))) return { kind: 'unavailable', reason: 'slashing_rollback' };
+  return decide(message, item?.mark);
+}
+
+/** The minimal strategy of EIP-3076: the last message is the entry, and its numbers are the low-water marks. */
+function decide(message: SlashableMessage, mark: Mark | undefined): Decision {
+  const signingRoot = mark === undefined || mark.signingRoot === null ? null : rootBytes(mark.signingRoot);
+  if (message.kind === 'block') {
+    const last = mark?.kind === 'block' ? mark : undefined;
+    const entry = last?.slot === message.slot ? { signingRoot } : null;
+    return decideBlock(message, { entry, lowWaterSlot: last?.slot ?? null });
+  }
+  const last = mark?.kind === 'attestation' ? mark : undefined;
+  const entry = last?.targetEpoch === message.targetEpoch ? { sourceEpoch: last.sourceEpoch, signingRoot } : null;
+  return decideAttestation(message, {
+    entry,
+    // Implicit: a vote that surrounds an earlier one has a lower source than some entry, one that is surrounded has a
+    // lower target, and the marks below are the highest of both.
+    surroundsAnEntry: false,
+    isSurroundedByAnEntry: false,
+    lowWaterSourceEpoch: last?.sourceEpoch ?? null,
+    lowWaterTargetEpoch: last?.targetEpoch ?? null,
+  });
+}
+
+function markOf(message: SlashableMessage): Mark {
+  const signingRoot = encodeHex(message.signingRoot);
+  if (message.kind === 'block') return { kind: 'block', slot: message.slot, signingRoot };
+  return { kind: 'attestation', sourceEpoch: message.sourceEpoch, targetEpoch: message.targetEpoch, signingRoot };
+}
+
+/** A check reads the item of its own kind only. */
+function relevant(floors: HighWaterMarks, kind: SlashableMessage['kind']): HighWaterMarks {
+  return kind === 'block'
+    ? { blockSlot: floors.blockSlot, sourceEpoch: null, targetEpoch: null }
+    : { ...floors, blockSlot: null };
+}
+
+function rootBytes(root: string): Uint8Array {
+  const bytes = decodeHex(root, 32);
+  if (bytes === undefined) throw new TypeError('a verified root is 32 bytes of hex');
+  return bytes;
+}

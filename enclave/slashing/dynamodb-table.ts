@@ -1,0 +1,136 @@
+// The calls that the DynamoDB backend makes: strongly consistent reads, and writes on the condition that the stored
+// item is still the one that was read. Nothing here decides about a message. Items that fail their check come back as
+// `damaged`; whatever goes wrong on the way is `slashing_unavailable`, never a refusal.
+
+import { setTimeout as pause } from 'node:timers/promises';
+import { SignerError } from '../api/errors.ts';
+import {
+  BatchGetItemCommand,
+  type DynamoDBClient,
+  GetItemCommand,
+  PutItemCommand,
+  ScanCommand,
+  TransactWriteItemsCommand,
+} from '../aws/dynamodb.ts';
+import { awsFault } from '../aws/errors.ts';
+import {
+  decodeMarkItem,
+  encodeMarkItem,
+  type Item,
+  isStillStored,
+  type MarkItem,
+  type MarkKey,
+  markKeyOf,
+  partitionOf,
+} from './dynamodb-items.ts';
+import type { RowIntegrity } from './integrity.ts';
+
+/** Items of one BatchGetItem and of one TransactWriteItems: the service's own limits. */
+export const MAX_BATCH_ITEMS = 100;
+/** Rounds of one BatchGetItem while the service leaves keys unprocessed. */
+const MAX_READ_ROUNDS = 8;
+const READ_PAUSE_MS = 50;
+
+/** What is stored at a key: an item that passed its check, none, or one that failed it. */
+export type Stored = MarkItem | undefined | 'damaged';
+
+export interface Replacement {
+  readonly key: MarkKey;
+  readonly next: MarkItem;
+  /** What must be stored now; undefined: nothing. */
+  readonly expected: MarkItem | undefined;
+}
+
+export type ReplaceOutcome = { readonly kind: 'replaced' } | { readonly kind: 'changed'; readonly stored: Stored };
+
+export interface SlashingTable {
+  /** Strongly consistent. */
+  read(key: MarkKey): Promise<Stored>;
+  /** In the order of the keys; at most MAX_BATCH_ITEMS, no key twice. Strongly consistent item by item. */
+  readMany(keys: readonly MarkKey[]): Promise<Stored[]>;
+  /** One round trip: written, or what is there instead. A write whose answer was lost may also come back as `changed`. */
+  replace(replacement: Replacement): Promise<ReplaceOutcome>;
+  /** All or none of at most MAX_BATCH_ITEMS; `changed` when an item is not the expected one or is being written. */
+  replaceAll(replacements: readonly Replacement[]): Promise<'replaced' | 'changed'>;
+  /** Every mark's key, in no order. */
+  scanKeys(): AsyncIterable<MarkKey>;
+}
+
+export function slashingTable(client: DynamoDBClient, tableName: string, integrity: RowIntegrity): SlashingTable {
+  const decode = (key: MarkKey, item: Item | undefined): Stored =>
+    item === undefined ? undefined : (decodeMarkItem(key, item, integrity) ?? 'damaged');
+
+  return {
+    async read(key) {
+      const Key = { pk: { S: partitionOf(key) } };
+      const answer = await client
+        .send(new GetItemCommand({ TableName: tableName, Key, ConsistentRead: true }))
+        .catch(unavailable);
+      return decode(key, answer.Item);
+    },
+
+    async readMany(keys) {
+      const items = new Map<string, Item>();
+      let wanted = keys.map((key): Item => ({ pk: { S: partitionOf(key) } }));
+      for (let round = 1; wanted.length > 0; round++) {
+        if (round > MAX_READ_ROUNDS) return unavailable(new Error('the table leaves keys of a batch unread'));
+        if (round > 1) await pause(READ_PAUSE_MS * round);
+        const RequestItems = { [tableName]: { Keys: wanted, ConsistentRead: true } };
+        const answer = await client.send(new BatchGetItemCommand({ RequestItems })).catch(unavailable);
+        for (const item of answer.Responses?.[tableName] ?? []) items.set(item['pk']?.S ?? '', item);
+        wanted = answer.UnprocessedKeys?.[tableName]?.Keys ?? [];
+      }
+      return keys.map((key) => decode(key, items.get(partitionOf(key))));
+    },
+
+    async replace({ key, next, expected }) {
+      const Item = encodeMarkItem(key.publicKey, next);
+      const condition = { ...isStillStored(expected), ReturnValuesOnConditionCheckFailure: 'ALL_OLD' } as const;
+      try {
+        await client.send(new PutItemCommand({ TableName: tableName, Item, ...condition }));
+        return { kind: 'replaced' };
+      } catch (error) {
+        if (awsFault(error) !== 'condition_failed') return unavailable(error);
+        return { kind: 'changed', stored: decode(key, (error as { Item?: Item }).Item) };
+      }
+    },
+
+    async replaceAll(replacements) {
+      const TransactItems = replacements.map(({ key, next, expected }) => ({
+        Put: { TableName: tableName, Item: encodeMarkItem(key.publicKey, next), ...isStillStored(expected) },
+      }));
+      try {
+        await client.send(new TransactWriteItemsCommand({ TransactItems }));
+        return 'replaced';
+      } catch (error) {
+        const fault = awsFault(error);
+        if (fault === 'condition_failed' || fault === 'conflict') return 'changed';
+        return unavailable(error);
+      }
+    },
+
+    async *scanKeys() {
+      let start: Item | undefined;
+      do {
+        const scan = {
+          TableName: tableName,
+          ProjectionExpression: 'pk',
+          ConsistentRead: true,
+          ExclusiveStartKey: start,
+        };
+        const answer = await client.send(new ScanCommand(scan)).catch(unavailable);
+        for (const item of answer.Items ?? []) {
+          const key = markKeyOf(item['pk']?.S);
+          if (key !== undefined) yield key;
+        }
+        start = answer.LastEvaluatedKey;
+      } while (start !== undefined);
+    },
+  };
+}
+
+/** For `catch`: whatever a call failed of, the store cannot be used for this request. */
+export function unavailable(error: unknown): never {
+  if (error instanceof SignerError) throw error;
+  throw new SignerError('slashing_unavailable', { cause: error, detail: { fault: awsFault(error) } });
+}
