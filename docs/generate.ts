@@ -1,0 +1,24 @@
+// Writes the references that are generated from the source: `make docs`. A test compares each file with what its generator
+// says, so a reference cannot fall behind the code.
+
+import { writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { errorReference } from '../enclave/api/error-reference.ts';
+import { configurationReference } from '../enclave/config/reference.ts';
+
+export interface Reference {
+  /** Beside this file. */
+  readonly path: string;
+  readonly generate: () => string;
+}
+
+export const REFERENCES: readonly Reference[] = [
+  { path: 'reference/configuration.md', generate: configurationReference },
+  { path: 'reference/errors.md', generate: errorReference },
+];
+
+if (import.meta.main) {
+  for (const { path, generate } of REFERENCES) {
+    writeFileSync(fileURLToPath(new URL(path, import.meta.url)), generate());
+  }
+}

@@ -1,0 +1,57 @@
+// The egress endpoints of an enclave: the hosts it may reach, each through one loopback alias inside and one vsock port of
+// the parent. The enclave's configuration and the parent proxy read the same list with this schema (service.md,
+// tee.nitro.egress.endpoints; enclave.md, Shape). Ports that depend on the listeners are checked in config/rules.ts.
+
+import { isIPv4 } from 'node:net';
+import { z } from 'zod';
+
+export const MAX_EGRESS_ENDPOINTS = 64;
+
+/** vsock ports of the parent that are not free, and why (enclave.md, Shape). */
+export const RESERVED_VSOCK_PORTS: ReadonlyMap<number, string> = new Map([
+  [7000, 'is reserved: the enclave sends its logs there'],
+  [7001, 'is reserved: the enclave fetches its configuration there'],
+  [7002, 'is reserved: the enclave fetches AWS credentials there'],
+  [9000, "belongs to nitro-cli's heartbeat on the parent"],
+]);
+
+/** RFC 1123: dot-separated labels of letters, digits and inner hyphens. */
+export const HOSTNAME = /^(?=.{1,253}$)(?!-)[A-Za-z0-9-]{1,63}(?<!-)(?:\.(?!-)[A-Za-z0-9-]{1,63}(?<!-))*$/;
+
+const LOOPBACK_REFUSED = new Set(['127.0.0.0', '127.0.0.1', '127.255.255.255']);
+const MUST_BE_LOOPBACK = 'must be an IPv4 address in 127.0.0.0/8 other than 127.0.0.0, 127.0.0.1 and 127.255.255.255';
+const MUST_BE_PORT = 'must be an integer from 1 to 65535';
+
+const portSchema = z.int(MUST_BE_PORT).min(1, MUST_BE_PORT).max(65_535, MUST_BE_PORT);
+
+export const egressEndpointSchema = z.strictObject({
+  hostname: z
+    .string('must be a host name')
+    .regex(HOSTNAME, 'must be a host name')
+    .transform((name) => name.toLowerCase()),
+  loopback: z
+    .string(MUST_BE_LOOPBACK)
+    .refine((text) => isIPv4(text) && text.startsWith('127.') && !LOOPBACK_REFUSED.has(text), MUST_BE_LOOPBACK),
+  vsock_port: portSchema.superRefine((port, context) => {
+    const reason = RESERVED_VSOCK_PORTS.get(port);
+    if (reason !== undefined) context.addIssue({ code: 'custom', message: `${port} ${reason}` });
+  }),
+  port: portSchema.default(443),
+});
+
+export const egressEndpointsSchema = z
+  .array(egressEndpointSchema, 'must be a list of endpoints')
+  .max(MAX_EGRESS_ENDPOINTS, `must have at most ${MAX_EGRESS_ENDPOINTS} endpoints`)
+  .superRefine((endpoints, context) => {
+    for (const member of ['loopback', 'vsock_port'] as const) {
+      const seen = new Set<string | number>();
+      endpoints.forEach((endpoint, index) => {
+        if (seen.has(endpoint[member])) {
+          context.addIssue({ code: 'custom', path: [index, member], message: 'is used by an earlier endpoint' });
+        }
+        seen.add(endpoint[member]);
+      });
+    }
+  });
+
+export type EgressEndpoint = z.output<typeof egressEndpointSchema>;

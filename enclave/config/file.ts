@@ -1,0 +1,89 @@
+// The file layer: strict YAML walked along the option table. What is not an option or a section on the way to one is
+// refused with its line. A null or empty section sets nothing but counts as written: `signer_state:` without a table is
+// a mistake to report, not a section to forget.
+
+import type { Layer, Setting } from './layer.ts';
+import { isOptionPath, OPTION_PATHS, type OptionPath, SECTION_PATHS } from './options.ts';
+import { renderPath, suggest, type Violation } from './violations.ts';
+import { MAX_DOCUMENT_BYTES, parseStrictYaml, type StrictDocument } from './yaml.ts';
+
+/** @param name what messages call the file: its path as the operator wrote it. */
+export function readConfigurationFile(bytes: Uint8Array, name: string): Layer {
+  const text = decode(bytes);
+  if (text === undefined) {
+    const remedy = `make it UTF-8 and at most ${MAX_DOCUMENT_BYTES} bytes`;
+    return refused([{ path: 'the file', problem: 'is not UTF-8, or too large', remedy, origin: name }]);
+  }
+  const document = parseStrictYaml(text);
+  if ('problems' in document) {
+    const remedy = 'write plain YAML 1.2: one document, every key once, no anchors, aliases or tags';
+    return refused(
+      document.problems.map(({ line, problem }) => ({
+        path: 'the file',
+        problem: `is refused: ${problem}`,
+        remedy,
+        origin: `${name} line ${line}`,
+      })),
+    );
+  }
+  return walk(document, name);
+}
+
+export const EMPTY_LAYER: Layer = { settings: new Map(), sections: new Map(), violations: [] };
+
+export function refused(violations: readonly Violation[]): Layer {
+  return { ...EMPTY_LAYER, violations, unreadable: true };
+}
+
+function walk(document: StrictDocument, name: string): Layer {
+  const settings = new Map<OptionPath, Setting>();
+  const sections = new Map<string, string>();
+  const violations: Violation[] = [];
+  const originAt = (path: readonly PropertyKey[]): string => `${name} line ${document.lineAt(path)}`;
+
+  const visitSection = (section: unknown, at: readonly string[]): void => {
+    if (section === undefined || section === null) return;
+    if (typeof section !== 'object' || Array.isArray(section)) {
+      const path = at.length === 0 ? 'the file' : renderPath(at);
+      const remedy = 'write its options under it, one a line';
+      violations.push({ path, problem: 'must be a section with options', remedy, origin: originAt(at) });
+      return;
+    }
+    for (const [key, value] of Object.entries(section)) visitMember(value, [...at, key]);
+  };
+  const visitMember = (value: unknown, at: readonly string[]): void => {
+    const path = at.join('.');
+    // A key with a dot in it is not a path: `server.listen_port: 1` at the top would be two spellings of one option.
+    const plain = at.every((part) => !part.includes('.'));
+    if (plain && isOptionPath(path)) {
+      settings.set(path, { value, originAt: (within) => originAt([...at, ...within]) });
+    } else if (plain && SECTION_PATHS.has(path)) {
+      sections.set(path, originAt(at));
+      visitSection(value, at);
+    } else {
+      violations.push({
+        path: renderPath(at),
+        problem: 'is not an option',
+        remedy: adviceFor(at),
+        origin: originAt(at),
+      });
+    }
+  };
+
+  visitSection(document.value, []);
+  return { settings, sections, violations };
+}
+
+function adviceFor(at: readonly string[]): string {
+  const known = [...OPTION_PATHS, ...SECTION_PATHS];
+  return suggest(at.join('.'), known, 'remove it; docs/reference/configuration.md lists the options');
+}
+
+function decode(bytes: Uint8Array): string | undefined {
+  if (bytes.length > MAX_DOCUMENT_BYTES) return undefined;
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    return undefined;
+  }
+}

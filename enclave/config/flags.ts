@@ -1,0 +1,151 @@
+// The flag layer: the arguments of `strongroom server`. node:util parseArgs splits them; the strictness is ours, over its
+// tokens, because its strict mode stops at the first mistake and every mistake is to be reported. Refused: unknown flags,
+// repeated single flags, flags without their value, stray arguments.
+
+import { parseArgs } from 'node:util';
+import { type Layer, readText, type Setting } from './layer.ts';
+import { flagOf, OPTION_PATHS, type OptionPath, optionAt } from './options.ts';
+import { renderName, suggest, type Violation } from './violations.ts';
+
+export interface Flags extends Layer {
+  readonly configPath: string | undefined;
+  readonly check: boolean;
+  readonly help: boolean;
+  readonly allowUnsafeNoopAntiSlashing: boolean;
+}
+
+/** Flags of the server that are not options. */
+export const SERVER_FLAGS = {
+  '--config': { form: 'text', meaning: 'Configuration file, YAML; also -c' },
+  '--check': { form: 'switch', meaning: 'Check the configuration and exit: 0 when it is good, 78 when it is not' },
+  '--help': { form: 'switch', meaning: 'Print this text and exit; also -h' },
+  '--allow-unsafe-noop-anti-slashing': {
+    form: 'switch',
+    meaning: 'Permit anti_slashing.backend: noop, which lets slashable messages be signed',
+  },
+} as const;
+
+const PATH_OF_FLAG: ReadonlyMap<string, OptionPath> = new Map(
+  OPTION_PATHS.flatMap((path) => {
+    const flag = flagOf(path);
+    return flag === undefined ? [] : [[flag, path] as const];
+  }),
+);
+
+/** One flag as it was written; `value` is undefined when it has none. */
+interface Written {
+  readonly flag: string;
+  readonly value: string | undefined;
+}
+
+/** @param argv the arguments after `server`. */
+export function readFlags(argv: readonly string[]): Flags {
+  const violations: Violation[] = [];
+  const written = readArguments(argv, violations);
+  const byFlag = Map.groupBy(written, ({ flag }) => flag);
+  const settings = new Map<OptionPath, Setting>();
+  for (const [flag, uses] of byFlag) {
+    const path = PATH_OF_FLAG.get(flag);
+    const repeatable = path !== undefined && optionAt(path).kind.form === 'repeated';
+    const problem = problemOf(flag, uses, repeatable);
+    if (problem !== undefined) violations.push({ ...problem, path: path ?? flag, origin: `flag ${flag}` });
+    else if (path !== undefined) settings.set(path, settingOf(path, flag, uses));
+  }
+  return {
+    settings,
+    sections: new Map(),
+    violations,
+    configPath: byFlag.get('--config')?.[0]?.value,
+    check: byFlag.has('--check'),
+    help: byFlag.has('--help'),
+    allowUnsafeNoopAntiSlashing: byFlag.has('--allow-unsafe-noop-anti-slashing'),
+  };
+}
+
+/** The known flags of the arguments; what else is there becomes violations. */
+function readArguments(argv: readonly string[], violations: Violation[]): Written[] {
+  const written: Written[] = [];
+  const tokens = tokenise(argv);
+  for (let position = 0; position < tokens.length; position++) {
+    const token = tokens[position];
+    const next = tokens[position + 1];
+    if (token?.kind === 'option') {
+      const flag = token.name.length === 1 ? token.rawName : `--${token.name}`;
+      if (!isKnown(flag)) {
+        violations.push(unknownFlag(flag));
+        // What follows an unknown flag is most likely its value: one mistake, one violation.
+        if (token.value === undefined && next?.kind === 'positional') position++;
+      } else if (formOf(flag) === 'boolean' && token.value === undefined && isBooleanAfter(token.index, next)) {
+        written.push({ flag, value: next.value });
+        position++;
+      } else {
+        // A value that looks like a flag is a forgotten value, unless it is joined on by `=`.
+        const forgotten = token.value?.startsWith('-') === true && token.inlineValue === false;
+        written.push({ flag, value: forgotten ? undefined : token.value });
+      }
+    } else if (token?.kind === 'positional') {
+      const remedy = 'remove it: the server takes flags only';
+      violations.push({ path: 'an argument', problem: 'is not a flag', remedy, origin: `argument ${token.index + 1}` });
+    }
+  }
+  return written;
+}
+
+function tokenise(argv: readonly string[]) {
+  const options: Record<string, { type: 'string' | 'boolean'; short?: string; multiple: true }> = {};
+  for (const flag of [...PATH_OF_FLAG.keys(), ...Object.keys(SERVER_FLAGS)]) {
+    const type = formOf(flag) === 'boolean' || formOf(flag) === 'switch' ? 'boolean' : 'string';
+    options[flag.slice(2)] = { type, multiple: true };
+  }
+  options['config'] = { type: 'string', short: 'c', multiple: true };
+  options['help'] = { type: 'boolean', short: 'h', multiple: true };
+  return parseArgs({ args: [...argv], options, strict: false, allowPositionals: true, tokens: true }).tokens;
+}
+
+function problemOf(
+  flag: string,
+  uses: readonly Written[],
+  repeatable: boolean,
+): { readonly problem: string; readonly remedy: string } | undefined {
+  if (uses.length > 1 && !repeatable) return { problem: 'is given more than once', remedy: `give ${flag} once` };
+  const form = formOf(flag);
+  if (form === 'switch' && uses.some(({ value }) => value !== undefined)) {
+    return { problem: 'takes no value', remedy: `write ${flag} alone` };
+  }
+  if (form !== 'switch' && form !== 'boolean' && uses.some(({ value }) => value === undefined)) {
+    return { problem: 'has a flag without its value', remedy: `write ${flag}=VALUE` };
+  }
+  return undefined;
+}
+
+function settingOf(path: OptionPath, flag: string, uses: readonly Written[]): Setting {
+  const origin = `flag ${flag}`;
+  const originAt = (): string => origin;
+  if (formOf(flag) === 'repeated') return { value: uses.map(({ value }) => value), originAt };
+  // A boolean flag without a value says true.
+  return { value: readText(path, uses[0]?.value ?? 'true')?.value, originAt };
+}
+
+function isKnown(flag: string): boolean {
+  return PATH_OF_FLAG.has(flag) || Object.hasOwn(SERVER_FLAGS, flag);
+}
+
+function formOf(flag: string): string {
+  const path = PATH_OF_FLAG.get(flag);
+  if (path !== undefined) return optionAt(path).kind.form;
+  return Object.entries(SERVER_FLAGS).find(([name]) => name === flag)?.[1].form ?? 'text';
+}
+
+function unknownFlag(flag: string): Violation {
+  const known = [...PATH_OF_FLAG.keys(), ...Object.keys(SERVER_FLAGS)];
+  const shown = renderName(flag);
+  const remedy = suggest(flag, known, 'remove it; `strongroom server --help` lists the flags');
+  return { path: shown, problem: 'is not a flag of the server', remedy, origin: `flag ${shown}` };
+}
+
+type Token = ReturnType<typeof tokenise>[number];
+
+/** `--flag false`, as two arguments. */
+function isBooleanAfter(index: number, next: Token | undefined): next is Extract<Token, { kind: 'positional' }> {
+  return next?.kind === 'positional' && next.index === index + 1 && (next.value === 'true' || next.value === 'false');
+}

@@ -1,0 +1,184 @@
+// From arguments, environment and file to one frozen configuration, or to everything that is wrong with them. Layers in
+// order of precedence (service.md, Configuration layering); only the value that takes effect is validated. Exits nothing
+// and writes nothing: main.ts prints the violations and exits 78 (decisions.md section 10).
+
+import { readFileSync } from 'node:fs';
+import type { z } from 'zod';
+import { type Environment, readEnvironment, unknownVariables } from './environment.ts';
+import { EMPTY_LAYER, readConfigurationFile, refused } from './file.ts';
+import { type Flags, readFlags } from './flags.ts';
+import type { Layer, Setting } from './layer.ts';
+import { missingFeature, NOT_AVAILABLE_YET } from './not-available-yet.ts';
+import { type Config, OPTION_PATHS, type OptionPath, optionAt, type SectionPath } from './options.ts';
+import type { Facts, Finding } from './rule.ts';
+import { RULES } from './rules.ts';
+import { Secret } from './secret.ts';
+import { withSecrets } from './static-auth.ts';
+import { renderPath, type Violation } from './violations.ts';
+
+export interface LoadInput {
+  /** The arguments after `server`. */
+  readonly argv: readonly string[];
+  readonly env: Environment;
+  /** How the file named by `-c` is read; the disk unless given. Throws when it cannot be. */
+  readonly readFile?: (path: string) => Uint8Array;
+}
+
+export interface Build {
+  /** An enclave build: the ceremony is compiled into the image. */
+  readonly compiledCeremony: boolean;
+}
+
+export type Loaded =
+  | {
+      readonly ok: true;
+      readonly config: Config;
+      /** Where each option's value comes from, `default` included. */
+      readonly origins: ReadonlyMap<OptionPath, string>;
+      /** `--check`: validate and exit. */
+      readonly check: boolean;
+    }
+  | { readonly ok: false; readonly violations: readonly Violation[] };
+
+/** Whether `--help` is among the arguments; it then wins over anything that is wrong with them. */
+export function asksForHelp(argv: readonly string[]): boolean {
+  return readFlags(argv).help;
+}
+
+export function loadConfig(input: LoadInput, build: Build): Loaded {
+  const flags = readFlags(input.argv);
+  const file = readFileLayer(flags, input.readFile ?? ((path) => readFileSync(path)));
+  const environment = readEnvironment(input.env);
+  const layers: readonly Layer[] = [flags, environment, file];
+  const { settings, referenced } = resolve(layers, input.env);
+
+  const violations = layers.flatMap((layer) => layer.violations);
+  violations.push(...unknownVariables(input.env, referenced));
+  const values = new Map<OptionPath, unknown>();
+  const failed = new Set<string>(violations.map(({ path }) => path));
+  for (const path of OPTION_PATHS) {
+    const setting = settings.get(path);
+    const parsed = setting === undefined ? { value: optionAt(path).default } : validate(path, setting);
+    if ('violations' in parsed) {
+      violations.push(...parsed.violations);
+      failed.add(path);
+    } else {
+      values.set(path, parsed.value);
+    }
+  }
+
+  const config = nest(values);
+  const isSet = (at: string): boolean =>
+    layers.some(({ sections }) => sections.has(at)) || [...settings.keys()].some((path) => isWithin(path, at));
+  const facts: Facts = { ...build, isSet, allowUnsafeNoopAntiSlashing: flags.allowUnsafeNoopAntiSlashing };
+  // Without the file, what the rules would miss may well be in it.
+  if (!layers.some(({ unreadable }) => unreadable)) {
+    for (const finding of findings(config, facts, failed)) violations.push(locate(finding, settings, layers));
+  }
+  if (violations.length > 0) return { ok: false, violations };
+  const origins = new Map(OPTION_PATHS.map((path) => [path, settings.get(path)?.originAt([]) ?? 'default']));
+  return { ok: true, config: freeze(config), origins, check: flags.check };
+}
+
+function readFileLayer({ configPath }: Flags, readFile: (path: string) => Uint8Array): Layer {
+  if (configPath === undefined) return EMPTY_LAYER;
+  try {
+    return readConfigurationFile(readFile(configPath), configPath);
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? ` (${String(error.code)})` : '';
+    const remedy = 'name a file that this user may read';
+    return refused([{ path: 'the file', problem: `cannot be read${code}`, remedy, origin: 'flag --config' }]);
+  }
+}
+
+/** The setting that takes effect for each option, with token secrets already secret. */
+function resolve(
+  layers: readonly Layer[],
+  env: Environment,
+): { readonly settings: ReadonlyMap<OptionPath, Setting>; readonly referenced: readonly string[] } {
+  const settings = new Map<OptionPath, Setting>();
+  for (const layer of layers.toReversed()) {
+    for (const [path, setting] of layer.settings) settings.set(path, setting);
+  }
+  const staticAuth = settings.get('static_auth');
+  if (staticAuth === undefined) return { settings, referenced: [] };
+  const { value, variables } = withSecrets(staticAuth.value, env);
+  settings.set('static_auth', { ...staticAuth, value });
+  return { settings, referenced: variables };
+}
+
+function validate(
+  path: OptionPath,
+  setting: Setting,
+): { readonly value: unknown } | { readonly violations: readonly Violation[] } {
+  const { kind, default: fallback } = optionAt(path);
+  const result = kind.schema.safeParse(setting.value, { error: explain });
+  if (result.success) return { value: result.data };
+  const remedy =
+    fallback === undefined ? 'correct it, or leave the option out' : 'correct it, or leave it at the default';
+  return {
+    violations: result.error.issues.flatMap((issue) => {
+      const places = issue.code === 'unrecognized_keys' ? issue.keys.map((key) => [...issue.path, key]) : [issue.path];
+      return places.map((within) => ({
+        path: renderPath([path, ...within]),
+        problem: issue.code === 'unrecognized_keys' ? 'is not a member of this object' : issue.message,
+        remedy: issue.code === 'unrecognized_keys' ? 'remove it; docs/reference/configuration.md lists them' : remedy,
+        origin: setting.originAt(within),
+      }));
+    }),
+  };
+}
+
+/** What zod says of a value, where the schema has no words of its own: never the value. */
+function explain(issue: z.core.$ZodRawIssue): string | undefined {
+  if (issue.input === undefined) return 'is required';
+  if (issue.code === 'invalid_type') return `must be of type ${issue.expected}`;
+  return undefined;
+}
+
+function findings(config: Config, facts: Facts, failed: ReadonlySet<string>): Finding[] {
+  const isSound = (at: string): boolean => ![...failed].some((path) => isWithin(path, at));
+  return [
+    ...RULES.filter(({ reads }) => reads.every(isSound)).flatMap((rule) => rule.broken(config, facts)),
+    ...NOT_AVAILABLE_YET.filter(({ at, asked }) => isSound(at) && asked(config, facts.isSet)).map(missingFeature),
+  ];
+}
+
+function locate(
+  { at, within = [], problem, remedy }: Finding,
+  settings: ReadonlyMap<OptionPath, Setting>,
+  layers: readonly Layer[],
+): Violation {
+  const [, setting] = [...settings].find(([path]) => isWithin(path, at)) ?? [];
+  const section = layers.map(({ sections }) => sections.get(at)).find((origin) => origin !== undefined);
+  const origin = section ?? setting?.originAt(within) ?? 'default';
+  return { path: renderPath([at, ...within]), problem, remedy, origin };
+}
+
+function isWithin(path: string, at: OptionPath | SectionPath | string): boolean {
+  return path === at || path.startsWith(`${at}.`);
+}
+
+/** Options that were refused are missing from the result; rules that would read them are skipped. */
+function nest(values: ReadonlyMap<OptionPath, unknown>): Config {
+  const root: Record<string, unknown> = {};
+  for (const path of OPTION_PATHS) {
+    const names = path.split('.');
+    const last = names.pop() ?? path;
+    let section = root;
+    for (const name of names) {
+      section[name] ??= {};
+      section = section[name] as Record<string, unknown>;
+    }
+    section[last] = values.get(path);
+  }
+  return root as unknown as Config;
+}
+
+function freeze<Value>(value: Value): Value {
+  if (typeof value !== 'object' || value === null || value instanceof Secret || ArrayBuffer.isView(value)) {
+    return value;
+  }
+  for (const member of Object.values(value)) freeze(member);
+  return Object.freeze(value);
+}

@@ -1,0 +1,43 @@
+// Options whose feature this version does not have. Asking for one stops the start, because running without what the
+// configuration asks for would be worse. The list only ever shrinks: a feature removes its row.
+
+import type { Config, OptionPath, SectionPath } from './options.ts';
+import type { Facts, Finding } from './rule.ts';
+
+export interface Missing {
+  readonly at: OptionPath | SectionPath;
+  /** The value that cannot be asked for; empty when it is the whole section. */
+  readonly says: string;
+  readonly asked: (config: Config, isSet: Facts['isSet']) => boolean;
+}
+
+export const NOT_AVAILABLE_YET: readonly Missing[] = [
+  section('key_sources.dynamodb'),
+  section('signer_state'),
+  section('ceremony'),
+  value('anti_slashing.backend', 'postgres', ({ anti_slashing }) => anti_slashing.backend === 'postgres'),
+  value('anti_slashing.backend', 'dynamodb', ({ anti_slashing }) => anti_slashing.backend === 'dynamodb'),
+  value('http.key_manager_api.enabled', 'true', ({ http }) => http.key_manager_api.enabled),
+  value('chamber.keys.generate.enabled', 'true', ({ chamber }) => chamber.keys.generate.enabled),
+  value('chamber.keys.generate_keys.enabled', 'true', ({ chamber }) => chamber.keys.generate_keys.enabled),
+  value('chamber.keys.deposit_data.enabled', 'true', ({ chamber }) => chamber.keys.deposit_data.enabled),
+  value('chamber.keys.import.enabled', 'true', ({ chamber }) => chamber.keys.import.enabled),
+  value('chamber.keys.lifecycle.enabled', 'true', ({ chamber }) => chamber.keys.lifecycle.enabled),
+  value('chamber.keys.backup.recipients', 'not empty', ({ chamber }) => chamber.keys.backup.recipients.length > 0),
+  value('tls.mode', 'ratls', ({ tls }) => tls.mode === 'ratls'),
+  value('tee.platform', 'nitro', ({ tee }) => tee.platform === 'nitro'),
+  value('server.seccomp', 'best_effort or required', ({ server }) => server.seccomp !== 'off'),
+];
+
+export function missingFeature({ at, says }: Missing): Finding {
+  const problem = `${says} is not available yet in this version`.trimStart();
+  return { at, problem, remedy: 'remove it, or run a version that has it' };
+}
+
+function section(at: OptionPath | SectionPath): Missing {
+  return { at, says: '', asked: (_, isSet) => isSet(at) };
+}
+
+function value(at: OptionPath, says: string, asked: (config: Config) => boolean): Missing {
+  return { at, says, asked };
+}

@@ -1,0 +1,299 @@
+// The option table: the one source of option names, defaults, flags, environment names, validation, help text and
+// docs/reference/configuration.md (service.md, Configuration options; decisions.md section 10). A flag is `--` and the path
+// with dashes unless the row names another; the environment variable is `SVC_` and the path in upper case, `__` for dots.
+
+import { egressEndpointsSchema } from '../api/egress.ts';
+import { OPERATIONS } from '../api/operations.ts';
+import { ageRecipientSchema, ceremonySchema } from './ceremony.ts';
+import { flagged, type Option, unflagged, type ValueOf } from './option.ts';
+import { type StaticAuth, staticAuthSchema } from './static-auth.ts';
+import {
+  boolean,
+  corsOrigins,
+  hex,
+  httpUrl,
+  integer,
+  listenAddress,
+  listOf,
+  listThat,
+  logFilter,
+  object,
+  oneOf,
+  port,
+  postgresUrl,
+  publicKeys,
+  safeCidrs,
+  text,
+} from './values.ts';
+
+/** Days, for intervals and timeouts that only need some end. */
+const DAY = 86_400;
+const HARDENING = oneOf('off', 'best_effort', 'required');
+const SECONDS = integer(1, DAY);
+const SECONDS_OR_OFF = integer(0, DAY);
+const CONCURRENCY = integer(1, 1024);
+const ITEMS = integer(1, 10_000);
+const NO_STATIC_AUTH: StaticAuth = { policies: [], anonymous: { policies: [] }, tokens: [] };
+
+export const OPTIONS = {
+  'server.listen_address': flagged(listenAddress, '0.0.0.0', 'HTTP bind address'),
+  'server.listen_port': flagged(port, 9000, 'HTTP port; 0 takes any free port'),
+  'server.request_timeout_seconds': flagged(integer(1, 3600), 30, 'Per-request timeout of signing handlers'),
+  'server.graceful_shutdown_timeout_seconds': flagged(
+    integer(0, 3600),
+    25,
+    'Grace time before requests are closed by force',
+  ),
+  'server.cors_allowed_origins': flagged(corsOrigins, null, 'null or omitted disables CORS; ["*"] allows all'),
+  'server.max_request_body_bytes': unflagged(integer(1024, 268_435_456), 2_097_152, 'Larger bodies get 413'),
+  'server.seccomp': unflagged(HARDENING, 'off', 'Syscall filter (Linux); required aborts boot without it'),
+  'server.mlock': unflagged(
+    HARDENING,
+    'best_effort',
+    'Locks the memory of secrets and turns core dumps off (Linux); required aborts boot without it; skipped in an enclave',
+  ),
+  'server.trust_proxy_headers': unflagged(
+    boolean,
+    false,
+    'Take the client IP of the audit log from X-Forwarded-For when the peer is in trusted_proxy_cidrs; never for authorization',
+  ),
+  'server.trusted_proxy_cidrs': unflagged(safeCidrs, [], 'Source networks of trusted proxies'),
+  'server.health_check.poll_interval_seconds': flagged(
+    SECONDS,
+    30,
+    'Background poll of the anti-slashing backend for /healthcheck',
+  ),
+  'server.health_check.poll_timeout_ms': flagged(integer(1, 600_000), 2000, 'Timeout of one poll, milliseconds'),
+  'metrics.listen_address': flagged(listenAddress, '0.0.0.0', 'Address of the metrics listener'),
+  'metrics.listen_port': flagged(port, 3000, 'Port of the metrics listener; 0 takes any free port'),
+  'metrics.refresh_interval_seconds': flagged(SECONDS, 30, 'Refresh period of polled metrics'),
+  network: flagged(
+    oneOf('mainnet', 'hoodi', 'sepolia', 'custom'),
+    'mainnet',
+    'The network whose genesis_validators_root requests must carry; custom needs custom_network',
+  ),
+  'custom_network.genesis_validators_root': unflagged(hex(32), undefined, 'Genesis validators root of a devnet'),
+  'custom_network.genesis_fork_version': unflagged(hex(4), undefined, 'Genesis fork version of a devnet'),
+  'custom_network.capella_fork_version': unflagged(
+    hex(4),
+    undefined,
+    'Capella fork version of a devnet, which voluntary exits are signed with (EIP-7044)',
+  ),
+  'key_sources.filesystem.paths': flagged(listOf(text, 'repeated'), [], 'Key directories'),
+  'key_sources.filesystem.keystore_load_concurrency': flagged(
+    CONCURRENCY,
+    128,
+    'Parallel keystore decryptions; memory bounds scrypt ones further',
+  ),
+  'key_sources.filesystem.raw_load_concurrency': flagged(CONCURRENCY, 128, 'Parallel raw key loaders'),
+  'key_sources.dynamodb.table': flagged(text, undefined, 'Key table name'),
+  'key_sources.dynamodb.status_filter': flagged(
+    listOf(oneOf('active', 'inactive')),
+    ['active'],
+    'Statuses of keys to load',
+  ),
+  'key_sources.dynamodb.refresh_interval_seconds': flagged(SECONDS_OR_OFF, 1, 'Reload period; 0 disables'),
+  'key_sources.dynamodb.max_concurrent_reads': flagged(CONCURRENCY, 16, 'Parallel reads'),
+  'signer_state.backend': flagged(oneOf('dynamodb'), undefined, 'State backend; selects stateful authorization'),
+  'signer_state.table': flagged(
+    text,
+    undefined,
+    'State table: master key, latch, policies and tokens',
+    '--signer-state-dynamodb-table',
+  ),
+  'signer_state.refresh_interval_seconds': flagged(SECONDS_OR_OFF, 1, 'State and auth reload period; 0 disables both'),
+  'signing.max_concurrent_jobs': flagged(integer(1, 100_000), 2000, 'Concurrent signing operations'),
+  'signing.queue_buffer_size': flagged(integer(0, 1_000_000), 4000, 'Queue size; overflow gets 503'),
+  'signing.priority.enabled': unflagged(boolean, false, 'Enable the priority pool'),
+  'signing.priority.max_concurrent_jobs': unflagged(
+    integer(1, 100_000),
+    50,
+    'Permits carved out of signing.max_concurrent_jobs for the priority pool',
+  ),
+  'signing.priority.operations': unflagged(listOf(oneOf(...OPERATIONS)), [], 'Operations routed to the priority pool'),
+  'anti_slashing.backend': flagged(
+    oneOf('noop', 'sqlite', 'postgres', 'dynamodb'),
+    'sqlite',
+    'Slashing protection; noop is no protection and needs --allow-unsafe-noop-anti-slashing',
+  ),
+  'anti_slashing.path': flagged(
+    text,
+    './slashing_protection.sqlite',
+    'sqlite only: database file',
+    '--anti-slashing-sqlite-path',
+  ),
+  'anti_slashing.url': flagged(
+    postgresUrl,
+    undefined,
+    'postgres only; TLS unless ?sslmode=disable. Secret: prefer the environment to the flag',
+    '--anti-slashing-postgres-url',
+  ),
+  'anti_slashing.pool_size': flagged(
+    integer(1, 1024),
+    64,
+    'postgres only: connections',
+    '--anti-slashing-postgres-pool-size',
+  ),
+  'anti_slashing.force_ipv4': flagged(
+    boolean,
+    false,
+    'postgres only: resolve to IPv4 addresses only',
+    '--anti-slashing-postgres-force-ipv4',
+  ),
+  'anti_slashing.table': flagged(text, undefined, 'dynamodb only: table name', '--anti-slashing-dynamodb-table'),
+  'anti_slashing.max_concurrent_writes': flagged(
+    integer(1, 10_000),
+    256,
+    'dynamodb only; about 1/8 of signing.max_concurrent_jobs is advised',
+    '--anti-slashing-dynamodb-max-concurrent-writes',
+  ),
+  'http.key_manager_api.enabled': flagged(boolean, false, 'Mount /eth/v1/keystores'),
+  'http.key_manager_api.max_concurrent_reads': flagged(CONCURRENCY, 50, 'Concurrent GET and DELETE'),
+  'http.key_manager_api.max_concurrent_writes': flagged(CONCURRENCY, 10, 'Concurrent POST'),
+  'http.key_manager_api.request_timeout_seconds': flagged(
+    SECONDS,
+    30,
+    'Timeout',
+    '--http-key-manager-api-timeout-seconds',
+  ),
+  'http.key_manager_api.max_items_per_request': flagged(ITEMS, 100, 'Items per import or delete'),
+  'chamber.keys.list.max_concurrent_requests': flagged(CONCURRENCY, 16, 'Concurrent GET /api/v1/chamber/keys'),
+  'chamber.keys.generate.enabled': flagged(boolean, false, 'Mount the generate route'),
+  'chamber.keys.generate.max_items_per_request': flagged(ITEMS, 100, 'Keys per request'),
+  'chamber.keys.generate.max_concurrent_requests': flagged(CONCURRENCY, 16, 'Concurrent requests'),
+  'chamber.keys.generate.request_timeout_seconds': flagged(
+    SECONDS,
+    600,
+    'Timeout',
+    '--chamber-keys-generate-timeout-seconds',
+  ),
+  'chamber.keys.generate_keys.enabled': flagged(boolean, false, 'Mount the generate-keys route'),
+  'chamber.keys.generate_keys.max_items_per_request': flagged(ITEMS, 100, 'Keys per request'),
+  'chamber.keys.generate_keys.max_concurrent_requests': flagged(CONCURRENCY, 16, 'Concurrent requests'),
+  'chamber.keys.generate_keys.request_timeout_seconds': flagged(
+    SECONDS,
+    600,
+    'Timeout',
+    '--chamber-keys-generate-keys-timeout-seconds',
+  ),
+  'chamber.keys.deposit_data.enabled': flagged(boolean, false, 'Mount the deposit-data route'),
+  'chamber.keys.deposit_data.max_items_per_request': flagged(ITEMS, 100, 'Public keys per request'),
+  'chamber.keys.deposit_data.max_concurrent_requests': flagged(CONCURRENCY, 16, 'Concurrent requests'),
+  'chamber.keys.deposit_data.request_timeout_seconds': flagged(
+    SECONDS,
+    600,
+    'Timeout',
+    '--chamber-keys-deposit-data-timeout-seconds',
+  ),
+  'chamber.keys.deposit_data.allow_recompute': flagged(boolean, false, 'Permit force_recompute_on_conflict=true'),
+  'chamber.keys.backup.recipients': flagged(
+    listThat('a list of age X25519 public keys', ageRecipientSchema),
+    [],
+    'Non-empty makes generate and generate_keys back each key up as a mnemonic encrypted to these recipients',
+  ),
+  'chamber.keys.import.enabled': flagged(boolean, false, 'Mount the import route'),
+  'chamber.keys.import.max_items_per_request': flagged(ITEMS, 100, 'Keys per request'),
+  'chamber.keys.import.max_concurrent_requests': flagged(CONCURRENCY, 16, 'Concurrent requests'),
+  'chamber.keys.import.request_timeout_seconds': flagged(
+    SECONDS,
+    600,
+    'Timeout',
+    '--chamber-keys-import-timeout-seconds',
+  ),
+  'chamber.keys.lifecycle.enabled': flagged(boolean, false, 'Mount PATCH and DELETE /api/v1/chamber/keys'),
+  'chamber.keys.lifecycle.max_items_per_request': flagged(ITEMS, 500, 'Keys per batch'),
+  'chamber.keys.lifecycle.max_concurrent_requests': flagged(CONCURRENCY, 16, 'Concurrent requests'),
+  'chamber.keys.lifecycle.request_timeout_seconds': flagged(
+    SECONDS,
+    600,
+    'Timeout',
+    '--chamber-keys-lifecycle-timeout-seconds',
+  ),
+  static_auth: unflagged(
+    object('an object of policies, anonymous and tokens', staticAuthSchema),
+    NO_STATIC_AUTH,
+    'Policies and tokens of stateless authorization; not with signer_state',
+  ),
+  canary_keys: unflagged(
+    publicKeys,
+    [],
+    'Validator public keys whose every signature is logged as a warning and counted',
+  ),
+  ceremony: unflagged(
+    object(
+      'an object of generation, kms_threshold, kms_keys, retired_kms_keys and root_token_recipients',
+      ceremonySchema,
+    ),
+    undefined,
+    'Custody ceremony; compiled in on enclave builds, where it is refused here',
+  ),
+  'tls.mode': flagged(oneOf('disabled', 'file', 'ratls'), 'disabled', 'Second, HTTPS listener next to the HTTP one'),
+  'tls.listen_port': flagged(port, 9443, 'TLS port; 0 takes any free port'),
+  'tls.listen_address': flagged(listenAddress, '0.0.0.0', 'TLS bind address; ignored in enclave mode'),
+  'tls.max_connections': unflagged(integer(1, 100_000), 512, 'Concurrent TLS connections'),
+  'tls.file.cert_path': flagged(text, undefined, 'PEM file of the certificate and its chain'),
+  'tls.file.key_path': flagged(text, undefined, 'PEM file of the private key'),
+  'tls.file.reload_interval_seconds': flagged(SECONDS_OR_OFF, 60, 'How often to look for changed files; 0 disables'),
+  'tls.ratls.cert_validity_seconds': flagged(
+    integer(60, 365 * DAY),
+    DAY,
+    'Validity of the self-signed, attested certificate',
+  ),
+  'tls.ratls.rotation_interval_seconds': flagged(integer(30, 30 * DAY), 3600, 'Rotation period; below the validity'),
+  'tee.platform': unflagged(
+    oneOf('off', 'nitro'),
+    'off',
+    'nitro runs in an AWS Nitro Enclave and needs a tee.nitro section',
+  ),
+  'tee.nitro.egress.endpoints': unflagged(
+    object('a list of endpoints of hostname, loopback, vsock_port and port', egressEndpointsSchema),
+    [],
+    'Hosts the enclave may reach through its parent',
+  ),
+  'opentelemetry.enabled': flagged(boolean, false, 'OTLP tracing export'),
+  'opentelemetry.endpoint': flagged(httpUrl, 'http://localhost:4317', 'OTLP gRPC URL of the collector'),
+  'opentelemetry.service_name': flagged(text, 'strongroom', 'Service name on traces'),
+  'logging.level': flagged(logFilter, 'info', 'Log level, or a filter of levels by module'),
+  'logging.format': flagged(oneOf('text', 'json'), 'text', 'Log format'),
+  'logging.color': flagged(boolean, undefined, 'ANSI color; when unset, on exactly when the output is a terminal'),
+} as const satisfies Record<string, Option>;
+
+export type OptionPath = keyof typeof OPTIONS;
+/** A prefix of option paths: `signer_state`, `chamber.keys`. */
+export type SectionPath = SectionOf<OptionPath>;
+/** The parsed configuration, deeply frozen; every option is present under its own name, undefined when it has no value. */
+export type Config = Nested<{ [Path in OptionPath]: ValueOf<(typeof OPTIONS)[Path]> }>;
+
+export const OPTION_PATHS = Object.keys(OPTIONS) as readonly OptionPath[];
+export const SECTION_PATHS: ReadonlySet<string> = new Set(OPTION_PATHS.flatMap(sectionsOf));
+
+export function optionAt(path: OptionPath): Option {
+  return OPTIONS[path];
+}
+
+export function isOptionPath(path: string): path is OptionPath {
+  return Object.hasOwn(OPTIONS, path);
+}
+
+export function flagOf(path: OptionPath): string | undefined {
+  const { flag } = optionAt(path);
+  if (flag === 'none') return undefined;
+  return flag === 'regular' ? `--${path.replaceAll(/[._]/g, '-')}` : flag;
+}
+
+export function variableOf(path: OptionPath): string {
+  return `SVC_${path.toUpperCase().replaceAll('.', '__')}`;
+}
+
+type Head<Path> = Path extends `${infer First}.${string}` ? First : Path;
+type SectionOf<Path> = Path extends `${infer First}.${infer Rest}` ? First | `${First}.${SectionOf<Rest>}` : never;
+type Nested<Flat> = {
+  readonly [First in Head<keyof Flat> & string]: First extends keyof Flat
+    ? Flat[First]
+    : Nested<{ [Path in keyof Flat as Path extends `${First}.${infer Rest}` ? Rest : never]: Flat[Path] }>;
+};
+
+function sectionsOf(path: OptionPath): string[] {
+  const names = path.split('.').slice(0, -1);
+  return names.map((_, index) => names.slice(0, index + 1).join('.'));
+}

@@ -1,0 +1,106 @@
+// docs/reference/configuration.md, from the option table, the rules and the list of what is not available yet. Prose here
+// is only what the table cannot say: how layers and text forms work, and the members of object-valued options.
+
+import { SERVER_FLAGS } from './flags.ts';
+import { defaultText } from './help.ts';
+import { NOT_AVAILABLE_YET } from './not-available-yet.ts';
+import { flagOf, OPTION_PATHS, type OptionPath, optionAt, variableOf } from './options.ts';
+import { RULES } from './rules.ts';
+import { MAX_STATIC_POLICIES, MAX_STATIC_TOKENS, MIN_SECRET_CHARACTERS } from './static-auth.ts';
+
+export function configurationReference(): string {
+  const groups = Map.groupBy(OPTION_PATHS, (path) => path.split('.')[0] ?? path);
+  return `${[
+    '# Configuration',
+    'Generated from the source by `make docs`. A complete, commented file is in `docs/examples/strongroom.yaml`.',
+    LAYERS,
+    '## Server flags that are not options',
+    table(
+      ['Flag', 'Meaning'],
+      Object.entries(SERVER_FLAGS).map(([flag, { meaning }]) => [code(flag), meaning]),
+    ),
+    '## Options',
+    ...[...groups].flatMap(([group, paths]) => [`### ${group}`, optionTable(paths), MEMBERS[group] ?? '']),
+    '## Rules between options',
+    'The number is that of the startup failure in the service specification.',
+    RULES.map(({ says, startupFailure }) => `- ${says}${startupFailure ? ` (${startupFailure})` : ''}`).join('\n'),
+    '## Not available yet',
+    'Asking for one of these stops the start.',
+    NOT_AVAILABLE_YET.map(({ at, says }) => `- ${code(at)}${says === '' ? '' : `: ${says}`}`).join('\n'),
+  ]
+    .filter((part) => part !== '')
+    .join('\n\n')}\n`;
+}
+
+const LAYERS = `## Layers
+
+Highest first: flags, environment variables, the file given with \`-c\`, defaults. Only the value that takes effect is
+checked. Everything that is wrong is reported at once, each with its option and where it was set; the process then exits 78.
+
+- **Flags**: a single flag given twice is refused, and so is an unknown one. A boolean flag without a value is \`true\`. List
+  flags are comma-separated, except repeatable ones, which take one item each time. Arguments are visible to other users of
+  the machine: give secrets through the environment or the file.
+- **Environment**: \`SVC_\` and the option's path in upper case with \`__\` for dots. Lists are comma-separated; objects are
+  JSON. Every other variable that starts with \`SVC_\` is refused, except \`SVC_OPERATOR_*\` and those that the
+  configuration refers to with \`env:\`. On Kubernetes a Service named \`svc\` would create such variables: name it otherwise.
+- **File**: YAML 1.2, one document. Unknown and repeated keys, anchors, aliases and tags are refused. A section without
+  options, such as \`signer_state:\` alone, counts as set.
+- **Empty text** is an empty list for a list option and a mistake for every other; it never means "unset". Booleans are
+  \`true\` or \`false\` in every layer.`;
+
+/** The members of object-valued options, by the section they are shown in. */
+const MEMBERS: Readonly<Record<string, string>> = {
+  static_auth: `| Member | Default | Meaning |
+|---|---|---|
+| \`policies[].name\` | required | 1 to 64 of \`A-Z a-z 0-9 . _ -\`, starting with a letter or digit; unique |
+| \`policies[].rules[]\` | required | \`effect\` (\`allow\` or \`deny\`), and optionally \`scopes\`, \`keys\`, \`operations\`: an omitted list matches everything, an empty one is refused |
+| \`anonymous.policies[]\` | \`[]\` | Policies of requests without a token; empty refuses them |
+| \`tokens[].secret\` | required | At least ${MIN_SECRET_CHARACTERS} characters, or \`env:VAR_NAME\` to read them from the environment |
+| \`tokens[].policies[]\` | required | Policies of the token, at least one |
+| \`tokens[].bound_cidrs[]\` | \`[]\` | Source networks the token works from; an IPv4 prefix is at least /8, an IPv6 prefix at least /16 |
+
+At most ${MAX_STATIC_POLICIES} policies and ${MAX_STATIC_TOKENS} tokens.`,
+  ceremony: `| Member | Default | Meaning |
+|---|---|---|
+| \`generation\` | required | Counts ceremonies, from 1 |
+| \`kms_threshold\` | required | How many custody keys unseal; at most the number of \`kms_keys\` |
+| \`kms_keys[].arns[]\` | required | Key ARNs of one custody key; every replica of a multi-region key; no aliases |
+| \`retired_kms_keys[].arns[]\` | \`[]\` | Custody keys that are still accepted during a rotation |
+| \`root_token_recipients[]\` | required | age X25519 public keys that the root token is encrypted to |`,
+  tee: `| Member of an endpoint | Default | Meaning |
+|---|---|---|
+| \`hostname\` | required | The host the enclave reaches |
+| \`loopback\` | required | Its address inside the enclave: unique, in 127.0.0.0/8, none of 127.0.0.0, 127.0.0.1 and 127.255.255.255 |
+| \`vsock_port\` | required | The parent's vsock port for it: unique, none of the listeners' ports, not 7000 to 7002 (reserved) and not 9000 (nitro-cli's heartbeat) |
+| \`port\` | 443 | Its TCP port |`,
+};
+
+function optionTable(paths: readonly OptionPath[]): string {
+  const rows = paths.map((path) => {
+    const { kind, meaning } = optionAt(path);
+    const flag = flagOf(path);
+    const repeatable = kind.form === 'repeated' ? ' (repeatable)' : '';
+    const fallback = defaultText(path);
+    return [
+      code(path),
+      kind.expects,
+      fallback === undefined ? 'none' : code(fallback),
+      flag === undefined ? '-' : `${code(flag)}${repeatable}`,
+      code(variableOf(path)),
+      meaning,
+    ];
+  });
+  return table(['Option', 'Value', 'Default', 'Flag', 'Environment', 'Meaning'], rows);
+}
+
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  return [tableRow(head), `|${'---|'.repeat(head.length)}`, ...rows.map(tableRow)].join('\n');
+}
+
+function tableRow(cells: readonly string[]): string {
+  return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
+}
+
+function code(text: string): string {
+  return `\`${text}\``;
+}

@@ -1,0 +1,78 @@
+// The `static_auth` object of stateless mode (service.md, Static auth object). Rules and policies are parsed by the same
+// schemas as the Auth API's. Token secrets become Secrets before the schema sees them, so that no message can repeat one.
+
+import { z } from 'zod';
+import { MAX_CIDRS_PER_TOKEN, MAX_POLICIES_PER_TOKEN, policyNameSchema, policySchema } from '../api/policy.ts';
+import { BrokenReference, readSecret, Secret } from './secret.ts';
+import { safeCidrSchema } from './values.ts';
+
+export const MAX_STATIC_POLICIES = 1024;
+export const MAX_STATIC_TOKENS = 1024;
+/** decisions.md section 4. */
+export const MIN_SECRET_CHARACTERS = 16;
+/** A longer one would not fit the request headers. */
+const MAX_SECRET_BYTES = 4096;
+
+/** Takes what `withSecrets` made: the input is a Secret, a BrokenReference, or not text at all. */
+const secretSchema = z.unknown().transform((input, context): Secret => {
+  const problem = secretProblem(input);
+  if (problem === undefined && input instanceof Secret) return input;
+  context.addIssue({ code: 'custom', message: problem ?? 'must be text' });
+  return z.NEVER;
+});
+
+const policyNamesSchema = z
+  .array(policyNameSchema)
+  .max(MAX_POLICIES_PER_TOKEN, `must name at most ${MAX_POLICIES_PER_TOKEN} policies`);
+
+const tokenSchema = z.strictObject({
+  secret: secretSchema,
+  policies: policyNamesSchema.min(1, 'must name at least one policy: the token could do nothing'),
+  bound_cidrs: z
+    .array(safeCidrSchema)
+    .max(MAX_CIDRS_PER_TOKEN, `must have at most ${MAX_CIDRS_PER_TOKEN} ranges`)
+    .default([]),
+});
+
+export const staticAuthSchema = z.strictObject({
+  policies: z
+    .array(policySchema)
+    .max(MAX_STATIC_POLICIES, `must have at most ${MAX_STATIC_POLICIES} policies`)
+    .default([]),
+  anonymous: z.strictObject({ policies: policyNamesSchema.default([]) }).default({ policies: [] }),
+  tokens: z.array(tokenSchema).max(MAX_STATIC_TOKENS, `must have at most ${MAX_STATIC_TOKENS} tokens`).default([]),
+});
+
+export type StaticAuth = z.output<typeof staticAuthSchema>;
+
+/** The same value with every text at `tokens[].secret` read as a secret, and the variables those refer to. */
+export function withSecrets(
+  value: unknown,
+  env: Readonly<Record<string, string | undefined>>,
+): { readonly value: unknown; readonly variables: readonly string[] } {
+  const variables: string[] = [];
+  if (!isRecord(value) || !Array.isArray(value['tokens'])) return { value, variables };
+  const tokens = value['tokens'].map((token: unknown) => {
+    if (!isRecord(token) || typeof token['secret'] !== 'string') return token;
+    const { secret, variable } = readSecret(token['secret'], env);
+    if (variable !== undefined) variables.push(variable);
+    return { ...token, secret };
+  });
+  return { value: { ...value, tokens }, variables };
+}
+
+function secretProblem(input: unknown): string | undefined {
+  if (input === undefined) return 'is required';
+  if (input instanceof BrokenReference) return input.problem;
+  if (!(input instanceof Secret)) return 'must be text';
+  const bytes = input.reveal();
+  if (bytes.length > MAX_SECRET_BYTES) return `must be at most ${MAX_SECRET_BYTES} bytes`;
+  if ([...bytes.toString('utf8')].length < MIN_SECRET_CHARACTERS) {
+    return `must be at least ${MIN_SECRET_CHARACTERS} characters`;
+  }
+  return undefined;
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,151 @@
+// The kinds of value an option can take: each says what it accepts in words (for messages, help and reference), how it is
+// written as text (flags and environment), and which schema decides. No message repeats the value it refuses.
+
+import { isIP } from 'node:net';
+import { z } from 'zod';
+import { HOSTNAME } from '../api/egress.ts';
+import { publicKeySchema } from '../api/policy.ts';
+import { type Cidr, parseCidr, unsafeCidrReason } from '../auth/cidr.ts';
+import { parseLogFilter } from '../observe/logger.ts';
+import { Secret } from './secret.ts';
+
+/** How a flag or an environment variable spells the value. `repeated`: one item a flag, comma-separated elsewhere. */
+export type TextForm = 'text' | 'integer' | 'boolean' | 'list' | 'repeated' | 'object';
+
+export interface Kind<Value> {
+  /** Completes "must be …". */
+  readonly expects: string;
+  readonly form: TextForm;
+  readonly schema: z.ZodType<Value>;
+}
+
+/** No option that lists things needs more; policies and keys have limits of their own. */
+const MAX_LIST_ITEMS = 1024;
+const MAX_TEXT_CHARACTERS = 4096;
+
+export function integer(min: number, max: number): Kind<number> {
+  const expects = `an integer from ${min} to ${max}`;
+  return { expects, form: 'integer', schema: z.int(must(expects)).min(min, must(expects)).max(max, must(expects)) };
+}
+
+/** 0 makes the system choose a free port, which tests use. */
+export const port: Kind<number> = integer(0, 65_535);
+
+export const boolean: Kind<boolean> = {
+  expects: 'true or false',
+  form: 'boolean',
+  schema: z.boolean(must('true or false')),
+};
+
+export function oneOf<const Choices extends readonly [string, ...string[]]>(
+  ...choices: Choices
+): Kind<Choices[number]> {
+  const expects = `one of ${choices.join(', ')}`;
+  return { expects, form: 'text', schema: z.enum(choices, must(expects)) as z.ZodType<Choices[number]> };
+}
+
+export const text: Kind<string> = textThat('non-empty text', (value) => value !== '');
+
+export const listenAddress: Kind<string> = textThat(
+  'an IP address or a host name',
+  (value) => isIP(value) !== 0 || (HOSTNAME.test(value) && !/^[\d.]+$/.test(value)),
+);
+
+export const logFilter: Kind<string> = textThat(
+  'a level (trace, debug, info, warn, error, fatal, off), or a filter like info,http=debug',
+  (value) => parseLogFilter(value) !== undefined,
+);
+
+export const httpUrl: Kind<string> = textThat('an http or https URL without credentials', (value) => {
+  const url = URL.parse(value);
+  return url !== null && /^https?:$/.test(url.protocol) && url.username === '' && url.password === '';
+});
+
+const POSTGRES_URL = 'a connection URL, postgres://USER@HOST/DATABASE';
+
+/** Secret, because it may carry a password; shown without user, password and parameters. */
+export const postgresUrl: Kind<Secret> = {
+  expects: POSTGRES_URL,
+  form: 'text',
+  schema: z.string(must(POSTGRES_URL)).transform((value, context) => {
+    const url = URL.parse(value);
+    if (url !== null && /^postgres(ql)?:$/.test(url.protocol)) {
+      return new Secret(value, `${url.protocol}//${url.host}${url.pathname}`);
+    }
+    context.addIssue({ code: 'custom', message: must(POSTGRES_URL) });
+    return z.NEVER;
+  }),
+};
+
+/** Out: `0x` and lower-case digits. */
+export function hex(bytes: number): Kind<string> {
+  const expects = `${bytes} bytes of hex, 0x and ${bytes * 2} digits`;
+  const pattern = new RegExp(`^0[xX][0-9a-fA-F]{${bytes * 2}}$`);
+  const schema = z.string(must(expects)).regex(pattern, must(expects));
+  return { expects, form: 'text', schema: schema.transform((value) => value.toLowerCase()) };
+}
+
+export function listOf<Value>(item: Kind<Value>, form: 'list' | 'repeated' = 'list'): Kind<Value[]> {
+  return listThat(`a list, each ${item.expects}`, item.schema, form);
+}
+
+const CORS_ORIGIN = 'an origin like https://example.org, without a path, or *';
+
+/** An empty list allows no origin, which is what null says. */
+export const corsOrigins: Kind<string[] | null> = {
+  expects: `a list, each ${CORS_ORIGIN}; or null`,
+  form: 'list',
+  schema: z
+    .array(z.string(must(CORS_ORIGIN)).refine(isOrigin, must(CORS_ORIGIN)), must('a list of origins or null'))
+    .max(MAX_LIST_ITEMS)
+    .refine((origins) => origins.length === 1 || !origins.includes('*'), 'must not name origins beside *')
+    .nullable()
+    .transform((origins) => (origins?.length === 0 ? null : origins)),
+};
+
+/** A well-formed range that is safe to trust (service.md, Authentication 9). */
+export const safeCidrSchema = z.string('must be a CIDR range, as in 10.1.0.0/16').transform((value, context): Cidr => {
+  const cidr = parseCidr(value);
+  const problem = 'refused' in cidr ? cidr.refused : unsafeCidrReason(cidr);
+  if (!('refused' in cidr) && problem === undefined) return cidr;
+  context.addIssue({ code: 'custom', message: `is refused: ${problem}` });
+  return z.NEVER;
+});
+
+export const safeCidrs: Kind<Cidr[]> = listThat(
+  'a list of CIDR ranges, IPv4 prefixes at least /8, IPv6 at least /16',
+  safeCidrSchema,
+);
+
+export const publicKeys: Kind<string[]> = listThat('a list of validator public keys', publicKeySchema);
+
+/** A value with members of its own; JSON in the environment. */
+export function object<Value>(expects: string, schema: z.ZodType<Value>): Kind<Value> {
+  return { expects, form: 'object', schema };
+}
+
+export function listThat<Value>(
+  expects: string,
+  item: z.ZodType<Value>,
+  form: 'list' | 'repeated' = 'list',
+): Kind<Value[]> {
+  return {
+    expects,
+    form,
+    schema: z.array(item, must(expects)).max(MAX_LIST_ITEMS, `has over ${MAX_LIST_ITEMS} items`),
+  };
+}
+
+function textThat(expects: string, accepts: (value: string) => boolean): Kind<string> {
+  const schema = z.string(must(expects)).max(MAX_TEXT_CHARACTERS, must(expects)).refine(accepts, must(expects));
+  return { expects, form: 'text', schema };
+}
+
+function isOrigin(value: string): boolean {
+  const url = URL.parse(value);
+  return value === '*' || (url !== null && /^https?:$/.test(url.protocol) && url.origin === value);
+}
+
+function must(expects: string): string {
+  return `must be ${expects}`;
+}

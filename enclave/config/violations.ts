@@ -1,0 +1,68 @@
+// A violation: one thing wrong with the configuration, said so that the operator finds the place and knows what to do.
+// Violations never repeat a value, because any value may be a secret that was put in the wrong place.
+
+export interface Violation {
+  /** The option, or the place in it: `static_auth.tokens[2].secret`. */
+  readonly path: string;
+  /** Completes the path to a sentence. */
+  readonly problem: string;
+  readonly remedy: string;
+  /** `flag --network`, `environment SVC_NETWORK`, `config.yaml line 12` or `default`. */
+  readonly origin: string;
+}
+
+/** One mistake repeated over a list of keys must not bury the others. */
+const MAX_RENDERED = 200;
+/** A longer name is not near anything by accident. */
+const MAX_SUGGESTION_DISTANCE = 3;
+const MAX_NAME_CHARACTERS = 80;
+
+export function renderViolations(violations: readonly Violation[]): string {
+  const count = violations.length === 1 ? '1 violation' : `${violations.length} violations`;
+  const items = violations
+    .slice(0, MAX_RENDERED)
+    .map(({ path, problem, remedy, origin }) => `  ${path} ${problem}\n    set by: ${origin}\n    to do:  ${remedy}\n`);
+  const rest = violations.length > MAX_RENDERED ? `\n  and ${violations.length - MAX_RENDERED} more\n` : '';
+  return `The configuration has ${count}:\n\n${items.join('\n')}${rest}`;
+}
+
+/** `static_auth`, `tokens`, 2, `secret` as `static_auth.tokens[2].secret`; names that are not plain are not repeated. */
+export function renderPath(path: readonly PropertyKey[]): string {
+  return path
+    .map((part, index) => {
+      if (typeof part === 'number') return `[${part}]`;
+      return index === 0 ? renderName(String(part)) : `.${renderName(String(part))}`;
+    })
+    .join('');
+}
+
+/** A name the operator wrote. `{secret:hunter2}` is a key in YAML, so what does not look like a name is not shown. */
+export function renderName(name: string): string {
+  return name.length <= MAX_NAME_CHARACTERS && /^[A-Za-z_-][A-Za-z0-9_.-]*$/.test(name) ? name : '(not a name)';
+}
+
+/** What the operator probably meant, as advice. */
+export function suggest(written: string, known: Iterable<string>, otherwise: string): string {
+  let best: string | undefined;
+  let bestDistance = Math.min(MAX_SUGGESTION_DISTANCE, Math.floor(written.length / 3)) + 1;
+  for (const candidate of known) {
+    if (Math.abs(candidate.length - written.length) >= bestDistance) continue;
+    const distance = editDistance(written, candidate);
+    if (distance < bestDistance) [best, bestDistance] = [candidate, distance];
+  }
+  return best === undefined ? otherwise : `did you mean ${best}?`;
+}
+
+/** Levenshtein distance, row by row. */
+function editDistance(left: string, right: string): number {
+  let previous = Array.from({ length: right.length + 1 }, (_, index) => index);
+  for (let row = 1; row <= left.length; row++) {
+    const current = [row];
+    for (let column = 1; column <= right.length; column++) {
+      const substitution = (previous[column - 1] ?? 0) + (left[row - 1] === right[column - 1] ? 0 : 1);
+      current.push(Math.min(substitution, (previous[column] ?? 0) + 1, (current[column - 1] ?? 0) + 1));
+    }
+    previous = current;
+  }
+  return previous[right.length] ?? 0;
+}

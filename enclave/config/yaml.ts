@@ -1,0 +1,102 @@
+// YAML 1.2, strictly: the only file that touches the yaml package. It refuses what lets two readers see two documents
+// (repeated keys, anchors, aliases, custom tags, directives, several documents) and says where, never what: the package's
+// own messages quote the text around an error.
+
+import { type Document, isMap, isNode, isScalar, LineCounter, parseDocument, visit, type YAMLError } from 'yaml';
+
+export interface StrictDocument {
+  /** The value at the top; undefined when the document is empty. */
+  readonly value: unknown;
+  /** The line of the deepest node that exists on the path. */
+  lineAt(path: readonly PropertyKey[]): number;
+}
+
+export interface YamlProblem {
+  readonly line: number;
+  readonly problem: string;
+}
+
+/** Room for 100,000 keys named in policies, with their punctuation. */
+export const MAX_DOCUMENT_BYTES = 32 * 1024 * 1024;
+
+const PROBLEMS: Partial<Record<YAMLError['code'], string>> = {
+  DUPLICATE_KEY: 'a key is repeated',
+  MULTIPLE_DOCS: 'there is more than one document',
+  TAB_AS_INDENT: 'a tab is used as indentation',
+  BAD_INDENT: 'the indentation is wrong, or a bracket is not closed',
+  NON_STRING_KEY: 'a key is not text',
+  TAG_RESOLVE_FAILED: 'a tag is used',
+  MISSING_CHAR: 'a character is missing, such as a closing quote or a comma',
+  BLOCK_AS_IMPLICIT_KEY: 'two keys are on one line',
+  BAD_SCALAR_START: 'a plain value starts with a reserved character: quote it',
+  BAD_DQ_ESCAPE: 'a double-quoted text has an invalid escape',
+};
+
+export function parseStrictYaml(text: string): StrictDocument | { readonly problems: readonly YamlProblem[] } {
+  const lines = new LineCounter();
+  // Not `logLevel: 'silent'`: it would also drop the error for a second document.
+  const document = parseDocument(text, {
+    version: '1.2',
+    schema: 'core',
+    resolveKnownTags: false,
+    strict: true,
+    uniqueKeys: true,
+    stringKeys: true,
+    prettyErrors: false,
+    lineCounter: lines,
+    logLevel: 'error',
+  });
+  const lineOf = (offset: number): number => lines.linePos(offset).line;
+  const problems = [
+    ...syntaxProblems(document, lineOf),
+    ...(document.errors.length > 0 ? [] : forbiddenNodes(document, lineOf)),
+  ];
+  if (problems.length > 0) return { problems };
+  return {
+    value: document.contents === null ? undefined : (document.toJS() as unknown),
+    lineAt: (path) => lineOf(offsetAt(document, path)),
+  };
+}
+
+function syntaxProblems(document: Document, lineOf: (offset: number) => number): YamlProblem[] {
+  const problems = [...document.errors, ...document.warnings].map(({ code, pos }) => ({
+    line: lineOf(pos[0]),
+    problem: PROBLEMS[code] ?? `the YAML is malformed (${code.toLowerCase()})`,
+  }));
+  if (document.directives?.yaml.explicit === true && document.directives.yaml.version !== '1.2') {
+    problems.push({ line: 1, problem: 'the document declares another YAML version than 1.2' });
+  }
+  return problems;
+}
+
+function forbiddenNodes(document: Document, lineOf: (offset: number) => number): YamlProblem[] {
+  const problems: YamlProblem[] = [];
+  visit(document, {
+    Alias: (_, node) => void problems.push({ line: lineOf(node.range?.[0] ?? 0), problem: 'an alias is used' }),
+    Value: (_, node) => {
+      if (node.anchor !== undefined)
+        problems.push({ line: lineOf(node.range?.[0] ?? 0), problem: 'an anchor is used' });
+    },
+  });
+  return problems;
+}
+
+/** Of a pair the key's offset, so that the line is the one that names it. */
+function offsetAt(document: Document, path: readonly PropertyKey[]): number {
+  let offset = isNode(document.contents) ? (document.contents.range?.[0] ?? 0) : 0;
+  let node: unknown = document.contents;
+  for (const part of path) {
+    if (isMap(node)) {
+      const pair = node.items.find(({ key }) => isScalar(key) && key.value === part);
+      if (pair === undefined) return offset;
+      offset = (isNode(pair.key) ? pair.key.range?.[0] : undefined) ?? offset;
+      node = pair.value;
+    } else {
+      const item: unknown = isNode(node) && 'get' in node ? node.get(part, true) : undefined;
+      if (!isNode(item)) return offset;
+      offset = item.range?.[0] ?? offset;
+      node = item;
+    }
+  }
+  return offset;
+}
