@@ -1,0 +1,105 @@
+// Every case runs in a process of its own: limits and dumpability cannot be taken back. Root may lock memory whatever the limit is, so the
+// children of root run as nobody.
+
+import { spawnSync } from 'node:child_process';
+import { describe, expect, test } from 'vitest';
+import { addonForTests, PROJECT_ROOT } from '../support/addon.ts';
+
+const AS_NOBODY = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
+
+interface Report {
+  readonly kind?: string;
+  readonly memoryLocked?: boolean;
+  readonly levels?: string[];
+  readonly refusal?: string;
+  readonly keys?: number;
+  readonly coreLimit?: string;
+  readonly ownerOfProcess?: number;
+}
+
+/** Open a core under a limit of locked memory (KiB), apply the policy, load keys until refused; report what happened. */
+function child(options: { policy: string; prefer?: string; lockKiB?: number; keys?: number }): Report {
+  const { policy, prefer = 'native', lockKiB = 256, keys = 1 } = options;
+  const program = `
+    const { statSync, readFileSync } = await import('node:fs');
+    const { openBlsCore } = await import('./enclave/signing/bls-open.ts');
+    const { applyMemoryPolicy } = await import('./enclave/harden/memory.ts');
+    const levels = [];
+    const at = (level) => () => void levels.push(level);
+    const log = { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
+    const core = await openBlsCore({ log, cores: 1, prefer: '${prefer}', mlock: '${policy}' });
+    const report = { kind: core.kind, keys: 0, levels };
+    try {
+      applyMemoryPolicy('${policy}', core, log);
+      const secretKey = Buffer.alloc(32, 1);
+      for (; report.keys < ${keys}; report.keys++) core.addKey(secretKey);
+    } catch (error) { report.refusal = error.message; }
+    report.memoryLocked = core.memoryLocked;
+    if (process.platform === 'linux') {
+      report.coreLimit = /^Max core file size +(.*?) +bytes/m.exec(readFileSync('/proc/self/limits', 'utf8'))[1].replace(/ +/, ' ');
+      report.ownerOfProcess = statSync('/proc/self/status').uid;
+    }
+    console.log(JSON.stringify(report));
+    await core.close();`;
+  const script = `ulimit -l ${lockKiB} && exec "$0" --input-type=module -e "$1"`;
+  const run = spawnSync('sh', ['-c', script, process.execPath, program], {
+    cwd: PROJECT_ROOT,
+    encoding: 'utf8',
+    ...AS_NOBODY,
+  });
+  if (run.status !== 0) throw new Error(`the child failed: ${run.stderr}`);
+  return JSON.parse(run.stdout);
+}
+
+describe.skipIf(!addonForTests() || process.platform !== 'linux')('with the native core', () => {
+  test.each(['best_effort', 'required'])('"%s" locks the keys, and no core can be dumped', (policy) => {
+    const report = child({ policy, keys: 600 });
+    expect(report).toMatchObject({ kind: 'native', memoryLocked: true, keys: 600, coreLimit: '0 0' });
+    expect(report.refusal).toBeUndefined();
+    // The kernel gives /proc of a process that is not dumpable to root.
+    expect(report.ownerOfProcess).toBe(0);
+  });
+
+  test('"off" locks nothing and leaves core dumps as they are', () => {
+    const report = child({ policy: 'off' });
+    expect(report).toMatchObject({ kind: 'native', memoryLocked: false, keys: 1 });
+    expect(report.ownerOfProcess).not.toBe(0);
+  });
+
+  test('"best_effort" without the right to lock signs with unlocked memory and warns', () => {
+    const report = child({ policy: 'best_effort', lockKiB: 0 });
+    expect(report).toMatchObject({ kind: 'native', memoryLocked: false, keys: 1 });
+    expect(report.levels).toContain('warn');
+  });
+
+  test('"best_effort" whose limit is reached by later keys says so from then on', () => {
+    expect(child({ policy: 'best_effort', lockKiB: 16, keys: 512 }).memoryLocked).toBe(true);
+    expect(child({ policy: 'best_effort', lockKiB: 16, keys: 513 }).memoryLocked).toBe(false);
+  });
+
+  test('"required" without the right to lock refuses to start', () => {
+    const report = child({ policy: 'required', lockKiB: 0 });
+    expect(report.refusal).toMatch(/server\.mlock is "required".*not locked/);
+    expect(report.keys).toBe(0);
+  });
+
+  test('"required" never puts a key into memory that is not locked: the key after the limit is refused', () => {
+    const report = child({ policy: 'required', lockKiB: 16, keys: 1000 });
+    expect(report).toMatchObject({ kind: 'native', memoryLocked: true, keys: 512 });
+    expect(report.refusal).toMatch(/RLIMIT_MEMLOCK/);
+  });
+});
+
+describe('with the portable core', () => {
+  test('"required" refuses to start and says how to get the addon', () => {
+    expect(child({ policy: 'required', prefer: 'portable' }).refusal).toMatch(
+      /server\.mlock is "required".*make native/,
+    );
+  });
+
+  test('"best_effort" starts and warns', () => {
+    const report = child({ policy: 'best_effort', prefer: 'portable' });
+    expect(report).toMatchObject({ kind: 'portable', memoryLocked: false, keys: 1 });
+    expect(report.levels).toContain('warn');
+  });
+});
