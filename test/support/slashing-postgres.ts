@@ -1,0 +1,42 @@
+// Backends on databases of a test's PostgreSQL.
+
+import { decodeHex } from '../../enclave/api/hex.ts';
+import { systemClock } from '../../enclave/observe/clock.ts';
+import type { Log } from '../../enclave/observe/log.ts';
+import { rowIntegrity } from '../../enclave/slashing/integrity.ts';
+import { openPostgresBackend } from '../../enclave/slashing/postgres.ts';
+import { type PostgresAddress, parsePostgresUrl } from '../../enclave/slashing/postgres-address.ts';
+import type { PostgresConnectionOptions } from '../../enclave/slashing/postgres-connections.ts';
+import type { SlashingBackend } from '../../enclave/slashing/types.ts';
+import { MAIN_ROOT, quietLog } from './slashing.ts';
+
+/** The key of the integrity codes in tests. */
+export const INTEGRITY_KEY = Buffer.alloc(32, 7);
+
+export interface TestBackendOptions extends Partial<Omit<PostgresConnectionOptions, 'address'>> {
+  readonly genesisValidatorsRoot?: string;
+  readonly integrityKey?: Uint8Array;
+  readonly log?: Log;
+}
+
+export function addressOf(url: string): PostgresAddress {
+  const address = parsePostgresUrl(url);
+  if (address.kind === 'invalid') throw new Error(`the URL of a test is refused: ${address.problem}`);
+  return address;
+}
+
+export function openTestBackend(url: string, options: TestBackendOptions = {}): Promise<SlashingBackend> {
+  const genesisValidatorsRoot = decodeHex(options.genesisValidatorsRoot ?? MAIN_ROOT, 32);
+  if (genesisValidatorsRoot === undefined) throw new Error('not a root');
+  return openPostgresBackend(
+    {
+      address: addressOf(url),
+      poolSize: options.poolSize ?? 64,
+      forceIpv4: options.forceIpv4 ?? false,
+      ...(options.timeouts === undefined ? {} : { timeouts: options.timeouts }),
+      genesisValidatorsRoot,
+      integrity: rowIntegrity({ key: options.integrityKey ?? INTEGRITY_KEY, genesisValidatorsRoot }),
+    },
+    { log: options.log ?? quietLog, clock: systemClock },
+  );
+}
