@@ -1,0 +1,246 @@
+// THE table of metrics: every name, type, help, label with all of its values, and bucket (decisions.md section 9).
+// createMetrics makes handles from it and docs/reference/metrics.md is generated from it, so a metric that is not here
+// does not exist. Labels are bounded by construction: no public key, address, accessor or name of a policy is ever one.
+
+import { ERROR_REASONS, type ErrorReason } from '../api/errors.ts';
+import { OPERATIONS } from '../api/operations.ts';
+
+/** A label that takes these values and no others. */
+export interface ClosedLabel<Value extends string = string> {
+  readonly values: readonly Value[];
+  readonly foldsOthers: false;
+}
+
+/** A label whose value comes from elsewhere: what is not listed counts as `unknown`. */
+export interface FoldedLabel {
+  readonly values: readonly string[];
+  readonly foldsOthers: true;
+}
+
+export type Labels = Readonly<Record<string, ClosedLabel | FoldedLabel>>;
+
+export interface MetricEntry<Type extends string = 'counter' | 'gauge' | 'histogram', L extends Labels = Labels> {
+  readonly type: Type;
+  readonly name: string;
+  readonly help: string;
+  readonly labels: L;
+  /** Upper bounds of a histogram, ascending, in the unit of its name. */
+  readonly buckets: readonly number[];
+}
+
+export const UNKNOWN = 'unknown';
+
+const SIGNING_BUCKETS_SECONDS = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+const COMMIT_BUCKETS_SECONDS = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
+const CALL_BUCKETS_SECONDS = [0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+const BATCH_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
+
+const operation = folded(...OPERATIONS);
+const signingOutcome = closed('signed', ...(Object.keys(ERROR_REASONS) as ErrorReason[]));
+const pool = closed('normal', 'priority');
+const callOutcome = closed(
+  'ok',
+  'condition_failed',
+  'conflict',
+  'throttled',
+  'not_found',
+  'denied',
+  'unreachable',
+  'failed',
+);
+const keySource = closed('filesystem', 'dynamodb', 'memory');
+const slashingReason = closed(
+  'double_block',
+  'block_below_low_water_mark',
+  'double_vote',
+  'surrounding_vote',
+  'surrounded_vote',
+  'source_after_target',
+  'source_below_low_water_mark',
+  'target_below_low_water_mark',
+  'slashing_integrity',
+  'slashing_rollback',
+);
+const authReason = folded(
+  'missing_credentials',
+  'malformed_credentials',
+  'auth_sealed',
+  'invalid_token',
+  'peer_not_allowed',
+  'denied',
+);
+const dynamodbCall = folded(
+  'GetItem',
+  'BatchGetItem',
+  'Query',
+  'Scan',
+  'PutItem',
+  'UpdateItem',
+  'DeleteItem',
+  'BatchWriteItem',
+  'TransactGetItems',
+  'TransactWriteItems',
+  'DescribeTable',
+);
+const kmsCall = folded('Encrypt', 'Decrypt', 'GenerateRandom', 'DescribeKey');
+/** As they are mounted. */
+const route = folded(
+  '/upcheck',
+  '/healthcheck',
+  '/api/openapi.json',
+  '/api/v1/eth2/sign/:identifier',
+  '/api/v1/eth2/publicKeys',
+  '/api/v1/auth/policies',
+  '/api/v1/auth/policies/:name',
+  '/api/v1/auth/tokens',
+  '/api/v1/auth/tokens/:accessor',
+  '/api/v1/auth/tokens/lookup-self',
+  '/api/v1/auth/tokens/renew-self',
+  '/api/v1/chamber/seal',
+  '/api/v1/chamber/status',
+  '/api/v1/chamber/keys',
+  '/api/v1/chamber/keys/generate',
+  '/api/v1/chamber/keys/generate-keys',
+  '/api/v1/chamber/keys/deposit-data',
+  '/api/v1/chamber/slashing-protection',
+  '/eth/v1/keystores',
+);
+
+export const METRICS = {
+  signingRequests: counter(
+    'svc_signing_requests_total',
+    'Signing requests that ended, by operation and by `signed` or the reason of the error body.',
+    { operation, outcome: signingOutcome },
+  ),
+  signingSeconds: histogram(
+    'svc_signing_duration_seconds',
+    'Time from the headers of a signing request to the end of its answer, whatever the outcome.',
+    { operation },
+    SIGNING_BUCKETS_SECONDS,
+  ),
+  signingQueueDepth: gauge('svc_signing_queue_depth', 'Signing requests that wait for a permit.', { pool }),
+  signingInFlight: gauge('svc_signing_in_flight', 'Signing requests that hold a permit.', { pool }),
+  blsQueueDepth: gauge('svc_bls_queue_depth', 'Signatures that wait in the signing core.', {}),
+  blsInFlight: gauge('svc_bls_in_flight', 'Signatures that the signing core is making.', {}),
+  canarySignings: counter(
+    'svc_canary_signing_total',
+    'Signatures made with a configured canary key. The log names the key; any increase is an alarm.',
+    {},
+  ),
+  slashingRefusals: counter(
+    'svc_slashing_refusals_total',
+    'Messages that slashing protection did not call safe: slashable (412), or a record that cannot be trusted (503).',
+    { reason: slashingReason },
+  ),
+  slashingBatchMessages: histogram(
+    'svc_slashing_batch_messages',
+    'Messages checked and recorded in one commit of the slashing database.',
+    {},
+    BATCH_BUCKETS,
+  ),
+  slashingBatchSeconds: histogram(
+    'svc_slashing_batch_duration_seconds',
+    'Time of one commit of the slashing database.',
+    { outcome: closed('committed', 'failed') },
+    COMMIT_BUCKETS_SECONDS,
+  ),
+  slashingBackendUp: gauge('svc_slashing_backend_up', '1 while the slashing database answers, else 0.', {}),
+  authRejections: counter(
+    'svc_auth_rejections_total',
+    'Requests refused for their credentials (401, 403) or by policy (`denied`).',
+    { reason: authReason },
+  ),
+  authRowsRejected: counter(
+    'svc_auth_rows_rejected_total',
+    'Policy and token rows whose HMAC did not verify; each counts as missing.',
+    { row: closed('policy', 'token') },
+  ),
+  keys: gauge('svc_keys', 'Validator keys known, by source and status; only active ones sign.', {
+    source: keySource,
+    status: closed('active', 'inactive'),
+  }),
+  keyLoadSeconds: gauge('svc_key_load_duration_seconds', 'Time that the last complete load of a key source took.', {
+    source: keySource,
+  }),
+  keyLoadFailures: gauge('svc_key_load_failures', 'Keys that the last load of a source could not load.', {
+    source: keySource,
+  }),
+  chamberUnsealed: gauge('svc_chamber_unsealed', '1 while the chamber is unsealed, 0 while it is sealed.', {}),
+  stateAgeSeconds: gauge('svc_state_age_seconds', 'Age of the last successful read of the signer-state table.', {}),
+  kmsCalls: counter('svc_kms_calls_total', 'Calls to KMS, retries included in one call.', {
+    operation: kmsCall,
+    outcome: callOutcome,
+  }),
+  kmsCallSeconds: histogram(
+    'svc_kms_call_duration_seconds',
+    'Time of one call to KMS.',
+    { operation: kmsCall },
+    CALL_BUCKETS_SECONDS,
+  ),
+  dynamodbCalls: counter('svc_dynamodb_calls_total', 'Calls to DynamoDB, retries included in one call.', {
+    operation: dynamodbCall,
+    outcome: callOutcome,
+  }),
+  dynamodbCallSeconds: histogram(
+    'svc_dynamodb_call_duration_seconds',
+    'Time of one call to DynamoDB.',
+    { operation: dynamodbCall },
+    CALL_BUCKETS_SECONDS,
+  ),
+  certificateExpiry: gauge(
+    'svc_tls_certificate_expiry_timestamp_seconds',
+    'Unix time at which the certificate of the TLS listener expires; `ratls` is the attested one.',
+    { mode: closed('file', 'ratls') },
+  ),
+  httpRequests: counter('svc_http_requests_total', 'HTTP requests that ended, by mounted route and status class.', {
+    route,
+    status: closed('1xx', '2xx', '3xx', '4xx', '5xx'),
+  }),
+  httpConnections: gauge('svc_http_connections', 'Open connections of a listener.', {
+    listener: closed('plain', 'tls', 'metrics'),
+  }),
+  eventLoopLagSeconds: gauge(
+    'svc_event_loop_lag_seconds',
+    'How late the main thread ran its timers since the metrics were last read.',
+    { quantile: closed('0.5', '0.99', '1') },
+  ),
+  processCpuSeconds: counter(
+    'svc_process_cpu_seconds_total',
+    'CPU time of the process, all threads, user and system.',
+    {},
+  ),
+  processResidentBytes: gauge('svc_process_resident_memory_bytes', 'Resident memory of the process.', {}),
+  processHeapBytes: gauge('svc_process_heap_used_bytes', 'JavaScript heap in use on the main thread.', {}),
+  processExternalBytes: gauge(
+    'svc_process_external_memory_bytes',
+    'Memory of buffers outside the JavaScript heap.',
+    {},
+  ),
+  processFileDescriptors: gauge('svc_process_open_file_descriptors', 'Open file descriptors; on Linux only.', {}),
+  processStartTime: gauge('svc_process_start_time_seconds', 'Unix time at which the process started.', {}),
+} as const satisfies Readonly<Record<string, MetricEntry>>;
+
+function closed<const Value extends string>(...values: Value[]): ClosedLabel<Value> {
+  return { values, foldsOthers: false };
+}
+
+function folded(...values: string[]): FoldedLabel {
+  return { values: [...values, UNKNOWN], foldsOthers: true };
+}
+
+function counter<L extends Labels>(name: string, help: string, labels: L): MetricEntry<'counter', L> {
+  return { type: 'counter', name, help, labels, buckets: [] };
+}
+
+function gauge<L extends Labels>(name: string, help: string, labels: L): MetricEntry<'gauge', L> {
+  return { type: 'gauge', name, help, labels, buckets: [] };
+}
+
+function histogram<L extends Labels>(
+  name: string,
+  help: string,
+  labels: L,
+  buckets: readonly number[],
+): MetricEntry<'histogram', L> {
+  return { type: 'histogram', name, help, labels, buckets };
+}
