@@ -6,11 +6,6 @@ import { createHmac, type KeyObject, randomBytes } from 'node:crypto';
 
 export type TokenKind = 'client' | 'management';
 
-/** Static tokens may be any string of at least this length (decisions.md section 4). */
-export const MIN_STATIC_TOKEN_CHARACTERS = 16;
-/** Fits any Authorization header that credentials.ts accepts, in Basic's base64 too. */
-export const MAX_STATIC_TOKEN_BYTES = 1024;
-
 const PREFIX = { client: 'sr_client_', management: 'sr_mgmt_' } as const;
 const TOKEN_BYTES = 32;
 const ACCESSOR_BYTES = 16;
@@ -26,10 +21,6 @@ export function createToken(kind: TokenKind): Buffer {
 /** A fresh accessor: names a token in logs and routes, and says nothing about it. */
 export function createAccessor(): string {
   return `acc_${randomBytes(ACCESSOR_BYTES).toString('hex')}`;
-}
-
-export function isAccessor(text: string): boolean {
-  return /^acc_[0-9a-f]{32}$/.test(text);
 }
 
 /**

@@ -56,6 +56,12 @@ test.each([
   expect(parseAuthorization([header])).toEqual({ kind: 'malformed' });
 });
 
+test('the longest static token that the configuration takes fits in both schemes', () => {
+  const token = 'x'.repeat(4096);
+  expect(tokenOf(parseAuthorization([`Bearer ${token}`]))).toBe(token);
+  expect(tokenOf(parseAuthorization([basic(`user:${token}`)]))).toBe(token);
+});
+
 test('two Authorization headers are malformed, even when they agree', () => {
   expect(parseAuthorization(['Bearer one-and-the-same', 'Bearer one-and-the-same'])).toEqual({ kind: 'malformed' });
 });

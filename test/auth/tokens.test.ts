@@ -2,7 +2,7 @@
 
 import { createHmac, createSecretKey, randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { createAccessor, createToken, isAccessor, tokenDigest } from '../../enclave/auth/tokens.ts';
+import { createAccessor, createToken, tokenDigest } from '../../enclave/auth/tokens.ts';
 
 test('a client token is sr_client_ and 43 base64url characters of 32 bytes', () => {
   const token = createToken('client').toString();
@@ -19,12 +19,8 @@ test('no two tokens and no two accessors are the same', () => {
   expect(new Set(Array.from({ length: 1000 }, createAccessor)).size).toBe(1000);
 });
 
-test('an accessor is acc_ and 32 hex characters, and recognised as one', () => {
+test('an accessor is acc_ and 32 hex characters', () => {
   expect(createAccessor()).toMatch(/^acc_[0-9a-f]{32}$/);
-  expect(isAccessor(createAccessor())).toBe(true);
-  for (const text of ['', 'acc_', `acc_${'A'.repeat(32)}`, `acc_${'a'.repeat(33)}`, `acc_${'a'.repeat(32)}\n`]) {
-    expect(isAccessor(text)).toBe(false);
-  }
 });
 
 test('the digest is HMAC-SHA256 of the token bytes under the key', () => {
