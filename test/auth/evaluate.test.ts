@@ -94,6 +94,12 @@ test('before the body is read a sign request fails when the allowed operations a
   expect(evaluateBeforeBody(access, ATTESTATION)).toEqual({ allowed: false, why: 'denied_by_rule', policy: 'p' });
 });
 
+test('when each of the ten operations is denied nothing can be signed, though no rule denies signing as such', () => {
+  const access = accessOf({ effect: 'allow' }, { effect: 'deny', operations: [...OPERATIONS] });
+  expect(evaluateBeforeBody(access, ATTESTATION)).toEqual({ allowed: false, why: 'denied_by_rule', policy: 'p' });
+  expect(canSignWith(access, KEY)).toBe(false);
+});
+
 test('one denied key refuses a batch whole', () => {
   const access = accessOf({ effect: 'allow', scopes: ['delete_keys'] }, { effect: 'deny', keys: [OTHER_KEY] });
   expect(evaluateBatch(access, 'delete_keys', [KEY])).toEqual(ALLOWED);
