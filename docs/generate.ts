@@ -5,6 +5,7 @@ import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { errorReference } from '../enclave/api/error-reference.ts';
 import { configurationReference } from '../enclave/config/reference.ts';
+import { metricsReference } from '../enclave/observe/metrics-reference.ts';
 
 export interface Reference {
   /** Beside this file. */
@@ -15,6 +16,7 @@ export interface Reference {
 export const REFERENCES: readonly Reference[] = [
   { path: 'reference/configuration.md', generate: configurationReference },
   { path: 'reference/errors.md', generate: errorReference },
+  { path: 'reference/metrics.md', generate: metricsReference },
 ];
 
 if (import.meta.main) {

@@ -30,6 +30,9 @@ export interface MetricEntry<Type extends string = 'counter' | 'gauge' | 'histog
 
 export const UNKNOWN = 'unknown';
 
+/** Counters and histograms with at most so many series start with all of them at zero, so that rates have a beginning. */
+export const MAX_INITIAL_SERIES = 128;
+
 const SIGNING_BUCKETS_SECONDS = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 const COMMIT_BUCKETS_SECONDS = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 const CALL_BUCKETS_SECONDS = [0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];

@@ -1,6 +1,6 @@
 // docs/reference/metrics.md, generated from the catalogue: the metrics are an interface, and described like one.
 
-import { type Labels, METRICS, type MetricEntry } from './metrics-catalogue.ts';
+import { type Labels, MAX_INITIAL_SERIES, METRICS, type MetricEntry, UNKNOWN } from './metrics-catalogue.ts';
 
 export function metricsReference(): string {
   const entries: readonly MetricEntry[] = Object.values(METRICS);
@@ -8,8 +8,9 @@ export function metricsReference(): string {
     '# Metrics',
     '',
     'Generated from `enclave/observe/metrics-catalogue.ts`. Served as Prometheus text at `GET /metrics` on the metrics',
-    'listener. Names are stable. Counters and histograms start at zero; a gauge appears when it is first set. The value',
-    '`unknown` stands for whatever is not listed. Reasons are those of the error bodies (`errors.md`).',
+    'listener. Names are stable. A counter or histogram starts at zero, with all of its series when they are at most',
+    `${MAX_INITIAL_SERIES}; a gauge appears when it is first set. The value \`${UNKNOWN}\` stands for whatever is not listed.`,
+    'Reasons are those of the error bodies (`errors.md`).',
     '',
     ...entries.flatMap(section),
   ].join('\n');

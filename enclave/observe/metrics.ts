@@ -4,7 +4,14 @@
 
 import assert from 'node:assert/strict';
 import { Counter, Gauge, Histogram, Registry } from '@prometheus-io/client';
-import { type ClosedLabel, type Labels, METRICS, type MetricEntry, UNKNOWN } from './metrics-catalogue.ts';
+import {
+  type ClosedLabel,
+  type Labels,
+  MAX_INITIAL_SERIES,
+  METRICS,
+  type MetricEntry,
+  UNKNOWN,
+} from './metrics-catalogue.ts';
 import { watchProcess } from './metrics-process.ts';
 
 type LabelValues<L extends Labels> = {
@@ -45,9 +52,6 @@ export interface Metrics extends MetricHandles {
   /** Ends the measuring of the event loop. */
   close(): void;
 }
-
-/** Counters and histograms with at most so many series start with all of them at zero, so that rates have a beginning. */
-const MAX_INITIAL_SERIES = 128;
 
 export function createMetrics(): Metrics {
   const registry = new Registry();
