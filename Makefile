@@ -2,7 +2,8 @@
 NODE := bin/pinned-node
 
 .DEFAULT_GOAL := help
-.PHONY: help install native demo test check lint types format docs bench clean
+# GNU make 3.81 (macOS) and later.
+.PHONY: help install core demo test check lint types format docs bench clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -12,14 +13,18 @@ include enclave/native/native.mk
 install: node_modules/.installed ## Install the packages that the lockfile names (and the pinned Node.js)
 
 node_modules/.installed: package.json package-lock.json .npmrc
-	npm ci --no-fund --no-audit
+	npm ci --loglevel=error
 	@touch $@
 
-demo: install native ## Start a signer on its defaults, sign an attestation, show a slashable vote refused
+demo: install core ## Start a signer on its defaults, sign an attestation, show a slashable vote refused
 	@$(NODE) demo/demo.ts
 
-test: install native ## Run all tests; the last line is `N passed, N failed, N skipped`
+test: install core ## Run all tests; the last line is `N passed, N failed, N skipped`
 	@$(NODE) node_modules/vitest/vitest.mjs run
+
+core: install ## Build the native signing core when there is a C compiler; the portable one needs nothing
+	@if command -v $(CC) >/dev/null; then $(MAKE) --no-print-directory native; \
+	else echo "no C compiler ($(CC)): the portable signing core is used"; fi
 
 check: lint types ## Lint, formatting and types
 
@@ -36,7 +41,7 @@ format: install ## Rewrite the sources in the house format
 docs: install ## Write the generated references under docs/reference
 	@$(NODE) docs/generate.ts
 
-bench: install native ## Measure the signing path beside raw BLS signing, as ratios of one run
+bench: install core ## Measure the signing path beside raw BLS signing, as ratios of one run
 	@$(NODE) test/bench/signing.ts
 
 clean: ## Remove what was built and installed

@@ -38,6 +38,7 @@ export const ERROR_REASONS = {
   source_below_low_water_mark: { status: 412, message: 'slashing protection refused the request' },
   target_below_low_water_mark: { status: 412, message: 'slashing protection refused the request' },
   body_too_large: { status: 413, message: 'the request body is larger than the signer accepts' },
+  client_closed: { status: 499, message: 'the client went away before it was answered' },
   internal_error: { status: 500, message: 'the signer failed; the request id finds the cause in its log' },
   starting: { status: 503, message: 'the signer is starting' },
   sealed: { status: 503, message: 'the signer is sealed' },

@@ -81,9 +81,11 @@ export const tokenRequestSchema = z
 /** Body of POST /api/v1/auth/tokens/renew-self. */
 export const renewRequestSchema = z.strictObject({ ttl_seconds: z.int().min(1).max(MAX_TTL_SECONDS).exactOptional() });
 
-export type Rule = z.output<typeof ruleSchema>;
-export type Policy = z.output<typeof policySchema>;
+export type Rule = DeepReadonly<z.output<typeof ruleSchema>>;
+export type Policy = DeepReadonly<z.output<typeof policySchema>>;
 export type TokenRequest = z.output<typeof tokenRequestSchema>;
+
+type DeepReadonly<T> = T extends object ? { readonly [Key in keyof T]: DeepReadonly<T[Key]> } : T;
 
 function nonEmptyList<Item extends z.ZodType>(item: Item, max: number): z.ZodArray<Item> {
   return z

@@ -1,7 +1,7 @@
 // Backends on databases of a test's PostgreSQL.
 
 import { decodeHex } from '../../enclave/api/hex.ts';
-import { systemClock } from '../../enclave/observe/clock.ts';
+import { type Clock, systemClock } from '../../enclave/observe/clock.ts';
 import type { Log } from '../../enclave/observe/log.ts';
 import { rowIntegrity } from '../../enclave/slashing/integrity.ts';
 import { openPostgresBackend } from '../../enclave/slashing/postgres.ts';
@@ -17,6 +17,7 @@ export interface TestBackendOptions extends Partial<Omit<PostgresConnectionOptio
   readonly genesisValidatorsRoot?: string;
   readonly integrityKey?: Uint8Array;
   readonly log?: Log;
+  readonly clock?: Clock;
 }
 
 export function addressOf(url: string): PostgresAddress {
@@ -37,6 +38,6 @@ export function openTestBackend(url: string, options: TestBackendOptions = {}): 
       genesisValidatorsRoot,
       integrity: rowIntegrity({ key: options.integrityKey ?? INTEGRITY_KEY, genesisValidatorsRoot }),
     },
-    { log: options.log ?? quietLog, clock: systemClock },
+    { log: options.log ?? quietLog, clock: options.clock ?? systemClock },
   );
 }

@@ -1,0 +1,39 @@
+// The command tree's root: which program a command belongs to. Each program reads its own arguments and decides its exit code.
+
+const HELP = `strongroom: a remote signer for Ethereum validator keys
+
+Usage: strongroom COMMAND [ARGUMENTS]
+
+Commands:
+  server     Run the signer                            strongroom server -c strongroom.yaml
+  slashing   Export, import, prune or show the         strongroom slashing export -c strongroom.yaml
+             slashing protection records
+
+Options:
+  --help     This text; \`strongroom COMMAND --help\` for a command
+  --version  The version
+`;
+
+const [command, ...rest] = process.argv.slice(2);
+
+switch (command) {
+  case 'server':
+  case 'slashing': {
+    const { main } = await import('../enclave/main.ts');
+    await main(command, rest);
+    break;
+  }
+  case '--version': {
+    const { default: description } = await import('../package.json', { with: { type: 'json' } });
+    process.stdout.write(`strongroom ${description.version}\n`);
+    break;
+  }
+  case '--help':
+  case '-h':
+  case 'help':
+    process.stdout.write(HELP);
+    break;
+  default:
+    process.stderr.write(command === undefined ? HELP : `strongroom: unknown command ${command}\n\n${HELP}`);
+    process.exitCode = 1;
+}

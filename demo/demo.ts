@@ -1,0 +1,153 @@
+// What `make demo` runs: the real program on its embedded default (SQLite, file keys, static tokens), a real attestation
+// signed through it, and a slashable second vote refused. Everything it makes is under build/demo and is a TEST key.
+
+import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { SecretKey } from '@chainsafe/blst';
+
+const ROOT = join(import.meta.dirname, '..');
+const FOLDER = join(ROOT, 'build/demo');
+const MAINNET_GENESIS_VALIDATORS_ROOT = '0x4b363db94e286120d76eb905340fdd4e54bfe9f06bf33ff6cf5ad27f511bfe95';
+
+const { publicKey, token, config, port } = await prepare();
+const signer = spawn(join(ROOT, 'bin/strongroom'), ['server', '-c', config], { stdio: ['ignore', 'pipe', 'inherit'] });
+try {
+  await readyOf(signer);
+  await show();
+} finally {
+  signer.kill('SIGTERM');
+  await once(signer, 'exit');
+}
+
+async function show(): Promise<void> {
+  const url = `http://127.0.0.1:${port}/api/v1/eth2/sign/${publicKey}`;
+  const vote = attestation('0x'.padEnd(66, '11'));
+  heading('The key (a TEST key, made just now)');
+  say(publicKey);
+  heading('The request');
+  say(`POST ${url}\n${JSON.stringify(vote, null, 2)}`);
+
+  const signed = await post(url, vote);
+  heading(`The answer: ${signed.status}`);
+  say(signed.body);
+  expectStatus(signed, 200);
+
+  const second = await post(url, attestation('0x'.padEnd(66, '22')));
+  heading(`A second vote for the same target, with another head: ${second.status}`);
+  say(second.body);
+  expectStatus(second, 412);
+
+  heading('Go on from here');
+  say(`Start this signer again:    bin/strongroom server -c ${relative(config)}
+List its keys:              curl -H "Authorization: Bearer $(cat ${relative(join(FOLDER, 'token'))})" http://127.0.0.1:${port}/api/v1/eth2/publicKeys
+Export what it has signed:  bin/strongroom slashing export -c ${relative(config)}    (with the signer stopped)
+Every option:               bin/strongroom server --help
+Next:                       README.md, docs/architecture.md`);
+}
+
+async function prepare(): Promise<{ publicKey: string; token: string; config: string; port: number }> {
+  rmSync(FOLDER, { recursive: true, force: true });
+  const keys = join(FOLDER, 'keys');
+  mkdirSync(keys, { recursive: true, mode: 0o700 });
+  const secretKey = SecretKey.fromKeygen(randomBytes(32));
+  const descriptor = `# A TEST key of make demo.\ntype: file-raw\nkeyType: BLS\nprivateKey: "${secretKey.toHex()}"\n`;
+  writeFileSync(join(keys, 'test-key.yaml'), descriptor, { mode: 0o600 });
+  const token = `sr_client_${randomBytes(32).toString('base64url')}`;
+  writeFileSync(join(FOLDER, 'token'), token, { mode: 0o600 });
+  const publicKey = secretKey.toPublicKey().toHex();
+  const [port, metricsPort] = [await freePort(), await freePort()];
+  const config = join(FOLDER, 'strongroom.yaml');
+  writeFileSync(config, configuration({ publicKey, token, port, metricsPort, keys }), { mode: 0o600 });
+  return { publicKey, token, config, port };
+}
+
+function configuration(values: {
+  publicKey: string;
+  token: string;
+  port: number;
+  metricsPort: number;
+  keys: string;
+}): string {
+  return `# Written by make demo. In earnest, give the token as env:VAR_NAME.
+network: mainnet
+server: { listen_address: 127.0.0.1, listen_port: ${values.port} }
+metrics: { listen_address: 127.0.0.1, listen_port: ${values.metricsPort} }
+key_sources: { filesystem: { paths: [${JSON.stringify(values.keys)}] } }
+anti_slashing: { backend: sqlite, path: ${JSON.stringify(join(FOLDER, 'slashing_protection.sqlite'))} }
+static_auth:
+  policies:
+    - name: validator-client
+      rules:
+        - { effect: allow, scopes: [sign, public_keys], keys: ["${values.publicKey}"] }
+        - { effect: deny, operations: [VOLUNTARY_EXIT] }
+  tokens:
+    - { secret: ${values.token}, policies: [validator-client] }
+`;
+}
+
+function attestation(head: string): object {
+  const root = '0x'.padEnd(66, '33');
+  return {
+    type: 'ATTESTATION',
+    fork_info: {
+      fork: { previous_version: '0x05000000', current_version: '0x06000000', epoch: '411392' },
+      genesis_validators_root: MAINNET_GENESIS_VALIDATORS_ROOT,
+    },
+    attestation: {
+      slot: '13500000',
+      index: '0',
+      beacon_block_root: head,
+      source: { epoch: '421874', root },
+      target: { epoch: '421875', root },
+    },
+  };
+}
+
+async function post(url: string, body: object): Promise<{ status: number; body: string }> {
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json', accept: 'application/json' };
+  const response = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) });
+  return { status: response.status, body: await response.text() };
+}
+
+/** Resolves when the signer says that its keys are loaded; shows its log on the way. */
+async function readyOf(child: ReturnType<typeof spawn>): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  child.once('exit', (code) => reject(new Error(`the signer ended with ${code}`)));
+  if (child.stdout !== null) {
+    createInterface({ input: child.stdout }).on('line', (line) => {
+      process.stdout.write(`  | ${line}\n`);
+      if (line.includes(' ready')) resolve();
+    });
+  }
+  await promise;
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  if (address === null || typeof address === 'string') throw new Error('no free port');
+  return address.port;
+}
+
+function expectStatus(answer: { status: number }, status: number): void {
+  if (answer.status !== status) throw new Error(`expected ${status}, got ${answer.status}`);
+}
+
+function heading(text: string): void {
+  process.stdout.write(`\n== ${text}\n`);
+}
+
+function say(text: string): void {
+  process.stdout.write(`${text}\n`);
+}
+
+function relative(path: string): string {
+  return path.startsWith(`${ROOT}/`) ? path.slice(ROOT.length + 1) : path;
+}

@@ -1,0 +1,96 @@
+// The boot order, as one list of awaited steps. It reads like the runbook: each step gives a result, or ends the start with
+// a message that names the step. What a step opens is closed in the opposite order, also when a later step fails.
+// It trusts a configuration that config/ has checked.
+
+import { startBackground } from './boot/background.ts';
+import { type LoadingKeys, startLoadingKeys } from './boot/keys.ts';
+import { type OpenListeners, openListeners } from './boot/listeners.ts';
+import { networkOf } from './boot/network.ts';
+import { openSecretMemory } from './boot/secret-memory.ts';
+import { openApplication, openAuthenticator, openPermits } from './boot/serving.ts';
+import { openSlashingProtection } from './boot/slashing.ts';
+import { openTelemetry } from './boot/telemetry.ts';
+import type { Config } from './config/options.ts';
+import type { Clock } from './observe/clock.ts';
+import type { Logger } from './observe/logger.ts';
+
+export interface World {
+  readonly logger: Logger;
+  readonly clock: Clock;
+}
+
+/** What changes while the signer runs and everything else asks for. */
+export interface SignerState {
+  shuttingDown: boolean;
+  /** Key files that could not be loaded. */
+  keyFailures: number;
+}
+
+export interface RunningSigner {
+  readonly listeners: OpenListeners;
+  /** Resolves when every configured key source has been read once; rejects when one cannot be read at all. */
+  readonly keysLoaded: Promise<void>;
+  /** Refuse new work, finish what is under way within the grace time, close everything. */
+  shutDown(): Promise<void>;
+}
+
+/** A start that cannot go on: the step, and what to do about it. */
+export class StartupError extends Error {
+  constructor(stepName: string, cause: unknown) {
+    super(`${stepName}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+    this.name = 'StartupError';
+  }
+}
+
+/** @throws StartupError, after closing what was opened */
+export async function boot(config: Config, world: World): Promise<RunningSigner> {
+  const opened = new AsyncDisposableStack();
+  try {
+    return await runSteps(config, world, opened);
+  } catch (error) {
+    await opened.disposeAsync();
+    throw error;
+  }
+}
+
+async function runSteps(config: Config, world: World, opened: AsyncDisposableStack): Promise<RunningSigner> {
+  const state: SignerState = { shuttingDown: false, keyFailures: 0 };
+
+  const telemetry = await step('telemetry', () => openTelemetry(config, world, opened));
+  const core = await step('secret key memory', () => openSecretMemory(config, world, opened));
+  const network = await step('network', () => networkOf(config));
+  const slashing = await step('slashing protection', () =>
+    openSlashingProtection(config, network, world, telemetry, opened),
+  );
+  const authenticator = await step('authorization', () => openAuthenticator(config));
+  const loading = await step('keys', () => startLoadingKeys(config, core, state, world, telemetry, opened));
+  const permits = openPermits(config);
+  const app = await step('HTTP application', () =>
+    openApplication(config, { authenticator, core, loading, network, permits, slashing, state, telemetry }, world),
+  );
+  const listeners = await step('listeners', () => openListeners(config, app, telemetry, world, opened));
+  startBackground(config, { core, keys: loading.keys, permits, slashing, listeners }, telemetry, opened);
+
+  return {
+    listeners,
+    keysLoaded: announceWhenLoaded(loading, world),
+    async shutDown() {
+      state.shuttingDown = true;
+      await listeners.closeGracefully(config.server.graceful_shutdown_timeout_seconds);
+      await opened.disposeAsync();
+    },
+  };
+}
+
+async function step<T>(name: string, run: () => Promise<T> | T): Promise<T> {
+  try {
+    return await run();
+  } catch (error) {
+    throw new StartupError(name, error);
+  }
+}
+
+async function announceWhenLoaded({ loaded, keys }: LoadingKeys, { logger }: World): Promise<void> {
+  await loaded;
+  logger.module('server').info({ keys: keys.publicKeys().length }, 'ready');
+}

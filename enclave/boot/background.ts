@@ -1,0 +1,73 @@
+// What goes on beside the requests: polling the slashing database for /healthcheck, and reading off the gauges.
+
+import type { Config } from '../config/options.ts';
+import type { KeyStore } from '../keys/store.ts';
+import type { Metrics } from '../observe/metrics.ts';
+import type { BlsCore, Lane } from '../signing/bls.ts';
+import type { Permits } from '../signing/permits.ts';
+import type { SlashingProtection } from '../slashing/protection.ts';
+import type { OpenListeners } from './listeners.ts';
+
+export interface Watched {
+  readonly core: BlsCore;
+  readonly keys: KeyStore;
+  readonly permits: Permits;
+  readonly slashing: SlashingProtection;
+  readonly listeners: OpenListeners;
+}
+
+const LANES: readonly Lane[] = ['normal', 'priority'];
+
+export function startBackground(
+  config: Config,
+  watched: Watched,
+  { metrics }: { readonly metrics: Metrics },
+  opened: AsyncDisposableStack,
+): void {
+  pollSlashingHealth(config, watched.slashing, opened);
+  metrics.onRender(() => readOff(metrics, watched));
+  const refresh = (): void => void countConnections(metrics, watched.listeners);
+  repeat(config.metrics.refresh_interval_seconds * 1000, refresh, opened);
+}
+
+/** A poll that does not answer in time counts as DOWN; the next one starts when it is due, not before this one ended. */
+function pollSlashingHealth({ server }: Config, slashing: SlashingProtection, opened: AsyncDisposableStack): void {
+  const { poll_interval_seconds, poll_timeout_ms } = server.health_check;
+  let polling = false;
+  const poll = async (): Promise<void> => {
+    if (polling) return;
+    polling = true;
+    await slashing.checkHealth(AbortSignal.timeout(poll_timeout_ms));
+    polling = false;
+  };
+  repeat(poll_interval_seconds * 1000, () => void poll(), opened);
+}
+
+function readOff(metrics: Metrics, { core, keys, permits, slashing }: Watched): void {
+  for (const pool of LANES) {
+    const { inFlight, queued } = permits.load(pool);
+    metrics.signingInFlight.set(inFlight, { pool });
+    metrics.signingQueueDepth.set(queued, { pool });
+  }
+  const { queued, running } = core.load();
+  metrics.blsQueueDepth.set(queued);
+  metrics.blsInFlight.set(running);
+  metrics.slashingBackendUp.set(slashing.health.status === 'up' ? 1 : 0);
+  for (const [source, count] of Object.entries(keys.countBySource())) {
+    metrics.keys.set(count, { source: source as 'filesystem' | 'dynamodb' | 'memory', status: 'active' });
+  }
+}
+
+async function countConnections(metrics: Metrics, listeners: OpenListeners): Promise<void> {
+  for (const [listener, count] of Object.entries(await listeners.connections())) {
+    metrics.httpConnections.set(count, { listener: listener as 'plain' | 'tls' | 'metrics' });
+  }
+}
+
+/** At once, and then again and again until the signer is closed. */
+function repeat(intervalMs: number, run: () => void, opened: AsyncDisposableStack): void {
+  run();
+  const timer = setInterval(run, intervalMs);
+  timer.unref();
+  opened.defer(() => clearInterval(timer));
+}

@@ -1,0 +1,112 @@
+// Step "listeners": metrics first, then the signing API over plain HTTP and, when configured, TLS.
+
+import type { Server } from 'node:http';
+import type { Server as TlsServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import type { FastifyInstance } from 'fastify';
+import type { World } from '../boot.ts';
+import type { Config } from '../config/options.ts';
+import { closeGracefully, listenPlain, listenTls } from '../http/listen.ts';
+import { listenMetrics } from '../http/metrics-listener.ts';
+import { type CertificatePair, readCertificatePair, reloadCertificate } from '../tls/file.ts';
+import type { Telemetry } from './telemetry.ts';
+
+export interface OpenListeners {
+  readonly http: AddressInfo;
+  readonly tls: AddressInfo | undefined;
+  readonly metrics: AddressInfo;
+  /** Open connections by listener. */
+  connections(): Promise<Readonly<Record<'plain' | 'tls' | 'metrics', number>>>;
+  closeGracefully(timeoutSeconds: number): Promise<void>;
+}
+
+export async function openListeners(
+  config: Config,
+  app: FastifyInstance,
+  telemetry: Telemetry,
+  { logger }: World,
+  opened: AsyncDisposableStack,
+): Promise<OpenListeners> {
+  const log = logger.module('server');
+  const { metrics: metricsOptions, server } = config;
+  const metrics = await listenMetrics(telemetry.metrics, {
+    host: metricsOptions.listen_address,
+    port: metricsOptions.listen_port,
+  });
+  opened.defer(() => closeNow(metrics));
+  const metricsAddress = metrics.address() as AddressInfo;
+  log.info({ listener: 'metrics', ...shown(metricsAddress) }, 'listening');
+
+  const secure = await openTls(config, app, telemetry, { logger }, opened);
+  if (secure !== undefined) log.info({ listener: 'tls', ...shown(secure.address) }, 'listening');
+
+  const plain = await listenPlain(app, { host: server.listen_address, port: server.listen_port });
+  opened.defer(() => app.close());
+  log.info({ listener: 'http', ...shown(plain.address) }, 'listening');
+
+  const servers = secure === undefined ? [app.server] : [app.server, secure.server];
+  return {
+    http: plain.address,
+    tls: secure?.address,
+    metrics: metricsAddress,
+    connections: async () => ({
+      plain: await openConnections(app.server),
+      tls: secure === undefined ? 0 : await openConnections(secure.server),
+      metrics: await openConnections(metrics),
+    }),
+    async closeGracefully(timeoutSeconds) {
+      const inTime = await closeGracefully(servers, timeoutSeconds);
+      if (!inTime) log.warn({ timeout_seconds: timeoutSeconds }, 'requests were cut: the grace time is over');
+    },
+  };
+}
+
+async function openTls(
+  config: Config,
+  app: FastifyInstance,
+  telemetry: Telemetry,
+  { logger }: Pick<World, 'logger'>,
+  opened: AsyncDisposableStack,
+): Promise<Awaited<ReturnType<typeof listenTls>> | undefined> {
+  const { mode, file, listen_address, listen_port, max_connections } = config.tls;
+  if (mode !== 'file' || file.cert_path === undefined || file.key_path === undefined) return undefined;
+  const files = { certPath: file.cert_path, keyPath: file.key_path };
+  const pair = await readCertificatePair(files);
+  const secure = await listenTls(app, {
+    host: listen_address,
+    port: listen_port,
+    maxConnections: max_connections,
+    secureContext: pair,
+  });
+  const inForce = ({ notAfter }: CertificatePair): void =>
+    telemetry.metrics.certificateExpiry.set(Date.parse(notAfter) / 1000, { mode: 'file' });
+  pair.key.fill(0);
+  inForce(pair);
+  const reload = reloadCertificate(secure.server, files, pair, {
+    intervalSeconds: file.reload_interval_seconds,
+    log: logger.module('tls'),
+    onReload: inForce,
+  });
+  opened.defer(() => {
+    reload.stop();
+    return closeNow(secure.server);
+  });
+  return secure;
+}
+
+function openConnections(server: Server | TlsServer): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.getConnections((error, count) => (error ? reject(error) : resolve(count)));
+  });
+}
+
+function closeNow(server: Pick<Server, 'close' | 'closeAllConnections'>): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => resolve());
+    server.closeAllConnections();
+  });
+}
+
+function shown({ address, port }: AddressInfo): { readonly address: string; readonly port: number } {
+  return { address, port };
+}

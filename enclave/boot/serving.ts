@@ -1,0 +1,85 @@
+// Step "HTTP application": what a request meets, put together from the configuration.
+
+import type { FastifyInstance } from 'fastify';
+import type { Operation } from '../api/operations.ts';
+import type { Authenticator } from '../auth/authenticator.ts';
+import { createStaticAuthenticator } from '../auth/static.ts';
+import type { SignerState, World } from '../boot.ts';
+import type { Config } from '../config/options.ts';
+import { buildApp } from '../http/app.ts';
+import type { BlsCore } from '../signing/bls.ts';
+import type { Network } from '../signing/networks.ts';
+import { createPermits, type Permits } from '../signing/permits.ts';
+import type { SlashingProtection } from '../slashing/protection.ts';
+import type { LoadingKeys } from './keys.ts';
+import { readinessOf } from './readiness.ts';
+import type { Telemetry } from './telemetry.ts';
+
+export interface Parts {
+  readonly authenticator: Authenticator;
+  readonly core: BlsCore;
+  readonly loading: LoadingKeys;
+  readonly network: Network;
+  readonly permits: Permits;
+  readonly slashing: SlashingProtection;
+  readonly state: SignerState;
+  readonly telemetry: Telemetry;
+}
+
+/** The stateless mode: tokens and policies of the configuration, fixed from here on. */
+export function openAuthenticator(config: Config): Authenticator {
+  const { policies, anonymous, tokens } = config.static_auth;
+  return createStaticAuthenticator({
+    policies,
+    anonymousPolicies: anonymous.policies,
+    tokens: tokens.map((token) => ({
+      secret: token.secret.reveal(),
+      policies: token.policies,
+      boundCidrs: token.bound_cidrs,
+    })),
+  });
+}
+
+export function openPermits(config: Config): Permits {
+  const { max_concurrent_jobs, queue_buffer_size, priority } = config.signing;
+  return createPermits({
+    maxConcurrentJobs: max_concurrent_jobs,
+    queueLimit: queue_buffer_size,
+    priorityJobs: priority.enabled ? priority.max_concurrent_jobs : 0,
+  });
+}
+
+export function openApplication(config: Config, parts: Parts, { logger, clock }: World): Promise<FastifyInstance> {
+  const { server, signing } = config;
+  const { state, loading, telemetry } = parts;
+  return buildApp(
+    {
+      maxRequestBodyBytes: server.max_request_body_bytes,
+      requestTimeoutSeconds: server.request_timeout_seconds,
+      corsAllowedOrigins: server.cors_allowed_origins,
+      clientAddress: {
+        trustProxyHeaders: server.trust_proxy_headers,
+        trustedProxyCidrs: server.trusted_proxy_cidrs,
+      },
+    },
+    {
+      authenticator: parts.authenticator,
+      keys: loading.keys,
+      signing: {
+        network: parts.network,
+        core: parts.core,
+        slashing: parts.slashing,
+        permits: parts.permits,
+        priorityOperations: new Set<Operation>(signing.priority.enabled ? signing.priority.operations : []),
+        canaryKeys: new Set(config.canary_keys),
+        onCanary: telemetry.canarySigned,
+      },
+      readiness: readinessOf(state, { keys: loading.keys, slashing: parts.slashing }),
+      signingRefusal: () => (state.shuttingDown ? 'shutting_down' : undefined),
+      observer: telemetry.http,
+      tracing: telemetry.tracing,
+      clock,
+      log: logger.module('http'),
+    },
+  );
+}

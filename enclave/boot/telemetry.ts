@@ -1,0 +1,79 @@
+// Step "telemetry": the metrics and traces of one running signer, and what each part reports to them.
+
+import type { ErrorReason } from '../api/errors.ts';
+import type { Operation } from '../api/operations.ts';
+import type { World } from '../boot.ts';
+import type { Config } from '../config/options.ts';
+import type { HttpObserver } from '../http/audit.ts';
+import { createMetrics, type Metrics, statusClass } from '../observe/metrics.ts';
+import { openTracing, type Tracing } from '../observe/tracing.ts';
+import type { SlashingProtectionOptions } from '../slashing/protection.ts';
+
+export interface Telemetry {
+  readonly metrics: Metrics;
+  readonly tracing: Tracing | undefined;
+  readonly http: HttpObserver;
+  readonly slashing: SlashingProtectionOptions;
+  canarySigned(publicKey: string, operation: Operation): void;
+  keyFilesLoaded(seconds: number, failures: number): void;
+}
+
+const TRACING_CLOSE_MS = 2000;
+/** Stands in the metrics for the operation of a body that was not understood. */
+const UNKNOWN_OPERATION = 'unknown';
+
+export async function openTelemetry(
+  config: Config,
+  { logger }: World,
+  opened: AsyncDisposableStack,
+): Promise<Telemetry> {
+  const metrics = createMetrics();
+  opened.defer(() => metrics.close());
+  metrics.chamberUnsealed.set(1); // stateless mode: there is nothing to unseal
+  const tracing = await startTracing(config, { logger }, opened);
+  const log = logger.module('signing');
+  return {
+    metrics,
+    tracing,
+    http: httpObserver(metrics),
+    slashing: {
+      onBatch: (size, seconds, outcome) => {
+        metrics.slashingBatchMessages.observe(size);
+        metrics.slashingBatchSeconds.observe(seconds, { outcome });
+      },
+      onRefusal: (reason) => metrics.slashingRefusals.inc({ reason }),
+    },
+    canarySigned: (publicKey, operation) => {
+      metrics.canarySignings.inc();
+      log.warn({ key: publicKey, operation }, 'a canary key signs');
+    },
+    keyFilesLoaded: (seconds, failures) => {
+      metrics.keyLoadSeconds.set(seconds, { source: 'filesystem' });
+      metrics.keyLoadFailures.set(failures, { source: 'filesystem' });
+    },
+  };
+}
+
+function httpObserver(metrics: Metrics): HttpObserver {
+  return {
+    requestEnded: (route, status) => metrics.httpRequests.inc({ route, status: statusClass(status) }),
+    signingEnded: (operation: string | undefined, outcome: 'signed' | ErrorReason, seconds) => {
+      const labels = { operation: operation ?? UNKNOWN_OPERATION };
+      metrics.signingRequests.inc({ ...labels, outcome });
+      metrics.signingSeconds.observe(seconds, labels);
+    },
+    authRejected: (reason) => metrics.authRejections.inc({ reason }),
+  };
+}
+
+async function startTracing(
+  { opentelemetry }: Config,
+  { logger }: Pick<World, 'logger'>,
+  opened: AsyncDisposableStack,
+): Promise<Tracing | undefined> {
+  if (!opentelemetry.enabled) return undefined;
+  const { endpoint, service_name: serviceName } = opentelemetry;
+  const tracing = await openTracing({ endpoint, serviceName }, logger.module('server'));
+  opened.defer(() => tracing.close(TRACING_CLOSE_MS));
+  return tracing;
+}

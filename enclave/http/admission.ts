@@ -1,0 +1,107 @@
+// What is decided when a request's headers are in, before a byte of its body is read, in the order of decisions.md
+// section 2: size 413, sealed or stale 503, credentials 401, policy 403, unknown key 404. A flood is refused here.
+
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { ErrorReason } from '../api/errors.ts';
+import { canonicalPublicKey } from '../api/hex.ts';
+import type { Authenticator } from '../auth/authenticator.ts';
+import { parseAuthorization } from '../auth/credentials.ts';
+import { admitsRoute, evaluateBeforeBody } from '../auth/evaluate.ts';
+import type { KeyStore } from '../keys/store.ts';
+import type { RouteAccess } from './context.ts';
+import { refuse } from './replies.ts';
+
+/** Bytes of request bodies in flight at most, over all connections. */
+export const BODY_BUDGET_BYTES = 256 * 1024 * 1024;
+/** What a body of unannounced length (chunked) holds of the budget. */
+const UNANNOUNCED_BODY_BYTES = 64 * 1024;
+
+export interface AdmissionDependencies {
+  readonly maxRequestBodyBytes: number;
+  readonly authenticator: Authenticator;
+  readonly keys: Pick<KeyStore, 'find' | 'state'>;
+  /** Why nothing may be signed now, or undefined. */
+  readonly signingRefusal: () => ErrorReason | undefined;
+  readonly onAuthRejection: (reason: ErrorReason) => void;
+}
+
+export interface Admission {
+  /** Undefined when the request may go on; otherwise the reply has been sent. */
+  admit(request: FastifyRequest, reply: FastifyReply): FastifyReply | undefined;
+  /** Give back what the request holds of the body budget. */
+  release(request: FastifyRequest): void;
+}
+
+export function createAdmission(dependencies: AdmissionDependencies): Admission {
+  let bodyBytesInFlight = 0;
+
+  const bodyRefusal = (request: FastifyRequest): ErrorReason | undefined => {
+    const announced = announcedBodyBytes(request);
+    if (announced > dependencies.maxRequestBodyBytes) return 'body_too_large';
+    if (bodyBytesInFlight + announced > BODY_BUDGET_BYTES) return 'overloaded';
+    bodyBytesInFlight += announced;
+    request.context.bodyReservation = announced;
+    return undefined;
+  };
+
+  return {
+    admit(request, reply) {
+      const access = request.routeOptions.config.access;
+      const reason = bodyRefusal(request) ?? accessRefusal(request, access, dependencies);
+      return reason === undefined ? undefined : refuse(request, reply, reason);
+    },
+    release(request) {
+      bodyBytesInFlight -= request.context.bodyReservation;
+      request.context.bodyReservation = 0;
+    },
+  };
+}
+
+function announcedBodyBytes(request: FastifyRequest): number {
+  const { 'content-length': length, 'transfer-encoding': encoding } = request.headers;
+  if (length !== undefined) return Number(length);
+  return encoding === undefined ? 0 : UNANNOUNCED_BODY_BYTES;
+}
+
+function accessRefusal(
+  request: FastifyRequest,
+  access: RouteAccess | undefined,
+  dependencies: AdmissionDependencies,
+): ErrorReason | undefined {
+  if (access === undefined) return 'not_found'; // the handler of unknown paths
+  if (access.kind === 'open') return undefined;
+  if (access.needsSigning) {
+    const signingRefusal = dependencies.signingRefusal();
+    if (signingRefusal !== undefined) return signingRefusal;
+  }
+  const authRefusal = authenticate(request, access, dependencies);
+  if (authRefusal !== undefined) {
+    dependencies.onAuthRejection(authRefusal);
+    return authRefusal;
+  }
+  return access.namesKey ? keyRefusal(request, dependencies) : undefined;
+}
+
+function authenticate(
+  request: FastifyRequest,
+  access: RouteAccess & { kind: 'scope' },
+  { authenticator }: AdmissionDependencies,
+): ErrorReason | undefined {
+  const credential = parseAuthorization(request.raw.headersDistinct['authorization']);
+  // Authorization sees the raw TCP peer only, never a proxy header (service.md, Authentication 9).
+  const outcome = authenticator.authenticate(credential, request.raw.socket.remoteAddress);
+  if (outcome.kind === 'refused') return outcome.reason;
+  request.context.caller = outcome.caller;
+  if (!access.namesKey) return admitsRoute(outcome.caller.access, access.scope).allowed ? undefined : 'denied';
+  const { identifier = '' } = request.params as { identifier?: string };
+  const publicKey = canonicalPublicKey(identifier) ?? identifier.slice(0, 100).toLowerCase();
+  request.context.publicKey = publicKey;
+  return evaluateBeforeBody(outcome.caller.access, { scope: access.scope, publicKey }).allowed ? undefined : 'denied';
+}
+
+/** After the policy, so that whoever may not use a key does not learn whether it is here. */
+function keyRefusal(request: FastifyRequest, { keys }: AdmissionDependencies): ErrorReason | undefined {
+  const { publicKey } = request.context;
+  if (publicKey !== undefined && keys.find(publicKey) !== undefined) return undefined;
+  return keys.state === 'loading' ? 'starting' : 'unknown_key';
+}

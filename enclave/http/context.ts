@@ -1,0 +1,60 @@
+// What the server knows of one request while it lives: who asks, for what, since when, and how it ended. Each request of
+// an authenticated route leaves exactly one audit line made from it (decisions.md section 9).
+
+import { randomUUIDv7 } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import type { ErrorReason } from '../api/errors.ts';
+import type { Operation, Scope } from '../api/operations.ts';
+import type { Caller } from '../auth/authenticator.ts';
+import type { PublicKeyHex } from '../slashing/types.ts';
+
+/** What a caller needs to be admitted to a route. Every route states one; a route without one is refused at mounting. */
+export type RouteAccess =
+  | { readonly kind: 'open' }
+  | {
+      readonly kind: 'scope';
+      readonly scope: Scope;
+      /** The path names one validator key, which the policy has to allow. */
+      readonly namesKey: boolean;
+      /** Answers 503 while the signer may not sign; other routes answer 401 while the credentials are sealed. */
+      readonly needsSigning: boolean;
+    };
+
+export interface RequestContext {
+  readonly startedAt: number;
+  caller: Caller | undefined;
+  publicKey: PublicKeyHex | undefined;
+  operation: Operation | undefined;
+  /** Why the request was refused; undefined when it was not. */
+  reason: ErrorReason | undefined;
+  /** Bytes this request holds of the budget for bodies in flight. */
+  bodyReservation: number;
+}
+
+export function newContext(startedAt: number): RequestContext {
+  return {
+    startedAt,
+    caller: undefined,
+    publicKey: undefined,
+    operation: undefined,
+    reason: undefined,
+    bodyReservation: 0,
+  };
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    context: RequestContext;
+  }
+  interface FastifyContextConfig {
+    access?: RouteAccess;
+  }
+}
+
+const REQUEST_ID = /^[\x20-\x7e]{1,128}$/;
+
+/** The client's X-Request-Id when it is printable ASCII of at most 128 characters, else a new UUIDv7. */
+export function requestId(request: IncomingMessage): string {
+  const given = request.headers['x-request-id'];
+  return typeof given === 'string' && REQUEST_ID.test(given) ? given : randomUUIDv7();
+}

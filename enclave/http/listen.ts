@@ -1,0 +1,84 @@
+// Sockets around the application: the plain HTTP listener, the optional TLS one, and a shutdown that finishes what was
+// begun. Everything that listens is bounded: connections, header time, idle time.
+
+import type http from 'node:http';
+import https from 'node:https';
+import type { AddressInfo, Server } from 'node:net';
+import type { FastifyInstance } from 'fastify';
+
+export interface ListenAddress {
+  readonly host: string;
+  /** 0: any free port. */
+  readonly port: number;
+}
+
+export interface TlsListenOptions extends ListenAddress {
+  readonly maxConnections: number;
+  readonly secureContext: { readonly cert: Buffer; readonly key: Buffer };
+}
+
+export interface Listener {
+  readonly address: AddressInfo;
+  readonly server: Server;
+}
+
+/** Connections of the plain listener at most: more than any fleet of clients opens, few enough for memory. */
+export const MAX_PLAIN_CONNECTIONS = 16_384;
+/** Connections that wait to be accepted; the kernel may allow fewer. */
+const BACKLOG = 4096;
+
+export async function listenPlain(app: FastifyInstance, address: ListenAddress): Promise<Listener> {
+  const { server } = app;
+  server.maxConnections = MAX_PLAIN_CONNECTIONS;
+  await app.listen({ host: address.host, port: address.port, backlog: BACKLOG });
+  return listener(server);
+}
+
+/** A second listener on the same routes. TLS 1.2 and later: the validator clients' Java and Go runtimes all have it. */
+export async function listenTls(
+  app: FastifyInstance,
+  options: TlsListenOptions,
+): Promise<Listener & { server: https.Server }> {
+  const server = https.createServer(
+    {
+      ...options.secureContext,
+      minVersion: 'TLSv1.2',
+      keepAliveTimeout: app.server.keepAliveTimeout,
+      requestTimeout: app.server.requestTimeout,
+      headersTimeout: app.server.headersTimeout,
+    },
+    app.routing,
+  );
+  server.maxConnections = options.maxConnections;
+  server.on('tlsClientError', (_error, socket) => socket.destroy());
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  server.once('error', reject);
+  server.listen({ host: options.host, port: options.port, backlog: BACKLOG }, resolve);
+  await promise;
+  server.off('error', reject);
+  return { ...listener(server), server };
+}
+
+/**
+ * Stop accepting, let requests in flight finish, then close. Idle connections are closed at once; what is still open when
+ * the time is over is cut.
+ * @returns whether everything ended within the time
+ */
+export async function closeGracefully(servers: readonly http.Server[], timeoutSeconds: number): Promise<boolean> {
+  const closed = Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
+  for (const server of servers) server.closeIdleConnections();
+  const { promise: late, resolve } = Promise.withResolvers<'late'>();
+  const timer = setTimeout(resolve, timeoutSeconds * 1000, 'late');
+  const first = await Promise.race([closed, late]);
+  clearTimeout(timer);
+  if (first !== 'late') return true;
+  for (const server of servers) server.closeAllConnections();
+  await closed;
+  return false;
+}
+
+function listener<S extends Server>(server: S): Listener & { server: S } {
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('the listener has no network address');
+  return { server, address };
+}

@@ -1,0 +1,18 @@
+// GET /api/v1/eth2/publicKeys: the keys the caller can sign with, ascending. While the set is not complete it answers an
+// error, never a shorter list: clients drop validators that vanish from it (decisions.md section 3).
+
+import type { FastifyInstance } from 'fastify';
+import { canSignWith } from '../../auth/evaluate.ts';
+import type { KeyStore } from '../../keys/store.ts';
+import { publicKeysRouteSchema } from '../openapi.ts';
+import { refuse } from '../replies.ts';
+
+export function mountPublicKeys(app: FastifyInstance, keys: Pick<KeyStore, 'publicKeys'>): void {
+  const access = { kind: 'scope', scope: 'public_keys', namesKey: false, needsSigning: true } as const;
+  app.get('/api/v1/eth2/publicKeys', { config: { access }, schema: publicKeysRouteSchema }, async (request, reply) => {
+    const { caller } = request.context;
+    if (caller === undefined) return refuse(request, reply, 'denied');
+    const visible = keys.publicKeys().filter((publicKey) => canSignWith(caller.access, publicKey));
+    return reply.type('application/json; charset=utf-8').send(JSON.stringify(visible));
+  });
+}

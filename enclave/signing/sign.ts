@@ -1,0 +1,107 @@
+// The one path from a typed request to a signature. Nothing else in the program calls BlsCore.sign for a client.
+// It trusts that the caller was authorised for this key and operation; it refuses other networks, roots it did not
+// compute, and whatever slashing protection does not call safe. The slashing record is durable before the key signs.
+
+import type { ErrorReason } from '../api/errors.ts';
+import type { Operation } from '../api/operations.ts';
+import type { SignRequest } from '../api/sign-request.ts';
+import type { LoadedKey } from '../keys/store.ts';
+import type { Span } from '../observe/tracing.ts';
+import type { SlashingProtection } from '../slashing/protection.ts';
+import type { BlsCore, Lane } from './bls.ts';
+import type { Network } from './networks.ts';
+import type { Permits } from './permits.ts';
+import { computeSigningRoot, slashableMessage } from './root.ts';
+
+export interface SigningDependencies {
+  readonly network: Network;
+  readonly core: BlsCore;
+  readonly slashing: Pick<SlashingProtection, 'check'>;
+  readonly permits: Permits;
+  /** signing.priority.operations, when the priority pool is on. */
+  readonly priorityOperations: ReadonlySet<Operation>;
+  /** Called for each signature made with a configured canary key, before it is released. */
+  readonly onCanary: (publicKey: string, operation: Operation) => void;
+  readonly canaryKeys: ReadonlySet<string>;
+}
+
+export interface SigningContext {
+  /** Aborts when the client goes away or the request times out: work that has not begun is given up. */
+  readonly signal: AbortSignal;
+  readonly span?: Span | undefined;
+}
+
+export type SignOutcome =
+  | { readonly kind: 'signed'; readonly signature: Uint8Array }
+  | { readonly kind: 'refused'; readonly reason: ErrorReason; readonly detail?: Readonly<Record<string, unknown>> };
+
+/**
+ * Sign one request with a loaded key.
+ * @returns the 96-byte signature, or why it is refused
+ * @throws SignerError for faults: overloaded, slashing_*, signing_unavailable; the signal's reason when it aborts
+ */
+export async function sign(
+  request: SignRequest,
+  key: LoadedKey,
+  context: SigningContext,
+  dependencies: SigningDependencies,
+): Promise<SignOutcome> {
+  const otherNetwork = networkRefusal(request, dependencies.network);
+  if (otherNetwork !== undefined) return otherNetwork;
+
+  const root = computeSigningRoot(request, dependencies.network);
+  if (request.givenSigningRoot !== undefined && !Buffer.from(root).equals(request.givenSigningRoot)) {
+    return { kind: 'refused', reason: 'signing_root_mismatch' };
+  }
+
+  const lane: Lane = dependencies.priorityOperations.has(request.operation) ? 'priority' : 'normal';
+  const turn = dependencies.permits.acquire(lane, context.signal);
+  if (turn !== undefined) await turn;
+  try {
+    const refusal = await slashingRefusal(request, key, root, context, dependencies);
+    if (refusal !== undefined) return { kind: 'refused', reason: refusal };
+
+    const span = context.span?.child('sign');
+    const signature = await dependencies.core.sign(key.handle, root, lane);
+    span?.end();
+    if (dependencies.canaryKeys.has(key.publicKey)) dependencies.onCanary(key.publicKey, request.operation);
+    return { kind: 'signed', signature };
+  } finally {
+    dependencies.permits.release(lane);
+  }
+}
+
+/** The configured and the received root go to the log only (service.md, Errors 400). */
+function networkRefusal(request: SignRequest, network: Network): SignOutcome | undefined {
+  const received = request.forkInfo?.genesisValidatorsRoot;
+  if (received === undefined || Buffer.from(received).equals(network.genesisValidatorsRoot)) return undefined;
+  return {
+    kind: 'refused',
+    reason: 'network_mismatch',
+    detail: {
+      network: network.name,
+      expected_genesis_validators_root: Buffer.from(network.genesisValidatorsRoot).toString('hex'),
+      received_genesis_validators_root: Buffer.from(received).toString('hex'),
+      received_fork: {
+        previous_version: Buffer.from(request.forkInfo?.previousVersion ?? []).toString('hex'),
+        current_version: Buffer.from(request.forkInfo?.currentVersion ?? []).toString('hex'),
+        epoch: String(request.forkInfo?.epoch),
+      },
+    },
+  };
+}
+
+async function slashingRefusal(
+  request: SignRequest,
+  key: LoadedKey,
+  root: Uint8Array,
+  { signal, span }: SigningContext,
+  { slashing }: SigningDependencies,
+): Promise<ErrorReason | undefined> {
+  const message = slashableMessage(request, key.publicKey, root);
+  if (message === null) return undefined;
+  const child = span?.child('slashing');
+  const verdict = await slashing.check(message, signal);
+  child?.end();
+  return verdict.kind === 'safe' ? undefined : verdict.reason;
+}

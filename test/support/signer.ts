@@ -1,0 +1,148 @@
+// Runs the real program as a process of its own, on ports of its own, and stops it by process id. What a user would see
+// (log, exit code, files) is what a test gets.
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { stringify } from 'yaml';
+
+const PROGRAM = join(import.meta.dirname, '../../bin/strongroom');
+
+export interface RunningSigner {
+  readonly url: string;
+  readonly metricsUrl: string;
+  readonly tlsUrl: string | undefined;
+  readonly folder: string;
+  readonly pid: number;
+  /** Parsed log lines so far. */
+  readonly log: readonly Record<string, unknown>[];
+  /** Everything written to stdout and stderr so far. */
+  output(): string;
+  logged(message: string, timeoutMs?: number): Promise<Record<string, unknown>>;
+  /** SIGTERM and wait; resolves with the exit code. */
+  stop(): Promise<number | null>;
+  /** SIGKILL and wait. */
+  kill(): Promise<void>;
+}
+
+export interface SignerOptions {
+  /** Merged over a configuration that listens on free loopback ports and logs JSON. */
+  readonly config?: Record<string, unknown>;
+  readonly args?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  /** A folder to run in; a temporary one that is removed at the end when not given. */
+  readonly folder?: string;
+  /** Wait until keys are loaded (default), or only until it listens. */
+  readonly waitFor?: 'ready' | 'listening';
+}
+
+export async function startSigner(options: SignerOptions = {}): Promise<RunningSigner> {
+  const folder = options.folder ?? mkdtempSync(join(tmpdir(), 'strongroom-test-'));
+  const child = spawnSigner(folder, options);
+  const log: Record<string, unknown>[] = [];
+  const watchers = new Set<() => void>();
+  const text = collect(child, log, watchers);
+  const exited = once(child, 'exit') as Promise<[number | null]>;
+
+  const logged = (message: string, timeoutMs = 60_000): Promise<Record<string, unknown>> =>
+    new Promise((resolve, reject) => {
+      const finish = (settle: () => void): void => {
+        clearTimeout(timer);
+        watchers.delete(look);
+        settle();
+      };
+      const look = (): void => {
+        const line = log.find((entry) => entry['msg'] === message);
+        if (line !== undefined) finish(() => resolve(line));
+        else if (child.exitCode !== null) finish(() => reject(new Error(`exit ${child.exitCode}: ${text()}`)));
+      };
+      const timer = setTimeout(
+        () => finish(() => reject(new Error(`no "${message}" in the log: ${text()}`))),
+        timeoutMs,
+      );
+      watchers.add(look);
+      look();
+    });
+  void exited.then(() => {
+    for (const look of watchers) look();
+  });
+
+  const end = async (signal: NodeJS.Signals): Promise<number | null> => {
+    if (child.exitCode === null && child.signalCode === null) child.kill(signal);
+    const [code] = await exited;
+    if (options.folder === undefined) rmSync(folder, { recursive: true, force: true });
+    return code;
+  };
+  await logged(options.waitFor === 'listening' ? 'listening' : 'ready');
+  const portOf = (listener: string): number | undefined =>
+    log.find((line) => line['msg'] === 'listening' && line['listener'] === listener)?.['port'] as number | undefined;
+  const tlsPort = portOf('tls');
+  return {
+    url: `http://127.0.0.1:${portOf('http')}`,
+    metricsUrl: `http://127.0.0.1:${portOf('metrics')}/metrics`,
+    tlsUrl: tlsPort === undefined ? undefined : `https://localhost:${tlsPort}`,
+    folder,
+    pid: child.pid ?? 0,
+    log,
+    output: text,
+    logged,
+    stop: () => end('SIGTERM'),
+    kill: async () => void (await end('SIGKILL')),
+  };
+}
+
+/** Run the program to its end. */
+export async function runStrongroom(
+  args: readonly string[],
+  options: { readonly env?: Readonly<Record<string, string>>; readonly cwd?: string; readonly input?: string } = {},
+): Promise<{ readonly code: number | null; readonly stdout: string; readonly stderr: string }> {
+  const child = spawn(PROGRAM, args, { env: { ...cleanEnvironment(), ...options.env }, cwd: options.cwd });
+  const chunks = { stdout: '', stderr: '' };
+  child.stdout.setEncoding('utf8').on('data', (chunk: string) => (chunks.stdout += chunk));
+  child.stderr.setEncoding('utf8').on('data', (chunk: string) => (chunks.stderr += chunk));
+  child.stdin.end(options.input ?? '');
+  const [code] = (await once(child, 'close')) as [number | null];
+  return { code, ...chunks };
+}
+
+function spawnSigner(folder: string, options: SignerOptions): ChildProcess {
+  const config = {
+    anti_slashing: { path: join(folder, 'slashing_protection.sqlite') },
+    ...options.config,
+    server: {
+      listen_address: '127.0.0.1',
+      listen_port: 0,
+      ...(options.config?.['server'] as object | undefined),
+    },
+    metrics: { listen_address: '127.0.0.1', listen_port: 0 },
+    logging: { format: 'json', ...(options.config?.['logging'] as object | undefined) },
+  };
+  const file = join(folder, 'strongroom.yaml');
+  writeFileSync(file, stringify(config, { aliasDuplicateObjects: false }));
+  return spawn(PROGRAM, ['server', '-c', file, ...(options.args ?? [])], {
+    cwd: folder,
+    env: { ...cleanEnvironment(), ...options.env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+}
+
+/** The tests' own environment without settings of a signer. */
+function cleanEnvironment(): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('SVC_')));
+}
+
+function collect(child: ChildProcess, log: Record<string, unknown>[], watchers: Set<() => void>): () => string {
+  let text = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    if (stream === null) continue;
+    createInterface({ input: stream }).on('line', (line) => {
+      text += `${line}\n`;
+      if (line.startsWith('{')) log.push(JSON.parse(line) as Record<string, unknown>);
+      for (const look of watchers) look();
+    });
+  }
+  return () => text;
+}
