@@ -12,7 +12,7 @@ export const RESERVED_VSOCK_PORTS: ReadonlyMap<number, string> = new Map([
   [7000, 'is reserved: the enclave sends its logs there'],
   [7001, 'is reserved: the enclave fetches its configuration there'],
   [7002, 'is reserved: the enclave fetches AWS credentials there'],
-  [9000, "belongs to nitro-cli's heartbeat on the parent"],
+  [9000, "is reserved: it belongs to nitro-cli's heartbeat on the parent"],
 ]);
 
 /** RFC 1123: dot-separated labels of letters, digits and inner hyphens. */
@@ -34,7 +34,7 @@ export const egressEndpointSchema = z.strictObject({
     .refine((text) => isIPv4(text) && text.startsWith('127.') && !LOOPBACK_REFUSED.has(text), MUST_BE_LOOPBACK),
   vsock_port: portSchema.superRefine((port, context) => {
     const reason = RESERVED_VSOCK_PORTS.get(port);
-    if (reason !== undefined) context.addIssue({ code: 'custom', message: `${port} ${reason}` });
+    if (reason !== undefined) context.addIssue({ code: 'custom', message: reason });
   }),
   port: portSchema.default(443),
 });

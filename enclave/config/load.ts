@@ -121,12 +121,18 @@ function validate(
       const places = issue.code === 'unrecognized_keys' ? issue.keys.map((key) => [...issue.path, key]) : [issue.path];
       return places.map((within) => ({
         path: renderPath([path, ...within]),
-        problem: issue.code === 'unrecognized_keys' ? 'is not a member of this object' : issue.message,
+        problem: issue.code === 'unrecognized_keys' ? 'is not a member of this object' : sentence(issue.message),
         remedy: issue.code === 'unrecognized_keys' ? 'remove it; docs/reference/configuration.md lists them' : remedy,
         origin: setting.originAt(within),
       }));
     }),
   };
+}
+
+/** The schemas of the API quote what they refuse, to who sent it; here it would go to a log, and may be a pasted secret. */
+function sentence(message: string): string {
+  const shown = message.replaceAll(/"(?:[^"\\]|\\.)*"/g, '(not shown)');
+  return /^(?:must|is|has|refers) /.test(shown) ? shown : `is refused: ${shown}`;
 }
 
 /** What zod says of a value, where the schema has no words of its own: never the value. */

@@ -4,7 +4,7 @@
 import { isIP } from 'node:net';
 import { z } from 'zod';
 import { HOSTNAME } from '../api/egress.ts';
-import { publicKeySchema } from '../api/policy.ts';
+import { canonicalPublicKey } from '../api/hex.ts';
 import { type Cidr, parseCidr, unsafeCidrReason } from '../auth/cidr.ts';
 import { parseLogFilter } from '../observe/logger.ts';
 import { Secret } from './secret.ts';
@@ -117,7 +117,18 @@ export const safeCidrs: Kind<Cidr[]> = listThat(
   safeCidrSchema,
 );
 
-export const publicKeys: Kind<string[]> = listThat('a list of validator public keys', publicKeySchema);
+const PUBLIC_KEY = 'a validator public key, 48 bytes of hex';
+
+/** Out: the canonical spelling. Not the API's schema, whose message repeats the start of what may be a private key. */
+export const publicKeys: Kind<string[]> = listThat(
+  'a list of validator public keys',
+  z.string(must(PUBLIC_KEY)).transform((value, context) => {
+    const publicKey = canonicalPublicKey(value);
+    if (publicKey !== undefined) return publicKey;
+    context.addIssue({ code: 'custom', message: must(PUBLIC_KEY) });
+    return z.NEVER;
+  }),
+);
 
 /** A value with members of its own; JSON in the environment. */
 export function object<Value>(expects: string, schema: z.ZodType<Value>): Kind<Value> {

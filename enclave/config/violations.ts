@@ -1,5 +1,5 @@
 // A violation: one thing wrong with the configuration, said so that the operator finds the place and knows what to do.
-// Violations never repeat a value, because any value may be a secret that was put in the wrong place.
+// Violations never repeat what was written, because it may be a secret in the wrong place.
 
 export interface Violation {
   /** The option, or the place in it: `static_auth.tokens[2].secret`. */

@@ -1,0 +1,50 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { REFERENCES } from '../../docs/generate.ts';
+import { serverHelp } from '../../enclave/config/help.ts';
+import { flagOf, OPTION_PATHS, variableOf } from '../../enclave/config/options.ts';
+import { configurationReference } from '../../enclave/config/reference.ts';
+import { loadGood } from './loading.ts';
+
+describe('generated references', () => {
+  it.each(REFERENCES)('docs/$path is what the source says; if not, run `make docs`', ({ path, generate }) => {
+    expect(readFileSync(new URL(`../../docs/${path}`, import.meta.url), 'utf8')).toBe(generate());
+  });
+
+  it('the reference and the help have every option, with its flag', () => {
+    const [reference, help] = [configurationReference(), serverHelp()];
+    for (const path of OPTION_PATHS) {
+      const flag = flagOf(path);
+      expect(reference).toContain(`| \`${path}\` |`);
+      expect(reference).toContain(`\`${variableOf(path)}\``);
+      expect(help).toContain(`  ${flag ?? path}`);
+      expect(reference).toContain(flag === undefined ? path : `\`${flag}\``);
+    }
+  });
+
+  it('the help fits 100 columns', () => {
+    expect(
+      serverHelp()
+        .split('\n')
+        .filter((line) => line.length > 100),
+    ).toEqual([]);
+  });
+});
+
+describe('names', () => {
+  it('no two options share a flag or a variable', () => {
+    const flags = OPTION_PATHS.flatMap((path) => flagOf(path) ?? []);
+    expect(new Set(flags).size).toBe(flags.length);
+    expect(new Set(OPTION_PATHS.map(variableOf)).size).toBe(OPTION_PATHS.length);
+  });
+});
+
+describe('the example file', () => {
+  it('loads as it is, given the tokens it refers to', () => {
+    const yaml = readFileSync(new URL('../../docs/examples/strongroom.yaml', import.meta.url), 'utf8');
+    const env = { VALIDATOR_CLIENT_TOKEN: 'a token of the client', MONITORING_TOKEN: 'a token of monitoring' };
+    const config = loadGood({ yaml, env });
+    expect(config.tls.mode).toBe('file');
+    expect(config.static_auth.tokens).toHaveLength(2);
+  });
+});

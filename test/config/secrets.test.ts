@@ -1,0 +1,134 @@
+import { inspect } from 'node:util';
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { Secret } from '../../enclave/config/secret.ts';
+import { renderViolations } from '../../enclave/config/violations.ts';
+import { load, loadGood, sentencesOf, violationsOf } from './loading.ts';
+
+const TOKEN = 'hunter2-hunter2-hunter2';
+const POLICIES = 'policies: [{name: all, rules: [{effect: allow}]}]';
+
+function withToken(secret: string): string {
+  return `static_auth: {${POLICIES}, tokens: [{secret: ${secret}, policies: [all]}]}`;
+}
+
+describe('a static token', () => {
+  it('may be written in clear text or as a reference to the environment', () => {
+    const clear = loadGood({ yaml: withToken(TOKEN) });
+    const referred = loadGood({ yaml: withToken('env:TOKEN_A'), env: { TOKEN_A: TOKEN } });
+    for (const config of [clear, referred]) {
+      expect(config.static_auth.tokens[0]?.secret.reveal().toString()).toBe(TOKEN);
+    }
+  });
+
+  it('that refers to an unset variable stops the start (service.md, startup failure 3)', () => {
+    expect(violationsOf({ yaml: withToken('env:TOKEN_A') })).toMatchObject([
+      {
+        path: 'static_auth.tokens[0].secret',
+        problem: 'refers to the environment variable TOKEN_A, which is unset',
+        origin: 'config.yaml line 1',
+      },
+    ]);
+  });
+
+  it('may refer to a variable that starts with SVC_', () => {
+    expect(load({ yaml: withToken('env:SVC_CLIENT_TOKEN'), env: { SVC_CLIENT_TOKEN: TOKEN } }).ok).toBe(true);
+  });
+
+  it.each([
+    ['short', 'must be at least 16 characters'],
+    ['"fifteen-charact"', 'must be at least 16 characters'],
+    ['env:EMPTY', 'must be at least 16 characters'],
+    ['"env:"', 'must be env:VAR_NAME'],
+    ['env:NO-NAME', 'must be env:VAR_NAME'],
+    ['1234567890123456', 'must be text'],
+    ['null', 'must be text'],
+    ['[hunter2-hunter2-hunter2]', 'must be text'],
+  ])('%s is refused: %s', (secret, problem) => {
+    const [sentence, ...others] = sentencesOf({ yaml: withToken(secret), env: { EMPTY: '' } });
+    expect(sentence).toContain(`static_auth.tokens[0].secret ${problem}`);
+    expect(others).toEqual([]);
+  });
+
+  it('must be there', () => {
+    expect(sentencesOf({ yaml: `static_auth: {${POLICIES}, tokens: [{policies: [all]}]}` })).toEqual([
+      'static_auth.tokens[0].secret is required',
+    ]);
+  });
+
+  it('is its own: two tokens with one secret are refused, wherever the secrets come from', () => {
+    const tokens = `tokens: [{secret: ${TOKEN}, policies: [all]}, {secret: "env:T", policies: [all]}]`;
+    expect(sentencesOf({ yaml: `static_auth: {${POLICIES}, ${tokens}}`, env: { T: TOKEN } }).join()).toContain(
+      'static_auth.tokens[1].secret is the secret of an earlier token',
+    );
+  });
+});
+
+describe('a loaded configuration', () => {
+  it('shows no token when it is printed, serialised or inspected', () => {
+    const config = loadGood({ yaml: withToken(TOKEN) });
+    const shown = [
+      JSON.stringify(config),
+      inspect(config, { depth: null, showHidden: true }),
+      `${config.static_auth.tokens[0]?.secret}`,
+    ];
+    for (const text of shown) {
+      expect(text).not.toContain(TOKEN);
+      expect(text).toContain('[secret]');
+    }
+  });
+
+  it('a secret is zeros once it is wiped', () => {
+    const secret = new Secret(TOKEN);
+    secret.wipe();
+    expect(secret.reveal()).toEqual(Buffer.alloc(TOKEN.length));
+  });
+});
+
+describe('a report', () => {
+  /** Each places the secret where it belongs, or where a slip of the hand could put it. */
+  const PLACES: readonly ((secret: string) => Parameters<typeof violationsOf>[0])[] = [
+    (secret) => ({ yaml: `${withToken(secret)}\nnetwork: ropsten` }),
+    (secret) => ({ yaml: withToken(`{${secret}: 1}`) }),
+    (secret) => ({ yaml: withToken(`[${secret}]`) }),
+    (secret) => ({ yaml: withToken(`*${secret}`) }),
+    (secret) => ({ yaml: withToken(`!${secret}`) }),
+    (secret) => ({ yaml: withToken(`"${secret}" x`) }),
+    (secret) => ({ yaml: withToken(`"\\${secret}"`) }),
+    (secret) => ({ yaml: withToken(`@${secret}`) }),
+    (secret) => ({ yaml: `static_auth: {tokens: [{secret:${secret}}]}` }),
+    (secret) => ({ yaml: `static_auth: {tokens: [${secret}]}` }),
+    (secret) => ({ yaml: `static_auth: {tokens: ${secret}}` }),
+    (secret) => ({ yaml: `static_auth: ${secret}` }),
+    (secret) => ({ yaml: `{token:${secret}}` }),
+    (secret) => ({ env: { SVC_STATIC_AUTH: secret } }),
+    (secret) => ({ env: { SVC_STATIC_AUTH: `{"tokens":[{"secret":"${secret}"}` } }),
+    (secret) => ({ env: { SVC_STATIC_AUTH: `{"tokens":[{"secret":"${secret}","policies":[]}]}` } }),
+    (secret) => ({ env: { SVC_ANTI_SLASHING__URL: `mysql://signer:${secret}@localhost/db` } }),
+    (secret) => ({ env: { SVC_ANTI_SLASHING__URL: `postgres://signer:${secret}@local host/db` } }),
+    (secret) => ({ env: { SVC_ANTI_SLASHING__URL: `postgres://signer:${secret}@localhost/db` } }),
+    (secret) => ({ env: { SVC_OPENTELEMETRY__ENDPOINT: `http://a:${secret}@localhost` } }),
+    (secret) => ({ env: { SVC_NETWORK: secret, SVC_LOGGING__LEVEL: secret } }),
+    (secret) => ({ yaml: `canary_keys: ["${secret}"]` }),
+    (secret) => ({ yaml: `static_auth: {policies: [{name: a, rules: [{effect: allow, keys: ["${secret}"]}]}]}` }),
+    (secret) => ({
+      yaml: `static_auth: {policies: [{name: "${secret}!", rules: [{effect: "${secret}", scopes: ["${secret}"]}]}]}`,
+    }),
+    (secret) => ({ argv: [secret] }),
+    (secret) => ({ argv: ['--network', secret] }),
+    (secret) => ({ argv: [`--token=${secret}`] }),
+    (secret) => ({ argv: ['--token', secret] }),
+  ];
+
+  it('never repeats a secret, wherever it stands', () => {
+    const anySecret = fc.stringMatching(/^q[A-Za-z0-9+/=]{10,40}Zz$/);
+    fc.assert(
+      fc.property(fc.constantFrom(...PLACES), anySecret, (place, secret) => {
+        const violations = violationsOf(place(secret));
+        expect(violations).not.toEqual([]);
+        expect(renderViolations(violations)).not.toContain(secret);
+      }),
+      { numRuns: 1000 },
+    );
+  });
+});
