@@ -8,7 +8,7 @@ import { createHmac, hash, timingSafeEqual } from 'node:crypto';
 
 export const INTEGRITY_CODE_BYTES = 16;
 
-/** Numbers are safe integers, zero or more. */
+/** Numbers that this program writes are safe integers; what an altered row holds may be any number. */
 export type IntegrityField = number | null | Uint8Array;
 
 export interface RowIntegrity {
@@ -88,10 +88,8 @@ function fieldBytes(field: IntegrityField): number {
 function writeField(message: Buffer, field: IntegrityField, at: number): number {
   if (field === null) return message.writeUInt8(NULL_TAG, at);
   if (typeof field === 'number') {
-    assert(Number.isSafeInteger(field) && field >= 0);
     message[at] = NUMBER_TAG;
-    const high = Math.floor(field / 2 ** 32);
-    return message.writeUInt32BE(field >>> 0, message.writeUInt32BE(high, at + 1));
+    return message.writeDoubleBE(field, at + 1);
   }
   message[at] = BYTES_TAG;
   message.writeUInt32BE(field.length, at + 1);

@@ -1,0 +1,32 @@
+// No slashing protection at all: every vote and every block is called safe and nothing is remembered. It exists for
+// test networks, behind `--allow-unsafe-noop-anti-slashing`; whoever calls this has checked the flag.
+
+import type { HighWaterMarks, SlashableMessage, SlashingBackend, ValidatorHistory, Verdict } from './types.ts';
+
+/** @param genesisValidatorsRoot `0x` and 64 hex digits, for the status only */
+export function unsafeNoopBackend(genesisValidatorsRoot: string): SlashingBackend {
+  return {
+    name: 'noop',
+    batchLimits: { maxMessages: 512, maxInFlight: 1, minIntervalMs: 0 },
+    async checkAndRecord(
+      messages: readonly SlashableMessage[],
+      _floors: readonly HighWaterMarks[],
+    ): Promise<Verdict[]> {
+      return messages.map(() => ({ kind: 'safe', repeat: false }));
+    },
+    async checkHealth() {},
+    /** Reads the file, so that a malformed one is refused, and keeps nothing of it. */
+    async importHistories(histories: AsyncIterable<ValidatorHistory>) {
+      for await (const _history of histories);
+      return { validators: 0, blocks: 0, attestations: 0, alreadyPresent: 0, conflicts: 0 };
+    },
+    async *exportHistories() {},
+    async pruneStep() {
+      return 0;
+    },
+    async status() {
+      return { validators: 0, blocks: 0, attestations: 0, genesisValidatorsRoot };
+    },
+    async close() {},
+  };
+}

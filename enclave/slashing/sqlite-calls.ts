@@ -1,0 +1,76 @@
+// What the main thread may ask of the database worker, and what it gets back. Histories travel as JSON text and
+// batches as one buffer: a structured clone of every entry would cost more than the database does.
+
+import type { ImportSummary, PublicKeyHex, ValidatorHistory } from './types.ts';
+
+export interface DatabaseCalls {
+  open: [arguments_: Record<string, never>, result: null];
+  /** sqlite-wire.ts, both ways. */
+  check: [arguments_: { batch: ArrayBuffer }, result: Uint8Array<ArrayBuffer>];
+  health: [arguments_: Record<string, never>, result: null];
+  /** Keep histories aside; nothing is merged yet. */
+  stage: [arguments_: { importId: number; histories: string[] }, result: null];
+  /** Merge everything that was staged, all or nothing; `staged` is how many histories that must be. */
+  merge: [arguments_: { importId: number; staged: number }, result: ImportSummary];
+  discard: [arguments_: { importId: number }, result: null];
+  beginExport: [arguments_: { exportId: number; publicKeys: readonly PublicKeyHex[] | null }, result: null];
+  /** The next histories; none at the end. */
+  continueExport: [arguments_: { exportId: number }, result: string[]];
+  endExport: [arguments_: { exportId: number }, result: null];
+  /** One slice of the keys: how many entries went, and where to go on (null: all keys were looked at). */
+  prune: [arguments_: { afterId: number; maxEntries: number }, result: { deleted: number; nextId: number | null }];
+  status: [arguments_: Record<string, never>, result: { validators: number; blocks: number; attestations: number }];
+  close: [arguments_: Record<string, never>, result: null];
+}
+
+export type DatabaseCall = keyof DatabaseCalls;
+
+export interface CallMessage {
+  readonly id: number;
+  readonly call: DatabaseCall;
+  readonly arguments_: unknown;
+}
+
+export type ReplyMessage =
+  | { readonly id: number; readonly result: unknown }
+  | { readonly id: number; readonly reason: 'slashing_unavailable' | 'slashing_integrity'; readonly error: unknown };
+
+/** `workerData` of the database worker. */
+export interface DatabaseWorkerData {
+  readonly path: string;
+  readonly genesisValidatorsRoot: Uint8Array;
+  readonly integrityKey: Uint8Array | undefined;
+}
+
+export function writeHistory({ publicKey, blocks, attestations }: ValidatorHistory): string {
+  return JSON.stringify([
+    publicKey,
+    blocks.map(({ slot, signingRoot }) => [slot, hexOrNull(signingRoot)]),
+    attestations.map(({ sourceEpoch, targetEpoch, signingRoot }) => [sourceEpoch, targetEpoch, hexOrNull(signingRoot)]),
+  ]);
+}
+
+export function readHistory(text: string): ValidatorHistory {
+  const [publicKey, blocks, attestations] = JSON.parse(text) as [
+    string,
+    [number, string | null][],
+    [number, number, string | null][],
+  ];
+  return {
+    publicKey,
+    blocks: blocks.map(([slot, root]) => ({ slot, signingRoot: bytesOrNull(root) })),
+    attestations: attestations.map(([sourceEpoch, targetEpoch, root]) => ({
+      sourceEpoch,
+      targetEpoch,
+      signingRoot: bytesOrNull(root),
+    })),
+  };
+}
+
+function hexOrNull(root: Uint8Array | null): string | null {
+  return root === null ? null : Buffer.from(root).toString('hex');
+}
+
+function bytesOrNull(root: string | null): Uint8Array | null {
+  return root === null ? null : Buffer.from(root, 'hex');
+}

@@ -1,0 +1,81 @@
+// Reads histories out of the database, in small steps, from one state of it. What comes out is never weaker than what
+// is in: entries below a low-water mark say nothing that the mark does not say, and where votes cannot say as much as
+// the marks do (an import that contradicted itself), one vote without a root at the highest epochs says more.
+
+import type { DatabaseSync } from 'node:sqlite';
+import { writeHistory } from './sqlite-calls.ts';
+import { type EntryTables, entryTables, type VoteEntry } from './sqlite-entries.ts';
+import { type DatabaseOptions, openSnapshot } from './sqlite-schema.ts';
+import { bytesOf, type Validator, validatorTable } from './sqlite-validators.ts';
+import type { PublicKeyHex, ValidatorHistory } from './types.ts';
+
+/** Entries after which a step ends, so that checks go on in between. */
+const STEP_ENTRIES = 1000;
+const STEP_VALIDATORS = 200;
+
+export interface HistoryExport {
+  /** The next histories as JSON text; none at the end. */
+  next(): string[];
+  close(): void;
+}
+
+/** @param publicKeys undefined for all */
+export function openExport(options: DatabaseOptions, publicKeys: readonly PublicKeyHex[] | undefined): HistoryExport {
+  const connection = openSnapshot(options.path);
+  const validators = validatorTable(connection, options.integrity);
+  const entries = entryTables(connection, options.integrity);
+  const keys = publicKeys === undefined ? allKeys(connection) : sortedKeys(publicKeys);
+
+  return {
+    next() {
+      const histories: string[] = [];
+      let read = 0;
+      let count = 0;
+      while (count < STEP_VALIDATORS && read < STEP_ENTRIES) {
+        const { value: key, done } = keys.next();
+        if (done === true) return histories;
+        count += 1;
+        const validator = validators.find(key);
+        if (validator === undefined) continue;
+        histories.push(writeHistory(exportOf(entries, validator)));
+        read += validator.blockCount + validator.attestationCount;
+      }
+      return histories.length > 0 ? histories : this.next();
+    },
+    close: () => connection.close(),
+  };
+}
+
+function exportOf(entries: EntryTables, validator: Validator): ValidatorHistory {
+  const lowSlot = validator.lowSlot ?? 0;
+  return {
+    publicKey: `0x${Buffer.from(validator.publicKey).toString('hex')}`,
+    blocks: entries.allBlocks(validator).filter(({ slot }) => slot >= lowSlot),
+    attestations: exportedVotes(entries.allVotes(validator), validator),
+  };
+}
+
+function exportedVotes(votes: readonly VoteEntry[], validator: Validator): readonly VoteEntry[] {
+  const { lowSourceEpoch, lowTargetEpoch, highSourceEpoch, highTargetEpoch } = validator;
+  if (lowSourceEpoch === null || lowTargetEpoch === null) return votes;
+  const sayAsMuch = votes.every((vote) => vote.sourceEpoch >= lowSourceEpoch && vote.targetEpoch >= lowTargetEpoch);
+  if (sayAsMuch) return votes;
+  return [{ sourceEpoch: highSourceEpoch ?? 0, targetEpoch: highTargetEpoch ?? 0, signingRoot: null }];
+}
+
+/** One key after the other; a cursor of SQLite would do, and would be one more thing to close. */
+function* allKeys(connection: DatabaseSync): Generator<Uint8Array> {
+  const first = connection.prepare('SELECT public_key FROM validators ORDER BY public_key LIMIT 1');
+  const after = connection.prepare(
+    'SELECT public_key FROM validators WHERE public_key > ? ORDER BY public_key LIMIT 1',
+  );
+  for (let row = first.get(); row !== undefined; ) {
+    const key = bytesOf(row['public_key']);
+    yield key;
+    row = after.get(key);
+  }
+}
+
+function* sortedKeys(publicKeys: readonly PublicKeyHex[]): Generator<Uint8Array> {
+  for (const key of [...new Set(publicKeys)].sort()) yield Buffer.from(key.slice(2), 'hex');
+}

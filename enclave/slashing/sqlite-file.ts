@@ -1,0 +1,72 @@
+// The database file itself: who may read it, and that one process has it. Safety does not rest on the lock (every
+// check reads and writes inside one transaction); it keeps a second signer and the offline commands from starting by
+// mistake. The lock is the operating system's, on a file beside the database: it ends with the process, however that ends.
+
+import { chmodSync, closeSync, openSync, realpathSync, statSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { SignerError } from '../api/errors.ts';
+import type { Log } from '../observe/log.ts';
+
+const PRIVATE_MODE = 0o600;
+
+export interface FileLock {
+  /** Again does no harm. */
+  release(): void;
+}
+
+/** The one name of the file, whatever links lead to it; creates it, empty and private, when it is missing. */
+export function preparePrivateFile(path: string, log: Log): string {
+  try {
+    const folder = realpathSync(dirname(path));
+    createPrivate(join(folder, basename(path)));
+    const real = realpathSync(join(folder, basename(path)));
+    makePrivate(real, log);
+    return real;
+  } catch (cause) {
+    throw unusable('the database file cannot be created or made private', { path, cause });
+  }
+}
+
+/** @throws SignerError slashing_unavailable while another opening of the same database holds the lock */
+export function lockDatabase(realPath: string, log: Log): FileLock {
+  const path = preparePrivateFile(`${realPath}-lock`, log);
+  const connection = new DatabaseSync(path, { timeout: 0 });
+  try {
+    connection.exec('BEGIN EXCLUSIVE');
+  } catch (cause) {
+    connection.close();
+    throw unusable('the database is in use by another process: stop it first', { path: realPath, cause });
+  }
+  return {
+    release() {
+      if (connection.isOpen) connection.close();
+    },
+  };
+}
+
+export function unusable(hint: string, { path, cause }: { path: string; cause?: unknown }): SignerError {
+  return new SignerError('slashing_unavailable', { hint, cause, detail: { path } });
+}
+
+// Opening and closing a file that this process has open would drop its locks on it (POSIX), so an existing file is
+// never opened here: `wx` fails without opening.
+function createPrivate(path: string): void {
+  try {
+    closeSync(openSync(path, 'wx', PRIVATE_MODE));
+  } catch (error) {
+    if (!isAlreadyThere(error)) throw error;
+  }
+}
+
+function isAlreadyThere(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'EEXIST';
+}
+
+function makePrivate(path: string, log: Log): void {
+  const status = statSync(path);
+  if (!status.isFile()) throw new Error('not a regular file');
+  if ((status.mode & 0o777) === PRIVATE_MODE) return;
+  chmodSync(path, PRIVATE_MODE);
+  log.warn({ path, mode: (status.mode & 0o777).toString(8) }, 'the slashing database was open to others: made private');
+}

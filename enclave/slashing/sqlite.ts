@@ -1,0 +1,155 @@
+// Slashing protection in one SQLite file, for one signer: the complete history, every commit on disk (WAL,
+// synchronous=FULL) before a verdict is given. The file is private, bound to one network and locked by this process.
+// The database itself lives in a worker (sqlite-worker.ts).
+
+import { strict as assert } from 'node:assert';
+import { SignerError } from '../api/errors.ts';
+import type { Log } from '../observe/log.ts';
+import { readHistory, writeHistory } from './sqlite-calls.ts';
+import { DatabaseClient } from './sqlite-client.ts';
+import { type FileLock, lockDatabase, preparePrivateFile, unusable } from './sqlite-file.ts';
+import { packBatch, unpackVerdicts } from './sqlite-wire.ts';
+import type {
+  HighWaterMarks,
+  ImportSummary,
+  PublicKeyHex,
+  SlashableMessage,
+  SlashingBackend,
+  ValidatorHistory,
+  Verdict,
+} from './types.ts';
+
+export interface SqliteOptions {
+  /** anti_slashing.path; made when it is missing, its folder is not. */
+  readonly path: string;
+  /** `0x` and 64 hex digits. */
+  readonly genesisValidatorsRoot: string;
+  /** 32 bytes derived from the master key, when there is one; copied. */
+  readonly integrityKey?: Uint8Array | undefined;
+}
+
+/** Entries of an import that travel to the worker at once. */
+const STAGE_ENTRIES = 2000;
+
+/** @throws SignerError slashing_unavailable with the reason why the database cannot be used */
+export async function openSqliteBackend(options: SqliteOptions, { log }: { log: Log }): Promise<SlashingBackend> {
+  const path = preparePrivateFile(options.path, log);
+  const lock = lockDatabase(path, log);
+  const genesisValidatorsRoot = Uint8Array.from(Buffer.from(options.genesisValidatorsRoot.slice(2), 'hex'));
+  const client = new DatabaseClient({ path, genesisValidatorsRoot, integrityKey: options.integrityKey }, log);
+  try {
+    await client.call('open', {});
+  } catch (error) {
+    await client.close();
+    lock.release();
+    throw unusable(reasonOf(error), { path, cause: error });
+  }
+  return new SqliteBackend(client, lock, options.genesisValidatorsRoot.toLowerCase());
+}
+
+class SqliteBackend implements SlashingBackend {
+  readonly name = 'sqlite';
+  readonly batchLimits = { maxMessages: 512, maxInFlight: 1, minIntervalMs: 2 };
+  readonly #client: DatabaseClient;
+  readonly #lock: FileLock;
+  readonly #genesisValidatorsRoot: string;
+  #lastTransferId = 0;
+  #pruneAfterId = 0;
+
+  constructor(client: DatabaseClient, lock: FileLock, genesisValidatorsRoot: string) {
+    this.#client = client;
+    this.#lock = lock;
+    this.#genesisValidatorsRoot = genesisValidatorsRoot;
+  }
+
+  async checkAndRecord(messages: readonly SlashableMessage[], floors: readonly HighWaterMarks[]): Promise<Verdict[]> {
+    const batch = packBatch(messages, floors);
+    return unpackVerdicts(await this.#client.call('check', { batch }, [batch]));
+  }
+
+  async checkHealth(signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    const { promise, reject } = Promise.withResolvers<never>();
+    const giveUp = () => reject(new SignerError('slashing_unavailable', { cause: signal.reason }));
+    signal.addEventListener('abort', giveUp, { once: true });
+    try {
+      await Promise.race([this.#client.call('health', {}), promise]);
+    } finally {
+      signal.removeEventListener('abort', giveUp);
+    }
+  }
+
+  async importHistories(histories: AsyncIterable<ValidatorHistory>): Promise<ImportSummary> {
+    const importId = this.#nextTransferId();
+    try {
+      const staged = await this.#stage(importId, histories);
+      return await this.#client.call('merge', { importId, staged });
+    } catch (error) {
+      await this.#client.call('discard', { importId }).catch(() => undefined);
+      throw error;
+    }
+  }
+
+  async *exportHistories(publicKeys?: readonly PublicKeyHex[]): AsyncGenerator<ValidatorHistory> {
+    const exportId = this.#nextTransferId();
+    await this.#client.call('beginExport', { exportId, publicKeys: publicKeys ?? null });
+    try {
+      while (true) {
+        const histories = await this.#client.call('continueExport', { exportId });
+        if (histories.length === 0) return;
+        for (const history of histories) yield readHistory(history);
+      }
+    } finally {
+      await this.#client.call('endExport', { exportId }).catch(() => undefined);
+    }
+  }
+
+  async pruneStep(maxEntries: number): Promise<number> {
+    assert(Number.isSafeInteger(maxEntries) && maxEntries > 0);
+    // Slice by slice until one has something to delete; checks go on between the slices. Nothing is left to do when a
+    // whole round found nothing.
+    for (let rounds = 0; rounds < 2; ) {
+      const { deleted, nextId } = await this.#client.call('prune', { afterId: this.#pruneAfterId, maxEntries });
+      this.#pruneAfterId = nextId ?? 0;
+      if (deleted > 0) return deleted;
+      if (nextId === null) rounds += 1;
+    }
+    return 0;
+  }
+
+  async status() {
+    return { ...(await this.#client.call('status', {})), genesisValidatorsRoot: this.#genesisValidatorsRoot };
+  }
+
+  async close(): Promise<void> {
+    await this.#client.close();
+    this.#lock.release();
+  }
+
+  async #stage(importId: number, histories: AsyncIterable<ValidatorHistory>): Promise<number> {
+    let staged = 0;
+    let chunk: string[] = [];
+    let entries = 0;
+    for await (const history of histories) {
+      chunk.push(writeHistory(history));
+      staged += 1;
+      entries += 1 + history.blocks.length + history.attestations.length;
+      if (entries < STAGE_ENTRIES) continue;
+      await this.#client.call('stage', { importId, histories: chunk });
+      chunk = [];
+      entries = 0;
+    }
+    await this.#client.call('stage', { importId, histories: chunk });
+    return staged;
+  }
+
+  #nextTransferId(): number {
+    this.#lastTransferId += 1;
+    return this.#lastTransferId;
+  }
+}
+
+function reasonOf(error: unknown): string {
+  const cause = error instanceof Error ? error.cause : undefined;
+  return cause instanceof Error ? cause.message : 'the database worker does not start';
+}
