@@ -20,7 +20,8 @@ export interface ProxiedRequest {
   readonly body: string;
 }
 
-export type FaultRule = (request: ProxiedRequest) => Fault | undefined;
+/** The request waits while the rule does: a test can let something else happen first. */
+export type FaultRule = (request: ProxiedRequest) => Fault | undefined | Promise<Fault | undefined>;
 
 export interface FaultProxy {
   /** Base URL, to be used in place of the service's. */
@@ -90,8 +91,9 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
   async function serve(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     const body = await readAll(incoming);
     const operation = String(incoming.headers['x-amz-target'] ?? '').replace(/^.*\./, '');
-    const fault = rule?.({ index: requests, operation, body: body.toString('utf8') });
+    const index = requests;
     requests += 1;
+    const fault = await rule?.({ index, operation, body: body.toString('utf8') });
     if (fault !== undefined) faults += 1;
     await answer(outgoing, fault, () => forward(agent, target, incoming, body));
   }
