@@ -47,7 +47,7 @@ export async function openPostgresBackend(
 
 /** Larger batches cost latency, more of them at once contend for the same disk. */
 const BATCHES_IN_FLIGHT = 2;
-const BATCH_SIZE = 512;
+const BATCH_SIZE = 256;
 const BATCH_INTERVAL_MS = 1;
 
 function postgresBackend(

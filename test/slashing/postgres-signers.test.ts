@@ -9,7 +9,17 @@ import { NO_MARKS } from '../../enclave/slashing/rules.ts';
 import type { SlashableMessage, SlashingBackend } from '../../enclave/slashing/types.ts';
 import { type PostgresServer, startPostgres } from '../support/postgres.ts';
 import { type PostgresProxy, startPostgresProxy } from '../support/postgres-proxy.ts';
-import { block, checkOne, collect, publicKeyOf, quietLog, verdictName, vote } from '../support/slashing.ts';
+import {
+  block,
+  checkOne,
+  collect,
+  history,
+  publicKeyOf,
+  quietLog,
+  stream,
+  verdictName,
+  vote,
+} from '../support/slashing.ts';
 import { areSlashable, randomMessages } from '../support/slashing-model.ts';
 import { openTestBackend, type TestBackendOptions } from '../support/slashing-postgres.ts';
 
@@ -71,7 +81,7 @@ describe('signers racing on one database', () => {
     `64 conflicting requests over ${SIGNERS} signers (%s): exactly one wins, every round`,
     async (_name, message) => {
       const signers = await openSigners();
-      for (let round = 0; round < 25; round += 1) {
+      for (let round = 0; round < 10; round += 1) {
         const racers = Array.from({ length: 64 }, (_, racer) => message(round, racer));
         expect(await safeOnes(racers, signers)).toHaveLength(1);
       }
@@ -80,7 +90,7 @@ describe('signers racing on one database', () => {
 
   test('random messages of a few keys over all signers: no two that were found safe are slashable', async () => {
     const signers = await openSigners();
-    const messages = randomMessages({ count: 1500, keys: 4, span: 60, seed: 64 });
+    const messages = randomMessages({ count: 800, keys: 4, span: 60, seed: 64 });
     const safe: SlashableMessage[] = [];
     for (let start = 0; start < messages.length; start += 64) {
       safe.push(...(await safeOnes(messages.slice(start, start + 64), signers)));
@@ -92,7 +102,7 @@ describe('signers racing on one database', () => {
   test('batches that name the same keys in opposite orders do not lock each other out', async () => {
     const [one, other] = [await open(), await open()];
     const keys = Array.from({ length: 40 }, (_, key) => key);
-    for (let slot = 1; slot <= 30; slot += 1) {
+    for (let slot = 1; slot <= 15; slot += 1) {
       const forward = keys.map((key) => block(key, slot, 'a'));
       const backward = keys.toReversed().map((key) => block(key, slot, 'b'));
       const none = forward.map(() => NO_MARKS);
@@ -162,14 +172,12 @@ describe('a commit that goes wrong', () => {
 
   test('an import whose commit is lost is rejected, and another one merges with what there is', async () => {
     const backend = await open({}, throughProxy());
-    const histories = async function* () {
-      yield { publicKey: publicKeyOf(1), blocks: [{ slot: 5, signingRoot: null }], attestations: [] };
-    };
+    const histories = [history(1, [[5, null]], [])];
     proxy.setFault('lose_commit');
-    await expect(backend.importHistories(histories())).rejects.toMatchObject({ reason: 'slashing_unavailable' });
+    await expect(backend.importHistories(stream(histories))).rejects.toMatchObject({ reason: 'slashing_unavailable' });
     proxy.setFault(undefined);
     expect(await collect(backend.exportHistories())).toEqual([]);
-    expect(await backend.importHistories(histories())).toMatchObject({ blocks: 1, alreadyPresent: 0 });
+    expect(await backend.importHistories(stream(histories))).toMatchObject({ blocks: 1, alreadyPresent: 0 });
   });
 });
 
@@ -177,7 +185,7 @@ describe('a database that fails', () => {
   test('sessions that are terminated under load: no safe answer without its record, no two that are slashable', async () => {
     const signers = await openSigners();
     const safe: SlashableMessage[] = [];
-    for (let round = 1; round <= 40; round += 1) {
+    for (let round = 1; round <= 20; round += 1) {
       const racers = Array.from({ length: 32 }, (_, racer) => block(racer % 8, round, `${round} ${racer}`));
       const work = safeOnes(racers, signers);
       await server.query(

@@ -38,8 +38,8 @@ export async function startPostgresProxy(serverPort: number): Promise<PostgresPr
       if (cut === 'lose_commit') client.destroy();
       else upstream.write(bytes);
     });
-    let answers = Buffer.alloc(0);
-    upstream.on('data', (bytes) => {
+    let answers: Buffer = Buffer.alloc(0);
+    upstream.on('data', (bytes: Buffer) => {
       if (cut === undefined) {
         client.write(bytes);
         return;
