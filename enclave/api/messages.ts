@@ -8,6 +8,8 @@ import {
   address,
   bitlist,
   bytes,
+  delegate,
+  inputJsonSchema,
   publicKey,
   refuse,
   root,
@@ -143,17 +145,12 @@ function oneShape<T extends readonly [z.ZodType, ...z.ZodType[]]>(
   shapes: T,
   choose: (members: Readonly<Record<string, unknown>>) => T[number] | string,
 ) {
-  const { $schema: _, ...jsonSchema } = z.toJSONSchema(z.union(shapes), { io: 'input' });
   return z
     .unknown()
     .transform((value, context): z.output<T[number]> => {
       if (typeof value !== 'object' || value === null) return refuse(context, value, 'expected an object');
       const shape = choose(value as Record<string, unknown>);
-      if (typeof shape === 'string') return refuse(context, value, shape);
-      const result = shape.safeParse(value);
-      if (result.success) return result.data as z.output<T[number]>;
-      for (const issue of result.error.issues) context.issues.push({ ...issue, input: value } as z.core.$ZodRawIssue);
-      return z.NEVER;
+      return typeof shape === 'string' ? refuse(context, value, shape) : delegate(shape, value, context);
     })
-    .meta(jsonSchema);
+    .meta(inputJsonSchema(z.union(shapes)));
 }

@@ -72,17 +72,35 @@ export function bitlist(limit: number) {
   });
 }
 
-/** An array of at most `limit` items. The length is checked first, so that a huge array costs nothing. */
+/** An array of at most `limit` items. */
 export function list<T extends z.ZodType>(item: T, limit: number) {
-  return z.preprocess((value, context) => {
-    if (!Array.isArray(value) || value.length <= limit) return value;
-    return refuse(context, value, `expected an array of at most ${limit} items`);
-  }, z.array(item).max(limit));
+  return items(item, 0, limit);
 }
 
 /** An array of exactly `length` items. */
 export function vector<T extends z.ZodType>(item: T, length: number) {
-  return list(item, length).refine((items) => items.length === length, `expected an array of ${length} items`);
+  return items(item, length, length);
+}
+
+/** Parse a part of the value under parse by a schema; its refusals become those of the place `path` below. */
+export function delegate<T extends z.ZodType>(
+  schema: T,
+  value: unknown,
+  context: z.RefinementCtx,
+  path: readonly PropertyKey[] = [],
+): z.output<T> {
+  const result = schema.safeParse(value);
+  if (result.success) return result.data;
+  for (const issue of result.error.issues) {
+    context.issues.push({ ...issue, path: [...path, ...issue.path], input: value } as z.core.$ZodRawIssue);
+  }
+  return z.NEVER;
+}
+
+/** The JSON schema of what a schema takes, for `meta` of one that cannot show it by itself. */
+export function inputJsonSchema(schema: z.ZodType): Record<string, unknown> {
+  const { $schema: _, ...described } = z.toJSONSchema(schema, { io: 'input' });
+  return described;
 }
 
 /** A word of one of our vocabularies in any case, in upper case; undefined for anything that is no plain word. */
@@ -95,6 +113,23 @@ export function upperCaseWord(text: unknown): string | undefined {
 export function refuse(context: z.RefinementCtx, input: unknown, message: string, reason?: string): never {
   context.issues.push({ code: 'custom', message, input, ...(reason === undefined ? {} : { params: { reason } }) });
   return z.NEVER;
+}
+
+/** Unlike z.array it checks the length first and stops at the first bad item: junk costs no more than what is good. */
+function items<T extends z.ZodType>(item: T, min: number, max: number) {
+  const expected = `expected an array of ${min === max ? '' : 'at most '}${max} items`;
+  return z
+    .unknown()
+    .transform((value, context): z.output<T>[] => {
+      if (!Array.isArray(value) || value.length < min || value.length > max) return refuse(context, value, expected);
+      const parsed: z.output<T>[] = [];
+      for (const [index, element] of value.entries()) {
+        parsed.push(delegate(item, element, context, [index]));
+        if (context.issues.length > 0) return z.NEVER;
+      }
+      return parsed;
+    })
+    .meta(inputJsonSchema(z.array(item).min(min).max(max)));
 }
 
 function leaf<T>(expected: string, read: (value: unknown) => T | undefined, jsonSchema: Record<string, unknown>) {

@@ -1,11 +1,14 @@
 // JSON bytes → value, for bodies that are signed: nothing is accepted that another parser on the way may have read
 // differently. JSON.parse decides what the text means; a scan ahead of it only refuses: member names given twice (the
-// parsers of this world keep the first, the last, or both), deep nesting, bytes that are not UTF-8. A number that is
-// not written as a plain non-negative integer becomes NaN, which no schema of ours takes; in an ignored member it is
-// ignored with it.
+// parsers of this world keep the first, the last, or both), deep nesting, more values than any message has. Bytes that
+// are not UTF-8 are refused too. A number that is not written as a plain non-negative integer becomes NaN, which no
+// schema of ours takes; in an ignored member it is ignored with it.
 
 /** A full block, the deepest message, has nine levels. Ignored members count too. */
 export const MAX_JSON_DEPTH = 32;
+
+/** A full block at each of its limits has some 11,000. */
+export const MAX_JSON_VALUES = 20_000;
 
 const MAX_QUOTED_CHARACTERS = 40;
 const PLAIN_INTEGER = /^[0-9]+$/;
@@ -36,6 +39,7 @@ function scan(text: string): { readonly refusal?: string; readonly inexactNumber
   /** The member names seen in each open object; null for an open array. */
   const open: (Set<string> | null)[] = [];
   let inexactNumbers = false;
+  let values = 1;
   for (let at = 0; at < text.length; at++) {
     switch (text[at]) {
       case '"': {
@@ -49,8 +53,12 @@ function scan(text: string): { readonly refusal?: string; readonly inexactNumber
         at = end;
         break;
       }
+      case ',':
+        values += 1;
+        break;
       case '{':
       case '[':
+        values += 1;
         if (open.push(text[at] === '{' ? new Set() : null) > MAX_JSON_DEPTH) {
           return { refusal: `the body is nested deeper than ${MAX_JSON_DEPTH} levels`, inexactNumbers };
         }
@@ -68,6 +76,9 @@ function scan(text: string): { readonly refusal?: string; readonly inexactNumber
         if (/[0-9]/.test(text[at - 1] ?? '')) inexactNumbers = true;
         break;
       default:
+    }
+    if (values > MAX_JSON_VALUES) {
+      return { refusal: `the body has more than ${MAX_JSON_VALUES} values`, inexactNumbers };
     }
   }
   return { inexactNumbers };

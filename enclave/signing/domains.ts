@@ -1,6 +1,6 @@
 // Signing domains (consensus-specs, compute_domain and get_domain; wire.md, Request bodies): which message it is, on
 // which chain, under which fork. Two messages of different domains never have the same signing root. A domain costs one
-// SHA-256 (0.6 µs): nothing is cached.
+// SHA-256 (about 1 µs): nothing is cached.
 
 import type { ForkInfo } from '../api/sign-request.ts';
 import { ForkData } from './containers.ts';

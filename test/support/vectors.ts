@@ -27,3 +27,11 @@ export function vectorNames(folder: string): string[] {
   const full = vectorPath(folder);
   return full === undefined ? [] : readdirSync(full).filter((name) => name.endsWith('.json'));
 }
+
+/** A file of one JSON value a line, or undefined when it is missing and may be. */
+export function vectorLines<T>(path: string): T[] | undefined {
+  const full = vectorPath(path);
+  if (full === undefined) return undefined;
+  const lines = readFileSync(full, 'utf8').split('\n');
+  return lines.filter((line) => line !== '').map((line) => JSON.parse(line) as T);
+}
