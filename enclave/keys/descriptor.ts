@@ -1,6 +1,7 @@
 // The YAML files that describe keys (wire.md, Key files): several documents a file, unknown properties ignored. Every scalar is
 // read as text, because YAML would take an unquoted 0x… private key for a number. What is wrong is said by place and by name,
-// never by quoting the file: it may hold a private key.
+// never by quoting the file: it may hold a private key. YAML is text, so a raw key passes through the heap as a string that cannot be
+// wiped; whoever minds uses keystores.
 
 import { dirname, resolve } from 'node:path';
 import { isMap, LineCounter, parseAllDocuments, type YAMLMap } from 'yaml';

@@ -4,6 +4,7 @@
 
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import { SignerError } from '../api/errors.ts';
 import type { Clock } from '../observe/clock.ts';
 import type { Log } from '../observe/log.ts';
@@ -46,20 +47,15 @@ export async function loadFilesystemKeys(
 ): Promise<FilesystemLoad> {
   const files = await listDescriptorFiles(options.paths);
   const report = new LoadReport(parts);
-  const keystores: KeystorePlace[] = [];
-  await forEach([...files.entries()], options.rawLoadConcurrency, parts.signal, async ([order, file]) => {
-    for (const { place, descriptor } of await readDescriptors(file, order, report)) {
-      if (descriptor.type === 'file-keystore') keystores.push({ ...place, ...descriptor });
-      else addKey(place, descriptor.secretKey, undefined, parts.store, report);
-    }
-  });
-  keystores.sort((a, b) => a.order - b.order);
-  report.expectKeystores(keystores.length);
-  // More lanes than workers: the next keystore is read while the workers are busy.
-  await forEach(keystores, parts.pool.concurrency + 2, parts.signal, (keystore) =>
-    loadKeystore(keystore, parts, report),
-  );
-  await parts.pool.endIdleWorkers();
+  try {
+    const keystores = await loadRawKeys(files, options, parts, report);
+    report.expectKeystores(keystores.length);
+    // More lanes than workers: the next keystore is read while the workers are busy.
+    const lanes = parts.pool.concurrency + 2;
+    await forEach(keystores, lanes, parts.signal, (keystore) => loadKeystore(keystore, parts, report));
+  } finally {
+    await parts.pool.endIdleWorkers();
+  }
   return report.finish();
 }
 
@@ -77,6 +73,25 @@ async function listDescriptorFiles(directories: readonly string[]): Promise<stri
     for (const name of names.filter((name) => DESCRIPTOR_NAME.test(name)).sort()) files.push(join(directory, name));
   }
   return files;
+}
+
+/** Reads every descriptor, loads the raw keys, and answers the keystores, which are still to be loaded, in order. */
+async function loadRawKeys(
+  files: readonly string[],
+  options: FilesystemKeysOptions,
+  { store, signal }: FilesystemKeysParts,
+  report: LoadReport,
+): Promise<KeystorePlace[]> {
+  const keystores: KeystorePlace[] = [];
+  await forEach([...files.entries()], options.rawLoadConcurrency, signal, async ([order, file]) => {
+    for (const { place, descriptor } of await readDescriptors(file, order, report)) {
+      if (descriptor.type === 'file-keystore') keystores.push({ ...place, ...descriptor });
+      else addKey(place, descriptor.secretKey, undefined, store, report);
+      // A file of thousands of documents must not hold up signing: each key costs 0.1 ms of this thread.
+      if (place.document > 1) await setImmediate();
+    }
+  });
+  return keystores.sort((a, b) => a.order - b.order);
 }
 
 async function readDescriptors(file: string, fileOrder: number, report: LoadReport) {

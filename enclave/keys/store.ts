@@ -2,6 +2,7 @@
 // through on their way into the core and are never kept here. Whoever asks for the list of keys gets one complete, published set
 // or an error, never a shorter list: validator clients drop a validator that vanishes from it (wire.md, How clients behave).
 
+import assert from 'node:assert/strict';
 import { SignerError } from '../api/errors.ts';
 import { encodeHex } from '../api/hex.ts';
 import type { Clock } from '../observe/clock.ts';
@@ -105,8 +106,10 @@ export class KeyStore {
   async batch<T>(refresh: (batch: KeyBatch) => Promise<T>): Promise<T> {
     const added = new Set<string>();
     const removed = new Map<string, LoadedKey>();
+    let ended = false;
     const batch: KeyBatch = {
       add: (secretKey, source, expectedPublicKey) => {
+        assert(!ended, 'a key added after the end of its batch would never be listed');
         const result = this.#take(secretKey, source, expectedPublicKey);
         if (result.outcome === 'refused') return result;
         removed.delete(result.key.publicKey);
@@ -127,6 +130,7 @@ export class KeyStore {
       for (const [publicKey, key] of removed) if (this.#keys.get(publicKey) === key) this.remove(publicKey);
       return result;
     } finally {
+      ended = true;
       for (const publicKey of added) if (this.#unlisted.delete(publicKey)) this.#list(publicKey);
     }
   }

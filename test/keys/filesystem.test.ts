@@ -3,6 +3,7 @@
 import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type FilesystemKeysParts, loadFilesystemKeys } from '../../enclave/keys/filesystem.ts';
 import { KeystorePool } from '../../enclave/keys/keystore-pool.ts';
@@ -58,6 +59,10 @@ function writeBad(json: string, password: string | Buffer) {
   write('bad.json', json);
   write('bad.password', password);
   write('bad.yaml', keystoreText('bad.json', 'bad.password'));
+}
+
+function writeBadKeystore(password: string | Buffer, change: (json: string) => string = (json) => json) {
+  writeBad(change(JSON.stringify(encryptKeystore(testSecret(50), 'p'))), password);
 }
 
 describe('loading', () => {
@@ -126,6 +131,19 @@ describe('loading', () => {
     expect(store.find(publicKeyOf(testSecret(1)))).toBeDefined();
   });
 
+  it('loads a thousand documents of one file, while others have their turn', async () => {
+    write('all.yaml', Array.from({ length: 1000 }, (_, number) => rawText(testSecret(number))).join('---\n'));
+    let turns = 0;
+    const done = new AbortController();
+    const others = (async () => {
+      for (; !done.signal.aborted; turns++) await setImmediate();
+    })();
+    expect(await load()).toMatchObject({ loaded: 1000, failures: [] });
+    done.abort();
+    await others;
+    expect(turns).toBeGreaterThan(900);
+  });
+
   it('loads several directories; an empty one is no mistake', async () => {
     const [first, second, empty] = ['one', 'two', 'empty'].map(at) as [string, string, string];
     for (const path of [first, second, empty]) mkdirSync(path);
@@ -139,40 +157,44 @@ describe('bad files are reported, each by file, document and reason, and the oth
   const zero = Buffer.alloc(32);
   const order = Buffer.from('73eda753299d7d483339d80809a1d80553bda402fffe5bfeffffffff00000001', 'hex');
   const cases: readonly (readonly [name: string, make: () => void, reason: RegExp])[] = [
-    ['wrong password', () => keystore('other password'), /^the password does not open the keystore$/],
-    ['empty password file', () => keystore('\n'), /bad\.password: its first line is empty$/],
-    ['password that is not UTF-8', () => keystore(Buffer.from('ff', 'hex')), /^the password is not UTF-8$/],
-    ['password file of a megabyte', () => keystore('p'.repeat(2 ** 20)), /bad\.password: larger than 4096 bytes$/],
-    ['truncated JSON', () => keystore('p', (json) => json.slice(0, -10)), /bad\.json: not JSON$/],
-    ['empty keystore', () => keystore('p', () => ''), /bad\.json: not JSON$/],
+    ['wrong password', () => writeBadKeystore('other password'), /^the password does not open the keystore$/],
+    ['empty password file', () => writeBadKeystore('\n'), /bad\.password: its first line is empty$/],
+    ['password that is not UTF-8', () => writeBadKeystore(Buffer.from('ff', 'hex')), /^the password is not UTF-8$/],
+    [
+      'password file of a megabyte',
+      () => writeBadKeystore('p'.repeat(2 ** 20)),
+      /bad\.password: larger than 4096 bytes$/,
+    ],
+    ['truncated JSON', () => writeBadKeystore('p', (json) => json.slice(0, -10)), /bad\.json: not JSON$/],
+    ['empty keystore', () => writeBadKeystore('p', () => ''), /bad\.json: not JSON$/],
     [
       'keystore of a megabyte',
-      () => keystore('p', (json) => json.padEnd(2 ** 20)),
+      () => writeBadKeystore('p', (json) => json.padEnd(2 ** 20)),
       /bad\.json: larger than 65536 bytes$/,
     ],
     [
       'keystore version 3',
-      () => keystore('p', (json) => json.replace('"version":4', '"version":3')),
+      () => writeBadKeystore('p', (json) => json.replace('"version":4', '"version":3')),
       /bad\.json: version: /,
     ],
     [
       'public key of another key',
       () =>
-        keystore('p', (json) =>
+        writeBadKeystore('p', (json) =>
           json.replace(publicKeyOf(testSecret(50)).slice(2), publicKeyOf(testSecret(51)).slice(2)),
         ),
       /^the private key does not belong to the public key that the keystore names$/,
     ],
     [
       'huge scrypt parameters',
-      () => keystore('p', (json) => json.replace(/"kdf":\{.*?\},"message"/, `"kdf":${HUGE_SCRYPT},"message"`)),
+      () => writeBadKeystore('p', (json) => json.replace(/"kdf":\{.*?\},"message"/, `"kdf":${HUGE_SCRYPT},"message"`)),
       /scrypt would take 1048577 MiB, the limit is 1040 MiB$/,
     ],
     ['missing keystore', () => write('bad.yaml', keystoreText('none.json', 'p')), /none\.json: does not exist$/],
     [
       'missing password file',
       () => {
-        keystore('p');
+        writeBadKeystore('p');
         renameSync(at('bad.password'), at('gone.password'));
       },
       /bad\.password: does not exist$/,
@@ -202,10 +224,6 @@ describe('bad files are reported, each by file, document and reason, and the oth
     function: 'scrypt',
     params: { dklen: 32, n: 2 ** 30, r: 8, p: 1, salt: '00' },
   }).slice(0, -1);
-
-  function keystore(password: string | Buffer, change: (json: string) => string = (json) => json) {
-    writeBad(change(JSON.stringify(encryptKeystore(testSecret(50), 'p'))), password);
-  }
 
   it.each(cases)('%s', async (_name, make, reason) => {
     writeRawKey(directory.path, 'a-good', testSecret(1));

@@ -228,6 +228,22 @@ describe('a refresh', () => {
     expect(store.publicKeys()).toEqual(ascending(1, 2, 3));
   });
 
+  it('does not list before it ends a key that was removed and that it loads again', async () => {
+    expect(store.publicKeys()).toHaveLength(3);
+    await store.batch(async (batch) => {
+      store.remove(publicKey(1));
+      batch.add(testSecret(1), 'dynamodb');
+      expect(store.publicKeys()).toEqual(ascending(2, 3));
+    });
+    expect(store.publicKeys()).toEqual(ascending(1, 2, 3));
+  });
+
+  it('cannot be added to when it has ended', async () => {
+    const late = await store.batch(async (batch) => batch);
+    expect(() => late.add(testSecret(4), 'dynamodb')).toThrow('after the end of its batch');
+    expect(store.find(publicKey(4))).toBeUndefined();
+  });
+
   it('two at a time each show their own changes when they end', async () => {
     const gate = Promise.withResolvers<void>();
     const slow = store.batch(async (batch) => {
