@@ -1,0 +1,126 @@
+// The slashing protection interchange format of EIP-3076, version 5, read and written as a stream: one validator in
+// memory at a time. The reader refuses a file as a whole, with the place: another version or network, an entry that is
+// malformed, a slot or epoch beyond 2^53 - 1. The metadata may stand anywhere in the file, so whoever consumes
+// the histories must undo them when the reader throws (SlashingBackend.importHistories is all or nothing).
+
+import { canonicalPublicKey, decodeHex, encodeHex } from '../api/hex.ts';
+import { InterchangeError, type JsonValue, readJsonPieces } from './interchange-json.ts';
+import type { ValidatorHistory } from './types.ts';
+
+const FORMAT_VERSION = '5';
+
+/**
+ * @param genesisValidatorsRoot `0x` and 64 hex digits: the network the file must be of
+ * @throws InterchangeError while it is iterated
+ */
+export async function* readInterchange(
+  source: AsyncIterable<Uint8Array>,
+  genesisValidatorsRoot: string,
+): AsyncGenerator<ValidatorHistory> {
+  const missing = new Set(['metadata', 'data']);
+  for await (const { member, index, value } of readJsonPieces(source, 'data')) {
+    if (index === undefined) missing.delete(member);
+    if (member === 'metadata') checkMetadata(value, genesisValidatorsRoot);
+    else if (member === 'data' && index === undefined) listOf(value, 'data');
+    else if (member === 'data') yield validatorOf(value, `data[${index}]`);
+  }
+  for (const member of missing) throw new InterchangeError(member, 'is missing');
+}
+
+/** The text of the file, in pieces. */
+export async function* writeInterchange(
+  histories: AsyncIterable<ValidatorHistory>,
+  genesisValidatorsRoot: string,
+): AsyncGenerator<string> {
+  const metadata = { interchange_format_version: FORMAT_VERSION, genesis_validators_root: genesisValidatorsRoot };
+  yield `{"metadata":${JSON.stringify(metadata)},"data":[`;
+  let separator = '\n';
+  for await (const { publicKey, blocks, attestations } of histories) {
+    const validator = {
+      pubkey: publicKey,
+      signed_blocks: blocks.map(({ slot, signingRoot }) => ({ slot: String(slot), ...rootMember(signingRoot) })),
+      signed_attestations: attestations.map(({ sourceEpoch, targetEpoch, signingRoot }) => ({
+        source_epoch: String(sourceEpoch),
+        target_epoch: String(targetEpoch),
+        ...rootMember(signingRoot),
+      })),
+    };
+    yield separator + JSON.stringify(validator);
+    separator = ',\n';
+  }
+  yield '\n]}\n';
+}
+
+function rootMember(signingRoot: Uint8Array | null): { signing_root?: string } {
+  return signingRoot === null ? {} : { signing_root: encodeHex(signingRoot) };
+}
+
+function checkMetadata(value: JsonValue, genesisValidatorsRoot: string): void {
+  const metadata = objectOf(value, 'metadata');
+  if (String(metadata['interchange_format_version']) !== FORMAT_VERSION) {
+    throw new InterchangeError('metadata.interchange_format_version', 'is not 5, the only version this program reads');
+  }
+  const root = rootOf(metadata['genesis_validators_root'], 'metadata.genesis_validators_root');
+  if (encodeHex(root) !== genesisValidatorsRoot.toLowerCase()) {
+    throw new InterchangeError('metadata.genesis_validators_root', 'the file is of another network');
+  }
+}
+
+function validatorOf(value: JsonValue, place: string): ValidatorHistory {
+  const validator = objectOf(value, place);
+  const key = validator['pubkey'];
+  const publicKey = typeof key === 'string' ? canonicalPublicKey(key) : undefined;
+  if (publicKey === undefined) throw new InterchangeError(`${place}.pubkey`, 'is not 48 bytes of hex');
+  return {
+    publicKey,
+    blocks: listOf(validator['signed_blocks'], `${place}.signed_blocks`).map((entry, index) => {
+      const at = `${place}.signed_blocks[${index}]`;
+      const block = objectOf(entry, at);
+      return { slot: numberOf(block['slot'], `${at}.slot`), signingRoot: optionalRoot(block, at) };
+    }),
+    attestations: listOf(validator['signed_attestations'], `${place}.signed_attestations`).map((entry, index) => {
+      const at = `${place}.signed_attestations[${index}]`;
+      const vote = objectOf(entry, at);
+      return {
+        sourceEpoch: numberOf(vote['source_epoch'], `${at}.source_epoch`),
+        targetEpoch: numberOf(vote['target_epoch'], `${at}.target_epoch`),
+        signingRoot: optionalRoot(vote, at),
+      };
+    }),
+  };
+}
+
+/** An entry without a root, or with null for one, refuses everything at its place. */
+function optionalRoot(entry: { readonly [member: string]: JsonValue }, place: string): Uint8Array | null {
+  const value = entry['signing_root'];
+  return value === undefined || value === null ? null : rootOf(value, `${place}.signing_root`);
+}
+
+function rootOf(value: JsonValue | undefined, place: string): Uint8Array {
+  const root = typeof value === 'string' ? decodeHex(value, 32) : undefined;
+  if (root === undefined) throw new InterchangeError(place, 'is not 32 bytes of hex');
+  return root;
+}
+
+/** A slot or an epoch: the format says a decimal string, some programs write a number. */
+function numberOf(value: JsonValue | undefined, place: string): number {
+  const isDecimal = typeof value === 'string' && /^[0-9]{1,20}$/.test(value);
+  const number = isDecimal || typeof value === 'number' ? Number(value) : Number.NaN;
+  if (number > Number.MAX_SAFE_INTEGER) throw new InterchangeError(place, 'is larger than 2^53 - 1');
+  if (!Number.isSafeInteger(number) || number < 0 || Object.is(number, -0)) {
+    throw new InterchangeError(place, 'is not a decimal number');
+  }
+  return number;
+}
+
+function objectOf(value: JsonValue | undefined, place: string): { readonly [member: string]: JsonValue } {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new InterchangeError(place, 'is not an object');
+  }
+  return value;
+}
+
+function listOf(value: JsonValue | undefined, place: string): readonly JsonValue[] {
+  if (!Array.isArray(value)) throw new InterchangeError(place, 'is not a list');
+  return value;
+}
