@@ -4,9 +4,9 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { ErrorReason } from '../api/errors.ts';
 import { canonicalPublicKey } from '../api/hex.ts';
-import type { Authenticator } from '../auth/authenticator.ts';
+import type { Authenticator, Caller } from '../auth/authenticator.ts';
 import { parseAuthorization } from '../auth/credentials.ts';
-import { admitsRoute, evaluateBeforeBody } from '../auth/evaluate.ts';
+import { admitsRoute, type Decision, evaluateBeforeBody } from '../auth/evaluate.ts';
 import type { KeyStore } from '../keys/store.ts';
 import type { RouteAccess } from './context.ts';
 import { refuse } from './replies.ts';
@@ -15,6 +15,8 @@ import { refuse } from './replies.ts';
 export const BODY_BUDGET_BYTES = 256 * 1024 * 1024;
 /** What a body of unannounced length (chunked) holds of the budget. */
 const UNANNOUNCED_BODY_BYTES = 64 * 1024;
+/** Of an identifier that is no public key. */
+const MAX_SHOWN_CHARACTERS = 100;
 
 export interface AdmissionDependencies {
   readonly maxRequestBodyBytes: number;
@@ -92,11 +94,25 @@ function authenticate(
   const outcome = authenticator.authenticate(credential, request.raw.socket.remoteAddress);
   if (outcome.kind === 'refused') return outcome.reason;
   request.context.caller = outcome.caller;
-  if (!access.namesKey) return admitsRoute(outcome.caller.access, access.scope).allowed ? undefined : 'denied';
+  return allowedBefore(request, outcome.caller, access) ? undefined : 'denied';
+}
+
+function allowedBefore(
+  request: FastifyRequest,
+  { access: rules }: Caller,
+  access: RouteAccess & { kind: 'scope' },
+): boolean {
+  if (!access.namesKey) return isAllowed(request, admitsRoute(rules, access.scope));
   const { identifier = '' } = request.params as { identifier?: string };
-  const publicKey = canonicalPublicKey(identifier) ?? identifier.slice(0, 100).toLowerCase();
+  const publicKey = canonicalPublicKey(identifier) ?? identifier.slice(0, MAX_SHOWN_CHARACTERS).toLowerCase();
   request.context.publicKey = publicKey;
-  return evaluateBeforeBody(outcome.caller.access, { scope: access.scope, publicKey }).allowed ? undefined : 'denied';
+  return isAllowed(request, evaluateBeforeBody(rules, { scope: access.scope, publicKey }));
+}
+
+/** Also leaves the name of the policy that denied for the audit line. */
+export function isAllowed(request: FastifyRequest, decision: Decision): boolean {
+  if (!decision.allowed && decision.why === 'denied_by_rule') request.context.deniedBy = decision.policy;
+  return decision.allowed;
 }
 
 /** After the policy, so that whoever may not use a key does not learn whether it is here. */

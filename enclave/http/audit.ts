@@ -51,6 +51,7 @@ export function createAudit(
           outcome,
           status: reply.statusCode,
           reason: context.reason,
+          denied_by: context.deniedBy,
           request_id: request.id,
           duration_ms: Math.round(seconds * 1e6) / 1e3,
         },

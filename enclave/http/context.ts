@@ -27,6 +27,8 @@ export interface RequestContext {
   operation: Operation | undefined;
   /** Why the request was refused; undefined when it was not. */
   reason: ErrorReason | undefined;
+  /** The policy whose deny rule refused the request. For the audit line only. */
+  deniedBy: string | undefined;
   /** Bytes this request holds of the budget for bodies in flight. */
   bodyReservation: number;
 }
@@ -38,6 +40,7 @@ export function newContext(startedAt: number): RequestContext {
     publicKey: undefined,
     operation: undefined,
     reason: undefined,
+    deniedBy: undefined,
     bodyReservation: 0,
   };
 }

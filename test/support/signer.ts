@@ -9,6 +9,8 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { stringify } from 'yaml';
 
+/** How long a log line that must come may take on a loaded machine. */
+const LOG_WAIT_MS = 60_000;
 const PROGRAM = join(import.meta.dirname, '../../bin/strongroom');
 
 export interface RunningSigner {
@@ -21,7 +23,8 @@ export interface RunningSigner {
   readonly log: readonly Record<string, unknown>[];
   /** Everything written to stdout and stderr so far. */
   output(): string;
-  logged(message: string, timeoutMs?: number): Promise<Record<string, unknown>>;
+  /** The first log line with this message and these fields, once there is one. */
+  logged(message: string, fields?: Readonly<Record<string, unknown>>): Promise<Record<string, unknown>>;
   /** SIGTERM and wait; resolves with the exit code. */
   stop(): Promise<number | null>;
   /** SIGKILL and wait. */
@@ -47,7 +50,7 @@ export async function startSigner(options: SignerOptions = {}): Promise<RunningS
   const text = collect(child, log, watchers);
   const exited = once(child, 'exit') as Promise<[number | null]>;
 
-  const logged = (message: string, timeoutMs = 60_000): Promise<Record<string, unknown>> =>
+  const logged: RunningSigner['logged'] = (message, fields = {}) =>
     new Promise((resolve, reject) => {
       const finish = (settle: () => void): void => {
         clearTimeout(timer);
@@ -55,13 +58,13 @@ export async function startSigner(options: SignerOptions = {}): Promise<RunningS
         settle();
       };
       const look = (): void => {
-        const line = log.find((entry) => entry['msg'] === message);
+        const line = log.find((entry) => matches(entry, { msg: message, ...fields }));
         if (line !== undefined) finish(() => resolve(line));
         else if (child.exitCode !== null) finish(() => reject(new Error(`exit ${child.exitCode}: ${text()}`)));
       };
       const timer = setTimeout(
         () => finish(() => reject(new Error(`no "${message}" in the log: ${text()}`))),
-        timeoutMs,
+        LOG_WAIT_MS,
       );
       watchers.add(look);
       look();
@@ -76,7 +79,7 @@ export async function startSigner(options: SignerOptions = {}): Promise<RunningS
     if (options.folder === undefined) rmSync(folder, { recursive: true, force: true });
     return code;
   };
-  await logged(options.waitFor === 'listening' ? 'listening' : 'ready');
+  await (options.waitFor === 'listening' ? logged('listening', { listener: 'http' }) : logged('ready'));
   const portOf = (listener: string): number | undefined =>
     log.find((line) => line['msg'] === 'listening' && line['listener'] === listener)?.['port'] as number | undefined;
   const tlsPort = portOf('tls');
@@ -106,6 +109,10 @@ export async function runStrongroom(
   child.stdin.end(options.input ?? '');
   const [code] = (await once(child, 'close')) as [number | null];
   return { code, ...chunks };
+}
+
+function matches(entry: Record<string, unknown>, fields: Readonly<Record<string, unknown>>): boolean {
+  return Object.entries(fields).every(([name, value]) => entry[name] === value);
 }
 
 function spawnSigner(folder: string, options: SignerOptions): ChildProcess {

@@ -9,6 +9,7 @@ import { evaluate } from '../../auth/evaluate.ts';
 import type { LoadedKey } from '../../keys/store.ts';
 import type { Log } from '../../observe/log.ts';
 import { type SignOutcome, sign } from '../../signing/sign.ts';
+import { isAllowed } from '../admission.ts';
 import type { AppDependencies, AppOptions } from '../app.ts';
 import { signRouteSchema } from '../openapi.ts';
 import { refuse } from '../replies.ts';
@@ -35,7 +36,7 @@ export function mountSign(
 function operationAllowed(request: FastifyRequest, { operation }: SignRequest): boolean {
   const { caller, publicKey } = request.context;
   if (caller === undefined || publicKey === undefined) return false;
-  return evaluate(caller.access, { scope: 'sign', publicKey, operation }).allowed;
+  return isAllowed(request, evaluate(caller.access, { scope: 'sign', publicKey, operation }));
 }
 
 /** Gives up when the client goes away or the time is over; a signature made after that is dropped, not sent. */
