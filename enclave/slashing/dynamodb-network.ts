@@ -2,6 +2,7 @@
 // first process that opens the table and only read afterwards. A table that is missing, is of another shape, or belongs
 // to another network or master key stops the start with a message that says what to do.
 
+import { SignerError } from '../api/errors.ts';
 import { decodeHex, encodeHex } from '../api/hex.ts';
 import { type DynamoDBClient, GetItemCommand, PutItemCommand } from '../aws/dynamodb.ts';
 import { awsFault } from '../aws/errors.ts';
@@ -33,12 +34,7 @@ export async function checkNetwork(
   binding: NetworkBinding,
   signal: AbortSignal,
 ): Promise<void> {
-  const found = await readNetworkItem(client, binding.tableName, signal).catch(unavailable);
-  try {
-    checkBinding(found, binding);
-  } catch (error) {
-    unavailable(error);
-  }
+  checkBinding(await readNetworkItem(client, binding.tableName, signal).catch(unavailable), binding);
 }
 
 async function readNetworkItem(client: DynamoDBClient, TableName: string, signal?: AbortSignal) {
@@ -69,31 +65,34 @@ function networkItem({ genesisValidatorsRoot, integrity }: NetworkBinding): Item
   };
 }
 
-function checkBinding(found: Item | undefined, binding: NetworkBinding): void {
-  const name = binding.tableName;
-  if (found === undefined) throw new Error(`slashing table ${name}: its item ${NETWORK_PARTITION} is gone`);
+function checkBinding(found: Item | undefined, { tableName, genesisValidatorsRoot, integrity }: NetworkBinding): void {
+  const detail = { table: tableName };
+  if (found === undefined) throw unusable(`the slashing table has lost its item ${NETWORK_PARTITION}`, { detail });
   if (found['format_version']?.N !== String(FORMAT_VERSION)) {
-    throw new Error(`slashing table ${name} is of a format that this version does not know`);
+    throw unusable('the slashing table is of a format that this version does not know', { detail });
   }
   const root = found['genesis_validators_root']?.S;
-  if (root !== encodeHex(binding.genesisValidatorsRoot)) {
-    throw new Error(`slashing table ${name} belongs to another network: its genesis validators root is ${root}`);
+  if (root !== encodeHex(genesisValidatorsRoot)) {
+    const hint = 'the slashing table is bound to another genesis validators root';
+    throw unusable(hint, { detail: { ...detail, genesis_validators_root: root } });
   }
   const code = decodeHex(found['integrity']?.S ?? '');
-  if (code === undefined || !binding.integrity.verify(code, ...SEALED)) {
-    throw new Error(`slashing table ${name} was written with another master key, or by a signer without one`);
+  if (code === undefined || !integrity.verify(code, ...SEALED)) {
+    throw new SignerError('slashing_integrity', { hint: 'the slashing table was written with another key', detail });
   }
 }
 
-function startFault(error: unknown, name: string): never {
+function startFault(error: unknown, tableName: string): never {
+  const facts = { cause: error, detail: { table: tableName } };
   if (awsFault(error) === 'not_found') {
-    const message = `slashing table ${name} does not exist: create it with \`strongroom setup tables\``;
-    throw new Error(message, { cause: error });
+    throw unusable('the slashing table does not exist: create it with `strongroom setup tables`', facts);
   }
   if (error instanceof Error && error.name === 'ValidationException') {
-    throw new Error(`slashing table ${name} is of another shape: its one key must be the string \`pk\``, {
-      cause: error,
-    });
+    throw unusable('the slashing table is of another shape: its one key must be the string `pk`', facts);
   }
-  unavailable(error);
+  return unavailable(error);
+}
+
+function unusable(hint: string, facts: { readonly cause?: unknown; readonly detail: Record<string, unknown> }) {
+  return new SignerError('slashing_unavailable', { hint, ...facts });
 }

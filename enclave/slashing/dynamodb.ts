@@ -17,13 +17,14 @@ import type { RowIntegrity } from './integrity.ts';
 import { NO_MARKS } from './rules.ts';
 import type { BatchLimits, HighWaterMarks, SlashableMessage, SlashingBackend, Verdict } from './types.ts';
 
-export interface DynamoDBSlashingOptions {
+export interface DynamoDBBackendOptions {
   /** `anti_slashing.table` */
   readonly tableName: string;
   /** `anti_slashing.max_concurrent_writes` */
   readonly maxConcurrentWrites: number;
   /** 32 bytes. */
   readonly genesisValidatorsRoot: Uint8Array;
+  /** Of the same network; the caller wipes it after the backend is closed. */
   readonly integrity: RowIntegrity;
   readonly client: Omit<AwsClientOptions, 'maxSockets'>;
 }
@@ -31,9 +32,13 @@ export interface DynamoDBSlashingOptions {
 /** Beyond the writes: health checks and imports do not wait behind them. */
 const OTHER_SOCKETS = 8;
 
-/** Rejects with a plain Error when the table is missing, of another shape, or belongs to another network. */
-export async function openDynamoDBSlashing(
-  options: DynamoDBSlashingOptions,
+/**
+ * Bind the table to the network, or check that it is.
+ * @throws SignerError slashing_unavailable, with a hint when the table is missing, of another shape, or of another
+ *         network; slashing_integrity when its codes were made with another key
+ */
+export async function openDynamoDBBackend(
+  options: DynamoDBBackendOptions,
   { log }: { readonly log: Log },
 ): Promise<SlashingBackend> {
   const maxSockets = options.maxConcurrentWrites + OTHER_SOCKETS;
@@ -44,10 +49,10 @@ export async function openDynamoDBSlashing(
     client.destroy();
     throw error;
   }
-  return new DynamoDBSlashing(client, options, log);
+  return new DynamoDBBackend(client, options, log);
 }
 
-class DynamoDBSlashing implements SlashingBackend {
+class DynamoDBBackend implements SlashingBackend {
   readonly name = 'dynamodb';
   readonly batchLimits: BatchLimits;
   readonly #client: DynamoDBClient;
@@ -55,7 +60,7 @@ class DynamoDBSlashing implements SlashingBackend {
   readonly #context: CheckContext & { readonly log: Log };
   #closed = false;
 
-  constructor(client: DynamoDBClient, options: DynamoDBSlashingOptions, log: Log) {
+  constructor(client: DynamoDBClient, options: DynamoDBBackendOptions, log: Log) {
     const { tableName, integrity, maxConcurrentWrites } = options;
     // Each message is a write of its own, so grouping gains nothing: a batch of one fails alone.
     this.batchLimits = { maxMessages: 1, maxInFlight: maxConcurrentWrites, minIntervalMs: 0 };

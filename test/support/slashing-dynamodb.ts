@@ -11,7 +11,7 @@ import {
   PutItemCommand,
 } from '../../enclave/aws/dynamodb.ts';
 import type { Log } from '../../enclave/observe/log.ts';
-import { openDynamoDBSlashing } from '../../enclave/slashing/dynamodb.ts';
+import { openDynamoDBBackend } from '../../enclave/slashing/dynamodb.ts';
 import { type Item, slashingTableDefinition } from '../../enclave/slashing/dynamodb-items.ts';
 import { rowIntegrity } from '../../enclave/slashing/integrity.ts';
 import type { SlashingBackend } from '../../enclave/slashing/types.ts';
@@ -79,7 +79,7 @@ export function openSlashingTable(
 ): Promise<SlashingBackend> {
   const genesisValidatorsRoot = decodeHex(options.root ?? MAIN_ROOT, 32);
   if (genesisValidatorsRoot === undefined) throw new Error('a genesis validators root is 32 bytes of hex');
-  return openDynamoDBSlashing(
+  return openDynamoDBBackend(
     {
       tableName,
       genesisValidatorsRoot,

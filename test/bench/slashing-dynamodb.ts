@@ -1,0 +1,135 @@
+// What a check costs on DynamoDB (a local stand-in): concurrent checks through SlashingProtection beside single writes
+// one after another, measured in turns in one run. The machine may be shared, so the ratio is what counts:
+// performance.md asks for 5 at 64 concurrent signings. A stand-in has no network; the second part puts one in front of
+// it, DELAY_MS a call, where the ratio is what a real table would show.
+// Run: bin/pinned-node test/bench/slashing-dynamodb.ts [rounds]
+
+import { type AddressInfo, connect, createServer } from 'node:net';
+import { systemClock } from '../../enclave/observe/clock.ts';
+import { SlashingProtection } from '../../enclave/slashing/protection.ts';
+import { NO_MARKS } from '../../enclave/slashing/rules.ts';
+import type { AttestationVote } from '../../enclave/slashing/types.ts';
+import { history, quietLog, stream, vote } from '../support/slashing.ts';
+import { startSlashingTables } from '../support/slashing-dynamodb.ts';
+
+const KEYS = 5_000;
+const CONCURRENCIES = [1, 64, 512];
+const ROUND_SECONDS = 3;
+const ROUNDS = Number(process.argv[2] ?? 3);
+/** About what a write in the same region takes. */
+const DELAY_MS = 5;
+
+interface Measurement {
+  readonly perSecond: number;
+  readonly cpuMs: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+}
+
+const tables = await startSlashingTables();
+const distant = await startDelay(new URL(tables.server.endpoint));
+try {
+  await compare('the stand-in itself', tables.server.endpoint);
+  await compare(`behind a delay of ${DELAY_MS} ms, made in this process`, distant.endpoint);
+} finally {
+  distant.close();
+  await tables.close();
+}
+
+/** Passes bytes on, those of requests DELAY_MS late. */
+async function startDelay({ hostname, port }: URL) {
+  const server = createServer((near) => {
+    const far = connect(Number(port), hostname);
+    near.on('data', (bytes) => setTimeout(() => far.write(bytes), DELAY_MS));
+    far.pipe(near);
+    near.on('error', () => far.destroy()).on('close', () => far.destroy());
+    far.on('error', () => near.destroy()).on('close', () => near.destroy());
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    close: () => void server.close(),
+  };
+}
+
+async function compare(name: string, endpoint: string): Promise<void> {
+  const tableName = await tables.create();
+  const loader = await tables.open(tableName);
+  const started = performance.now();
+  await loader.importHistories(stream(Array.from({ length: KEYS }, (_, key) => history(key, [], [[0, 0, null]]))));
+  const seconds = (performance.now() - started) / 1000;
+  await loader.close();
+  const backend = await tables.open(tableName, { endpoint, client: { requestTimeoutMs: 20_000 } });
+  const protection = new SlashingProtection(backend, {}, { clock: systemClock, log: quietLog });
+  console.log(`${name}: imported ${KEYS} keys in ${seconds.toFixed(1)} s`);
+
+  const next = voteSource();
+  const checked = async (message: AttestationVote) => (await protection.check(message)).kind;
+  const single = async (message: AttestationVote) => (await backend.checkAndRecord([message], [NO_MARKS]))[0]?.kind;
+  // Every key once, so that the process knows its items as it does after its first epoch.
+  await measure(64, next, checked, KEYS);
+  for (const concurrency of CONCURRENCIES) {
+    const [together, alone]: [Measurement[], Measurement[]] = [[], []];
+    for (let round = 0; round < ROUNDS; round += 1) {
+      together.push(await measure(concurrency, next, checked));
+      alone.push(await measure(1, next, single));
+    }
+    const ratio = median(together).perSecond / median(alone).perSecond;
+    console.log(`  ${String(concurrency).padStart(3)} concurrent            ${text(median(together))}`);
+    console.log(`  one write after another   ${text(median(alone))}   ratio ${ratio.toFixed(2)}`);
+  }
+  await protection.close();
+}
+
+/** The next vote of the next key, in turn. */
+function voteSource(): () => AttestationVote {
+  let count = 0;
+  return () => {
+    const epoch = 1 + Math.floor(count / KEYS);
+    count += 1;
+    return vote(count % KEYS, epoch, epoch + 1, epoch);
+  };
+}
+
+async function measure(
+  concurrency: number,
+  next: () => AttestationVote,
+  check: (message: AttestationVote) => Promise<string | undefined>,
+  count = Number.POSITIVE_INFINITY,
+): Promise<Measurement> {
+  const latencies: number[] = [];
+  const cpuBefore = process.cpuUsage();
+  const start = performance.now();
+  const end = count === Number.POSITIVE_INFINITY ? start + ROUND_SECONDS * 1000 : Number.POSITIVE_INFINITY;
+  let left = count;
+  const workers = Array.from({ length: concurrency }, async () => {
+    while (performance.now() < end && left > 0) {
+      left -= 1;
+      const began = performance.now();
+      if ((await check(next())) !== 'safe') throw new Error('a vote of the bench was refused');
+      latencies.push(performance.now() - began);
+    }
+  });
+  await Promise.all(workers);
+  const seconds = (performance.now() - start) / 1000;
+  const { user, system } = process.cpuUsage(cpuBefore);
+  latencies.sort((one, other) => one - other);
+  const at = (share: number) => latencies[Math.floor(latencies.length * share)] ?? Number.NaN;
+  return {
+    perSecond: latencies.length / seconds,
+    cpuMs: (user + system) / 1000 / latencies.length,
+    p50Ms: at(0.5),
+    p99Ms: at(0.99),
+  };
+}
+
+function median(runs: readonly Measurement[]): Measurement {
+  const middle = runs.toSorted((one, other) => one.perSecond - other.perSecond)[runs.length >> 1];
+  if (middle === undefined) throw new Error('no runs');
+  return middle;
+}
+
+function text({ perSecond, cpuMs, p50Ms, p99Ms }: Measurement): string {
+  const rate = `${perSecond.toFixed(0).padStart(6)}/s  CPU ${cpuMs.toFixed(2)} ms`;
+  return `${rate}  p50 ${p50Ms.toFixed(1).padStart(5)} ms  p99 ${p99Ms.toFixed(1).padStart(5)} ms`;
+}
