@@ -1,10 +1,21 @@
 // What the portable BLS core sends its workers: for each job the number of the key's slot (4 bytes, little endian) and the root (32 bytes).
-// The answer is 96 bytes a job in the same order.
+// The answer is 96 bytes a job in the same order, under the batch's number: an answer is never taken for that of another batch, not even
+// when a worker skips one on its way down.
 
 import { type Job, ROOT_BYTES } from './bls-queue.ts';
 
 const SLOT_BYTES = 4;
 const JOB_BYTES = SLOT_BYTES + ROOT_BYTES;
+
+export interface BatchMessage {
+  readonly number: number;
+  readonly jobs: Uint8Array<ArrayBuffer>;
+}
+
+export interface SignedMessage {
+  readonly number: number;
+  readonly signatures: Uint8Array<ArrayBuffer>;
+}
 
 export function encodeBatch(jobs: readonly { readonly slot: number; readonly job: Job }[]): Uint8Array<ArrayBuffer> {
   const message = new Uint8Array(jobs.length * JOB_BYTES);

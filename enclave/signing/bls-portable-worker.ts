@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { parentPort, workerData } from 'node:worker_threads';
 import { SecretKey } from '@chainsafe/blst';
-import { decodeBatch } from './bls-portable-batch.ts';
+import { type BatchMessage, decodeBatch, type SignedMessage } from './bls-portable-batch.ts';
 import { SECRET_KEY_BYTES } from './bls-portable-keys.ts';
 import { SIGNATURE_BYTES } from './bls-queue.ts';
 
@@ -13,13 +13,14 @@ const port = parentPort;
 const region = new Uint8Array(workerData.region);
 const secretKey = new Uint8Array(SECRET_KEY_BYTES);
 
-port.on('message', (message: Uint8Array) => {
-  const jobs = decodeBatch(message);
+port.on('message', (message: BatchMessage) => {
+  const jobs = decodeBatch(message.jobs);
   const signatures = new Uint8Array(jobs.length * SIGNATURE_BYTES);
   for (const [index, { slot, root }] of jobs.entries()) {
     secretKey.set(region.subarray(slot * SECRET_KEY_BYTES, (slot + 1) * SECRET_KEY_BYTES));
     signatures.set(SecretKey.fromBytes(secretKey).sign(root).toBytes(), index * SIGNATURE_BYTES);
     secretKey.fill(0);
   }
-  port.postMessage(signatures, [signatures.buffer]);
+  const signed: SignedMessage = { number: message.number, signatures };
+  port.postMessage(signed, [signatures.buffer]);
 });

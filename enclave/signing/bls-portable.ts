@@ -1,12 +1,13 @@
 // The BLS core without a compiler: @chainsafe/blst in worker threads, keys in one shared region that the workers read. Slower than the
 // native core (no sharing of hashed roots) and its keys are not in locked memory. A worker that ends takes only its own jobs with it.
 
+import assert from 'node:assert/strict';
 import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import { SecretKey } from '@chainsafe/blst';
 import type { Log } from '../observe/log.ts';
 import type { BlsCore, KeyHandle, Lane } from './bls.ts';
-import { encodeBatch } from './bls-portable-batch.ts';
+import { type BatchMessage, encodeBatch, type SignedMessage } from './bls-portable-batch.ts';
 import { createPortableKeys, SECRET_KEY_BYTES } from './bls-portable-keys.ts';
 import { createJobQueue, type Job, settleJobs, signingUnavailable } from './bls-queue.ts';
 
@@ -16,7 +17,7 @@ export const MAX_WORKER_JOBS = 16;
 /** Half of it, so that the next batch already lies with the worker when one is done. */
 const MAX_BATCH_JOBS = MAX_WORKER_JOBS / 2;
 
-/** How long a worker that ended stays away: by how many times it ended without signing anything between. */
+/** How long a worker that ended stays away: by how many times its place failed in a row without signing anything. */
 const RESTART_DELAYS_MS = [0, 100, 1_000, 10_000];
 
 export interface PortableBlsCoreOptions {
@@ -27,10 +28,18 @@ export interface PortableBlsCoreOptions {
   readonly workerUrl?: URL | undefined;
 }
 
+interface PinnedJob {
+  readonly slot: number;
+  readonly job: Job;
+}
+
 interface SigningWorker {
   readonly thread: Worker;
-  readonly batches: { readonly slot: number; readonly job: Job }[][];
+  /** With the worker now, by number. */
+  readonly batches: Map<number, readonly PinnedJob[]>;
   outstanding: number;
+  /** Ends of the workers in this place since one of them signed. */
+  failuresInARow: number;
 }
 
 export class PortableBlsCore implements BlsCore {
@@ -42,7 +51,7 @@ export class PortableBlsCore implements BlsCore {
   readonly #queue = createJobQueue();
   readonly #workers = new Set<SigningWorker>();
   readonly #restarts = new Set<NodeJS.Timeout>();
-  #failuresInARow = 0;
+  #nextBatch = 0;
   #dispatchPending = false;
   #closed = false;
   #onIdle: (() => void) | undefined;
@@ -51,7 +60,7 @@ export class PortableBlsCore implements BlsCore {
     this.#log = options.log;
     this.#workerUrl = options.workerUrl ?? new URL('./bls-portable-worker.ts', import.meta.url);
     const count = options.cores ?? availableParallelism();
-    for (let started = 0; started < count; started++) this.#startWorker();
+    for (let started = 0; started < count; started++) this.#startWorker(0);
   }
 
   addKey(secretKey: Uint8Array): { handle: KeyHandle; publicKey: Uint8Array } {
@@ -92,11 +101,11 @@ export class PortableBlsCore implements BlsCore {
     await Promise.all([...this.#workers].map((worker) => worker.thread.terminate()));
   }
 
-  #startWorker(): void {
+  #startWorker(failuresInARow: number): void {
     const thread = new Worker(this.#workerUrl, { workerData: { region: this.#keys.region }, execArgv: [] });
-    const worker: SigningWorker = { thread, batches: [], outstanding: 0 };
+    const worker: SigningWorker = { thread, batches: new Map(), outstanding: 0, failuresInARow };
     thread.unref();
-    thread.on('message', (signatures: Uint8Array) => this.#onSigned(worker, signatures));
+    thread.on('message', (signed: SignedMessage) => this.#onSigned(worker, signed));
     thread.on('error', (error) => this.#log.error({ error }, 'a signing worker failed'));
     thread.on('exit', () => this.#onExit(worker));
     this.#workers.add(worker);
@@ -123,24 +132,26 @@ export class PortableBlsCore implements BlsCore {
   }
 
   #send(worker: SigningWorker, jobs: readonly Job[]): void {
-    const batch = [];
+    const batch: PinnedJob[] = [];
     for (const job of jobs) {
       const slot = this.#keys.pin(job.handle);
       if (slot === undefined) job.reject(signingUnavailable('the key is not loaded any more'));
       else batch.push({ slot, job });
     }
     if (batch.length === 0) return;
-    worker.batches.push(batch);
+    const message: BatchMessage = { number: this.#nextBatch++, jobs: encodeBatch(batch) };
+    worker.batches.set(message.number, batch);
     worker.outstanding += batch.length;
     worker.thread.ref(); // the process stays while somebody waits for a signature, and only then
-    const message = encodeBatch(batch);
-    worker.thread.postMessage(message, [message.buffer]);
+    worker.thread.postMessage(message, [message.jobs.buffer]);
   }
 
-  #onSigned(worker: SigningWorker, signatures: Uint8Array): void {
-    const batch = worker.batches.shift() ?? [];
+  #onSigned(worker: SigningWorker, { number, signatures }: SignedMessage): void {
+    const batch = worker.batches.get(number);
+    assert(batch !== undefined);
+    worker.batches.delete(number);
     worker.outstanding -= batch.length;
-    this.#failuresInARow = 0;
+    worker.failuresInARow = 0;
     if (worker.outstanding === 0) worker.thread.unref();
     for (const { slot } of batch) this.#keys.unpin(slot);
     this.#dispatch();
@@ -153,24 +164,23 @@ export class PortableBlsCore implements BlsCore {
 
   #onExit(worker: SigningWorker): void {
     this.#workers.delete(worker);
-    for (const { slot, job } of worker.batches.flat()) {
+    for (const { slot, job } of [...worker.batches.values()].flat()) {
       this.#keys.unpin(slot);
       job.reject(signingUnavailable('the signing worker ended'));
     }
     this.#noteIdle();
-    if (!this.#closed) this.#restart();
+    if (!this.#closed) this.#replace(worker);
   }
 
-  #restart(): void {
-    const delayMs = RESTART_DELAYS_MS[Math.min(this.#failuresInARow, RESTART_DELAYS_MS.length - 1)] ?? 0;
-    this.#failuresInARow += 1;
-    this.#log.error({ delayMs, failuresInARow: this.#failuresInARow }, 'a signing worker ended; it is started again');
+  #replace({ failuresInARow }: SigningWorker): void {
+    const delayMs = RESTART_DELAYS_MS[Math.min(failuresInARow, RESTART_DELAYS_MS.length - 1)] ?? 0;
+    this.#log.error({ delayMs, failuresInARow }, 'a signing worker ended; it is started again');
     if (delayMs === 0) {
-      this.#startWorker();
+      this.#startWorker(failuresInARow + 1);
     } else {
       const restart = setTimeout(() => {
         this.#restarts.delete(restart);
-        this.#startWorker();
+        this.#startWorker(failuresInARow + 1);
       }, delayMs);
       this.#restarts.add(restart.unref());
     }

@@ -76,10 +76,25 @@ describe('when a signing worker ends', () => {
     const core = fragileCore(1, []);
     const { handle } = core.addKey(secretKeyOf('unlucky'));
     await expect(core.sign(handle, poison, 'normal')).rejects.toMatchObject({ reason: 'signing_unavailable' });
-    const second = core.sign(handle, poison, 'normal');
-    const waiting = Array.from({ length: 50 }, (_, index) => core.sign(handle, bytesOf(`${index}`), 'normal'));
-    for (const result of await Promise.allSettled([second, ...waiting])) {
-      expect(result).toMatchObject({ status: 'rejected', reason: { reason: 'signing_unavailable' } });
+    const waiting = Promise.allSettled(
+      Array.from({ length: 50 }, (_, index) => core.sign(handle, bytesOf(`${index}`), 'normal')),
+    );
+    await expect(core.sign(handle, poison, 'priority')).rejects.toMatchObject({ reason: 'signing_unavailable' });
+    await expect(core.sign(handle, bytesOf('late'), 'normal')).rejects.toMatchObject({ reason: 'signing_unavailable' });
+    await waiting;
+    await core.close();
+  });
+
+  test('and answers a later batch on its way down: no job gets the signature of another', async () => {
+    const core = fragileCore(1, []);
+    const secretKey = secretKeyOf('survivor');
+    const { handle } = core.addKey(secretKey);
+    const roots = [poison, ...Array.from({ length: 15 }, (_, index) => bytesOf(`${index}`))];
+    const results = await Promise.allSettled(roots.map((root) => core.sign(handle, root, 'normal')));
+    const signed = results.map((result, index) => ({ root: roots[index] as Uint8Array, result }));
+    expect(results[0]?.status).toBe('rejected');
+    for (const { root, result } of signed.filter(({ result }) => result.status === 'fulfilled')) {
+      expect(result).toEqual({ status: 'fulfilled', value: SecretKey.fromBytes(secretKey).sign(root).toBytes() });
     }
     await core.close();
   });
