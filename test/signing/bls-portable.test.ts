@@ -85,7 +85,7 @@ describe('when a signing worker ends', () => {
     await core.close();
   });
 
-  test('and answers a later batch on its way down: no job gets the signature of another', async () => {
+  test('no job of the batches it leaves behind gets the signature of another', async () => {
     const core = fragileCore(1, []);
     const secretKey = secretKeyOf('survivor');
     const { handle } = core.addKey(secretKey);
