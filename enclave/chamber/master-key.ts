@@ -1,0 +1,85 @@
+// The master key: 32 bytes from which every other key of the signer is derived, one sub-key a purpose. It owns the only
+// lasting copy, off the JavaScript heap and locked when the native addon is there, and gives the bytes themselves to
+// one caller only: the envelope that splits them. After `wipe` it refuses everything.
+
+import { strict as assert } from 'node:assert';
+import { createHmac, randomFillSync } from 'node:crypto';
+import { SignerError } from '../api/errors.ts';
+import { loadAddon, type MemoryPolicy } from '../native/load.ts';
+
+export const MASTER_KEY_BYTES = 32;
+
+/** HKDF `info` of each purpose (decisions.md section 7). */
+export const PURPOSES = {
+  keyEncryption: 'strongroom/key-encryption/v1',
+  authRowHmac: 'strongroom/auth-row-hmac/v1',
+  tokenHmac: 'strongroom/token-hmac/v1',
+  slashingRowHmac: 'strongroom/slashing-row-hmac/v1',
+  shareBinding: 'strongroom/share-binding/v1',
+} as const;
+
+export type Purpose = keyof typeof PURPOSES;
+
+export class MasterKey {
+  readonly #bytes: Buffer;
+  #wiped = false;
+
+  /** Takes the bytes over: the caller's own copy is wiped. */
+  constructor(bytes: Uint8Array, memory: MemoryPolicy) {
+    assert.equal(bytes.length, MASTER_KEY_BYTES);
+    this.#bytes = secretBuffer(memory);
+    this.#bytes.set(bytes);
+    bytes.fill(0);
+  }
+
+  /** A new one from the system's CSPRNG, mixed with what `mix` gives (in an enclave, NSM randomness). */
+  static generate(memory: MemoryPolicy, mix?: Uint8Array): MasterKey {
+    const bytes = randomFillSync(Buffer.alloc(MASTER_KEY_BYTES));
+    if (mix !== undefined) {
+      assert.equal(mix.length, MASTER_KEY_BYTES);
+      for (let i = 0; i < MASTER_KEY_BYTES; i++) bytes[i] = (bytes[i] ?? 0) ^ (mix[i] ?? 0);
+    }
+    return new MasterKey(bytes, memory);
+  }
+
+  /** 32 bytes of their own; the caller wipes them. @throws SignerError `master_key_unavailable` after `wipe` */
+  subKey(purpose: Purpose): Buffer {
+    this.#assertHeld();
+    return hkdf(this.#bytes, PURPOSES[purpose]);
+  }
+
+  /** Lend the bytes, to be split into shares. They must not be kept. */
+  use<T>(borrow: (bytes: Uint8Array) => T): T {
+    this.#assertHeld();
+    return borrow(this.#bytes);
+  }
+
+  wipe(): void {
+    this.#wiped = true;
+    this.#bytes.fill(0);
+  }
+
+  #assertHeld(): void {
+    if (this.#wiped) throw new SignerError('master_key_unavailable');
+  }
+}
+
+function secretBuffer(memory: MemoryPolicy): Buffer {
+  const addon = loadAddon();
+  if (addon === undefined) return Buffer.alloc(MASTER_KEY_BYTES); // its own allocation, never of the shared pool
+  return Buffer.from(addon.allocateSecret(MASTER_KEY_BYTES, memory));
+}
+
+const NO_SALT = Buffer.alloc(32);
+const FIRST_BLOCK = Buffer.of(1);
+
+/**
+ * HKDF-SHA256 of one block (RFC 5869 §2.2, §2.3). Not crypto.hkdfSync: that leaves a copy of its input in a key object until
+ * the garbage collector comes, and sealing has to be able to forget at once.
+ */
+function hkdf(inputKey: Uint8Array, info: string): Buffer {
+  const pseudorandomKey = createHmac('sha256', NO_SALT).update(inputKey).digest();
+  const subKey = createHmac('sha256', pseudorandomKey).update(info, 'ascii').update(FIRST_BLOCK).digest();
+  pseudorandomKey.fill(0);
+  return subKey;
+}
