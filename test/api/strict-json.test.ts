@@ -36,6 +36,7 @@ describe('strict JSON', () => {
     String.raw`{"a":1,"\u0061":2}`,
     '{"a":1,"b":[{"a":1}],"a":2}',
     '{"a" : 1, "a"\n: 2}',
+    String.raw`{"b":"\\","a":1,"a":2}`,
   ])('refuses a member given twice: %s', (text) => {
     expect(parse(text)).toEqual(refused('the member "a" is given twice'));
   });

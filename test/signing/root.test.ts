@@ -182,6 +182,26 @@ function exitRootUnder(previous_version: string, current_version: string, epoch:
   return computeSigningRoot(requestOf({ ...EXIT, fork_info }), MAINNET);
 }
 
+describe('the fork version', () => {
+  const fork = { previous_version: '0x05000000', current_version: '0x06000000', epoch: '10' };
+  const rootAt = (slot: string, changed: object): string => {
+    const fork_info = { ...EXIT.fork_info, fork: { ...fork, ...changed } };
+    return encodeHex(
+      computeSigningRoot(requestOf({ type: 'AGGREGATION_SLOT', fork_info, aggregation_slot: { slot } }), MAINNET),
+    );
+  };
+
+  it('is the previous one until the last slot before the epoch of the fork', () => {
+    expect(rootAt('319', {})).not.toBe(rootAt('319', { previous_version: '0x00000001' }));
+    expect(rootAt('319', {})).toBe(rootAt('319', { current_version: '0x00000001' }));
+  });
+
+  it('is the current one from the first slot of the epoch of the fork', () => {
+    expect(rootAt('320', {})).toBe(rootAt('320', { previous_version: '0x00000001' }));
+    expect(rootAt('320', {})).not.toBe(rootAt('320', { current_version: '0x00000001' }));
+  });
+});
+
 describe('voluntary exits (EIP-7044)', () => {
   it('have one root, whether the client sends the real fork or Capella', () => {
     const capella = exitRootUnder('0x03000000', '0x03000000', '194048');
