@@ -60,7 +60,7 @@ async function runSteps(config: Config, world: World, opened: AsyncDisposableSta
   const core = await step('secret key memory', () => openSecretMemory(config, world, opened));
   const network = await step('network', () => networkOf(config));
   const slashing = await step('slashing protection', () =>
-    openSlashingProtection(config, network, world, telemetry, opened),
+    openSlashingProtection({ config, network }, world, telemetry, opened),
   );
   const authenticator = await step('authorization', () => openAuthenticator(config));
   const loading = await step('keys', () => startLoadingKeys(config, core, state, world, telemetry, opened));

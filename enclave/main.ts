@@ -16,6 +16,7 @@ export async function main(command: 'server' | 'slashing', argv: readonly string
   if (command === 'slashing') {
     process.exitCode = await runSlashingCommand(argv, {
       env: process.env,
+      stdin: process.stdin,
       stdout: process.stdout,
       stderr: process.stderr,
     });

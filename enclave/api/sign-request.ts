@@ -19,18 +19,39 @@ import type { Operation } from './operations.ts';
 import { forkVersion, refuse, root, uint64, upperCaseWord } from './primitives.ts';
 import { parseStrictJson } from './strict-json.ts';
 
-const forkInfo = z
+/** Web3Signer's own OpenAPI examples spell the versions both ways, so both are read; they may not contradict each other. */
+const fork = z
   .object({
+    previous_version: forkVersion.optional(),
+    current_version: forkVersion.optional(),
+    previousVersion: forkVersion.optional(),
+    currentVersion: forkVersion.optional(),
     // An epoch here is only compared and never recorded: FAR_FUTURE_EPOCH (2^64 - 1) is a fork's epoch too.
-    fork: z.object({ previous_version: forkVersion, current_version: forkVersion, epoch: uint64 }),
-    genesis_validators_root: root,
+    epoch: uint64,
   })
-  .transform(({ fork, genesis_validators_root }) => ({
-    previousVersion: fork.previous_version,
-    currentVersion: fork.current_version,
-    epoch: fork.epoch,
-    genesisValidatorsRoot: genesis_validators_root,
+  .transform((members, context) => ({
+    previousVersion: oneVersion('previous_version', members.previous_version, members.previousVersion, context),
+    currentVersion: oneVersion('current_version', members.current_version, members.currentVersion, context),
+    epoch: members.epoch,
   }));
+
+function oneVersion(
+  name: string,
+  version: Uint8Array | undefined,
+  sameByOtherName: Uint8Array | undefined,
+  context: z.RefinementCtx,
+): Uint8Array {
+  const found = version ?? sameByOtherName;
+  if (found === undefined) return refuse(context, undefined, `${name} is missing`);
+  if (version && sameByOtherName && !Buffer.from(version).equals(sameByOtherName)) {
+    return refuse(context, undefined, `${name} is given twice and differs`);
+  }
+  return found;
+}
+
+const forkInfo = z
+  .object({ fork, genesis_validators_root: root })
+  .transform((info) => ({ ...info.fork, genesisValidatorsRoot: info.genesis_validators_root }));
 
 /** By `type` as it stands on the wire. What comes out is a SignRequest. */
 export const SIGN_REQUEST_SCHEMAS = {

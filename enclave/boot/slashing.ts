@@ -5,39 +5,92 @@ import { encodeHex } from '../api/hex.ts';
 import type { World } from '../boot.ts';
 import type { Config } from '../config/options.ts';
 import type { Network } from '../signing/networks.ts';
+import { openDynamoDBBackend } from '../slashing/dynamodb.ts';
+import { rowIntegrity } from '../slashing/integrity.ts';
+import { unsafeNoopBackend } from '../slashing/noop.ts';
+import { openPostgresBackend } from '../slashing/postgres.ts';
+import { type PostgresAddress, parsePostgresUrl } from '../slashing/postgres-address.ts';
 import { SlashingProtection } from '../slashing/protection.ts';
+import { startPruning } from '../slashing/pruning.ts';
 import { openSqliteBackend } from '../slashing/sqlite.ts';
 import type { SlashingBackend } from '../slashing/types.ts';
 import type { Telemetry } from './telemetry.ts';
 
+export interface SlashingStoreOptions {
+  readonly config: Config;
+  readonly network: Network;
+  /** 32 bytes derived from the master key; without one rows carry checksums. */
+  readonly integrityKey?: Uint8Array | undefined;
+}
+
 export async function openSlashingProtection(
-  config: Config,
-  network: Network,
+  options: SlashingStoreOptions,
   world: World,
-  telemetry: Pick<Telemetry, 'slashing'>,
+  telemetry: Pick<Telemetry, 'slashing' | 'dynamodbCalled'>,
   opened: AsyncDisposableStack,
 ): Promise<SlashingProtection> {
   const log = world.logger.module('slashing');
-  const backend = await openSlashingBackend(config, network, world);
+  const backend = await openSlashingBackend(options, world, telemetry.dynamodbCalled);
   const slashing = new SlashingProtection(backend, telemetry.slashing, { clock: world.clock, log });
   opened.defer(() => slashing.close());
+  const pruning = startPruning({}, { backend, log });
+  opened.defer(() => pruning.stop());
+  if (backend.name === 'noop') log.warn({}, 'NO SLASHING PROTECTION: every message is signed, slashable or not');
   log.info({ backend: backend.name }, 'slashing protection is open');
   return slashing;
 }
 
+/** @throws Error, a startup failure or that of a command, saying what to do */
 export async function openSlashingBackend(
-  { anti_slashing: options }: Config,
-  { genesisValidatorsRoot }: Network,
-  { logger }: World,
+  { config, network, integrityKey }: SlashingStoreOptions,
+  { logger, clock }: World,
+  onCall?: Telemetry['dynamodbCalled'],
 ): Promise<SlashingBackend> {
+  const { anti_slashing: options } = config;
+  const { genesisValidatorsRoot } = network;
   const log = logger.module('slashing');
+  const integrity = () => rowIntegrity({ genesisValidatorsRoot, key: integrityKey });
   switch (options.backend) {
     case 'sqlite':
       return openSqliteBackend(
-        { path: options.path, genesisValidatorsRoot: encodeHex(genesisValidatorsRoot) },
+        { path: options.path, genesisValidatorsRoot: encodeHex(genesisValidatorsRoot), integrityKey },
         { log },
       );
-    default:
-      throw new Error(`anti_slashing.backend: ${options.backend} is not available yet`);
+    case 'postgres':
+      return openPostgresBackend(
+        {
+          address: addressOf(options.url),
+          poolSize: options.pool_size,
+          forceIpv4: options.force_ipv4,
+          genesisValidatorsRoot,
+          integrity: integrity(),
+        },
+        { log, clock },
+      );
+    case 'dynamodb':
+      return openDynamoDBBackend(
+        {
+          tableName: given(options.table, 'anti_slashing.table'),
+          maxConcurrentWrites: options.max_concurrent_writes,
+          genesisValidatorsRoot,
+          integrity: integrity(),
+          client: onCall === undefined ? {} : { onCall },
+        },
+        { log },
+      );
+    case 'noop':
+      return unsafeNoopBackend(encodeHex(genesisValidatorsRoot));
   }
+}
+
+function addressOf(url: Config['anti_slashing']['url']): PostgresAddress {
+  const reading = parsePostgresUrl(given(url, 'anti_slashing.url').reveal().toString('utf8'));
+  if (reading.kind === 'invalid') throw new Error(`anti_slashing.url: ${reading.problem}`);
+  return reading;
+}
+
+/** The configuration's rules require it: a missing one here is a bug. */
+function given<T>(value: T | undefined, option: string): T {
+  if (value === undefined) throw new Error(`${option} is missing`);
+  return value;
 }

@@ -2,6 +2,7 @@
 
 import type { ErrorReason } from '../api/errors.ts';
 import type { Operation } from '../api/operations.ts';
+import type { AwsClientOptions } from '../aws/client.ts';
 import type { World } from '../boot.ts';
 import type { Config } from '../config/options.ts';
 import type { HttpObserver } from '../http/audit.ts';
@@ -14,6 +15,8 @@ export interface Telemetry {
   readonly tracing: Tracing | undefined;
   readonly http: HttpObserver;
   readonly slashing: SlashingProtectionOptions;
+  /** For AWS clients: a call ended. */
+  readonly dynamodbCalled: NonNullable<AwsClientOptions['onCall']>;
   canarySigned(publicKey: string, operation: Operation): void;
   keyFilesLoaded(seconds: number, failures: number): void;
 }
@@ -42,6 +45,10 @@ export async function openTelemetry(
         metrics.slashingBatchSeconds.observe(seconds, { outcome });
       },
       onRefusal: (reason) => metrics.slashingRefusals.inc({ reason }),
+    },
+    dynamodbCalled: (operation, outcome, seconds) => {
+      metrics.dynamodbCalls.inc({ operation, outcome });
+      metrics.dynamodbCallSeconds.observe(seconds, { operation });
     },
     canarySigned: (publicKey, operation) => {
       metrics.canarySignings.inc();

@@ -4,13 +4,18 @@
 
 import { loadAddon, type MemoryPolicy } from '../native/load.ts';
 import type { Log } from '../observe/log.ts';
-import type { BlsCore } from '../signing/bls.ts';
+
+/** The part of a BlsCore that this is about. */
+export interface SecretKeyMemory {
+  readonly kind: 'native' | 'portable';
+  readonly memoryLocked: boolean;
+}
 
 /**
  * Call once, before the first key is loaded. `best_effort` logs what could not be had.
  * @throws Error under `required`, when anything could not be had
  */
-export function applyMemoryPolicy(policy: MemoryPolicy, core: BlsCore, log: Log): void {
+export function applyMemoryPolicy(policy: MemoryPolicy, core: SecretKeyMemory, log: Log): void {
   if (policy === 'off') return;
   const missing = [coreDumpsMissing(), lockedMemoryMissing(core)].filter((text) => text !== undefined);
   if (missing.length === 0) {
@@ -34,7 +39,7 @@ function coreDumpsMissing(): string | undefined {
   }
 }
 
-function lockedMemoryMissing(core: BlsCore): string | undefined {
+function lockedMemoryMissing(core: SecretKeyMemory): string | undefined {
   if (core.memoryLocked) return undefined;
   return core.kind === 'portable'
     ? 'the portable BLS core is in use and keeps secret keys in memory that is not locked: build the native addon with "make native", or see the error logged before on why it is not used'
