@@ -235,6 +235,23 @@ describe('fork_info', () => {
     expect(parse({ ...attesting({}), fork_info: null })).toEqual(malformed('fork_info: expected an object'));
   });
 
+  it('names its versions in either spelling, and never two different ones', () => {
+    const { previous_version, current_version, epoch } = forkInfo.fork;
+    const withFork = (fork: object) => ({ ...attesting({}), fork_info: { ...forkInfo, fork } });
+    const camel = { previousVersion: previous_version, currentVersion: current_version, epoch };
+    expect(accepted(withFork(camel)).forkInfo).toEqual(accepted(attesting({})).forkInfo);
+    expect(accepted(withFork({ ...forkInfo.fork, ...camel })).forkInfo).toEqual(accepted(attesting({})).forkInfo);
+    expect(parse(withFork({ ...forkInfo.fork, currentVersion: '0x07000000' }))).toEqual(
+      malformed('fork_info.fork: current_version is given twice and differs'),
+    );
+    expect(parse(withFork({ previous_version, epoch }))).toEqual(
+      malformed('fork_info.fork: current_version is missing'),
+    );
+    expect(parse(withFork({ previous_version: '0x', current_version, epoch }))).toEqual(
+      malformed('fork_info.fork.previous_version: expected hex of 4 bytes'),
+    );
+  });
+
   it('is not needed by VALIDATOR_REGISTRATION alone', () => {
     const bare = { type: 'VALIDATOR_REGISTRATION', validator_registration: registration };
     expect(accepted(bare).forkInfo).toBeUndefined();
