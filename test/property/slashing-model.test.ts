@@ -1,0 +1,234 @@
+// Random histories against real backends, asked by several signer processes at once that are killed and started again,
+// while the store crashes too: whatever happens, no two released signatures are slashable. The checker sees nothing but
+// the released signatures. Run again with the seed of a failure: SLASHING_MODEL_SEED; SLASHING_MODEL_SCALE=10 asks
+// ten times as much.
+
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import type { SlashableMessage } from '../../enclave/slashing/types.ts';
+import { randomNumbers } from '../support/fault-proxy.ts';
+import { startPostgres } from '../support/postgres.ts';
+import { block, vote } from '../support/slashing.ts';
+import { slashablePairs } from '../support/slashing-checker.ts';
+import { startSlashingTables } from '../support/slashing-dynamodb.ts';
+import { areSlashable, randomMessages } from '../support/slashing-model.ts';
+import type { SignerStore } from '../support/slashing-signer-process.ts';
+import { type SignerProcess, startSigner } from '../support/slashing-signers.ts';
+
+const SEED = Number(process.env['SLASHING_MODEL_SEED'] ?? Date.now() % 1_000_000);
+const SCALE = Number(process.env['SLASHING_MODEL_SCALE'] ?? 1);
+const MESSAGES_OF_A_HISTORY = 12;
+/** Histories under way at once, so that signers meet on the same keys. */
+const HISTORIES_AT_ONCE = 24;
+/** Requests that each signer has under way. */
+const LANES_OF_A_SIGNER = 12;
+
+interface ModelStore {
+  readonly signerStore: SignerStore;
+  /** The store itself goes down hard and comes back. */
+  crash?(): Promise<void>;
+  remove(): Promise<void>;
+}
+
+interface Model {
+  readonly histories: number;
+  readonly signers: number;
+  readonly kills: number;
+  createStore(): Promise<ModelStore>;
+}
+
+const MODELS: Readonly<Record<string, Model>> = {
+  sqlite: {
+    histories: 1_500 * SCALE,
+    signers: 1,
+    kills: 5 * SCALE,
+    async createStore() {
+      const directory = mkdtempSync(join(tmpdir(), 'strongroom-model-'));
+      return {
+        signerStore: { backend: 'sqlite', path: join(directory, 'slashing.sqlite') },
+        remove: async () => rmSync(directory, { recursive: true }),
+      };
+    },
+  },
+  postgres: {
+    histories: 1_500 * SCALE,
+    signers: 3,
+    kills: 6 * SCALE,
+    async createStore() {
+      const server = await startPostgres();
+      return {
+        signerStore: { backend: 'postgres', url: server.url(await server.createDatabase()) },
+        async crash() {
+          await server.stop('immediate');
+          await server.start();
+        },
+        remove: () => server.close(),
+      };
+    },
+  },
+  dynamodb: {
+    histories: 500 * SCALE,
+    signers: 3,
+    kills: 6 * SCALE,
+    async createStore() {
+      const tables = await startSlashingTables({ persistent: true });
+      return {
+        signerStore: { backend: 'dynamodb', endpoint: tables.server.endpoint, tableName: await tables.create() },
+        async crash() {
+          await tables.server.stop();
+          await tables.server.start();
+        },
+        remove: () => tables.close(),
+      };
+    },
+  },
+};
+
+describe('the checker', () => {
+  test.each([
+    ['two blocks at one slot', [block(1, 5, 'a'), block(1, 5, 'b')], ['double_block']],
+    ['two votes for one target', [vote(1, 1, 4, 'a'), vote(1, 1, 4, 'b')], ['double_vote']],
+    ['one root for two sources', [vote(1, 1, 4, 'a'), vote(1, 2, 4, 'a')], ['double_vote']],
+    ['a vote around another', [vote(1, 1, 4, 'a'), vote(1, 2, 3, 'b')], ['surround_vote']],
+    ['the same, the inner one first', [vote(1, 2, 3, 'b'), vote(1, 1, 4, 'a')], ['surround_vote']],
+    ['the same message twice', [block(1, 5, 'a'), block(1, 5, 'a'), vote(1, 1, 4, 'a'), vote(1, 1, 4, 'a')], []],
+    ['two keys', [block(1, 5, 'a'), block(2, 5, 'b'), vote(1, 1, 4, 'a'), vote(2, 2, 3, 'b')], []],
+    ['votes in a chain', [vote(1, 1, 2, 'a'), vote(1, 2, 3, 'b'), vote(1, 2, 4, 'c')], []],
+  ])('%s', (_name, released, offences) => {
+    expect(slashablePairs(released).map(({ offence }) => offence)).toEqual(offences);
+  });
+
+  test('finds something exactly when some pair is slashable, in random sets', () => {
+    let slashable = 0;
+    for (let seed = 0; seed < 3_000; seed++) {
+      const set = randomMessages({ count: 2 + (seed % 5), keys: 2, span: 9, seed: SEED + seed });
+      const expected = set.some((one, index) => set.slice(index + 1).some((other) => areSlashable(one, other)));
+      expect([seed, slashablePairs(set).length > 0]).toEqual([seed, expected]);
+      if (expected) slashable += 1;
+    }
+    expect(slashable).toBeGreaterThan(500);
+    expect(slashable).toBeLessThan(2_500);
+  });
+});
+
+describe.each(Object.entries(MODELS))('%s', (_name, model) => {
+  test(`${model.histories} random histories on ${model.signers} signers, killed ${model.kills} times: nothing slashable (SLASHING_MODEL_SEED=${SEED})`, async () => {
+    const store = await model.createStore();
+    const crew = await startCrew(store.signerStore, model.signers);
+    try {
+      const random = randomNumbers(SEED);
+      const messages = interleave(random, model.histories);
+      expect(slashablePairs(messages).length).toBeGreaterThan(model.histories);
+
+      const { released, outcomes } = await play(messages, crew, disturbances(random, messages.length, model, store));
+      expect(slashablePairs(released)).toEqual([]);
+      // The run would prove nothing if little was signed, or little refused, or nobody was hit by a kill.
+      expect(released.length).toBeGreaterThan(model.histories * 2);
+      expect(messages.length - released.length).toBeGreaterThan(model.histories * 2);
+      expect(outcomes.get('died')).toBeGreaterThan(0);
+      expect([...outcomes.keys()].filter((outcome) => /integrity|rollback|Error/.test(outcome))).toEqual([]);
+
+      // Afterwards everybody signs on, for keys that went through all of it.
+      for (const signer of crew.signers) {
+        for (let key = 0; key < model.histories; key += model.histories / 20) {
+          expect(await signer.ask(vote(key, 1_000, 1_001, 'afterwards'))).toBe('safe');
+        }
+      }
+    } finally {
+      await crew.end();
+      await store.remove();
+    }
+  });
+});
+
+/** The messages of all histories, of neighbouring histories in turn, so that a key's messages are asked concurrently. */
+function interleave(random: () => number, histories: number): SlashableMessage[] {
+  const messages: SlashableMessage[] = [];
+  for (let first = 0; first < histories; first += HISTORIES_AT_ONCE) {
+    const some = Array.from({ length: HISTORIES_AT_ONCE }, (_, index) => first + index);
+    const running = some.filter((key) => key < histories).map((key) => randomHistory(random, key));
+    for (let turn = 0; turn < MESSAGES_OF_A_HISTORY; turn++) {
+      // Twice in a row now and then: two signers get the two at the same moment.
+      for (const history of running) messages.push(...history.slice(turn, turn + 1 + Number(random() < 0.3)));
+    }
+  }
+  return messages;
+}
+
+/** A duty that moves on, with messages among it that an earlier one, or a later one, makes slashable. */
+function randomHistory(random: () => number, key: number): SlashableMessage[] {
+  const below = (limit: number) => Math.floor(random() * limit);
+  return Array.from({ length: MESSAGES_OF_A_HISTORY }, (_, turn) => {
+    const root = below(2);
+    if (below(4) === 0) return block(key, Math.max(0, turn - below(3)), root);
+    const target = Math.max(0, turn + 1 - below(3)) + below(2);
+    return vote(key, Math.max(0, target - 1 - below(4)), target, root);
+  });
+}
+
+interface Crew {
+  readonly signers: SignerProcess[];
+  /** Kill one and start another in its place. */
+  replace(index: number): Promise<void>;
+  end(): Promise<void>;
+}
+
+async function startCrew(store: SignerStore, size: number): Promise<Crew> {
+  const signers: SignerProcess[] = [];
+  while (signers.length < size) signers.push(await startSigner(store));
+  return {
+    signers,
+    async replace(index) {
+      await signers[index]?.kill();
+      signers[index] = await startSigner(store);
+    },
+    async end() {
+      for (const signer of signers) await signer.kill();
+    },
+  };
+}
+
+type Disturbance = (crew: Crew) => Promise<void>;
+
+/** What happens when so many messages have been asked. */
+function disturbances(random: () => number, messages: number, model: Model, store: ModelStore) {
+  const plan = new Map<number, Disturbance>();
+  const anywhere = () => Math.floor((0.05 + 0.9 * random()) * messages);
+  if (store.crash !== undefined) plan.set(anywhere(), async () => store.crash?.());
+  for (let kill = 0; kill < model.kills; kill++) {
+    const victim = Math.floor(random() * model.signers);
+    plan.set(anywhere(), (crew) => crew.replace(victim));
+  }
+  return plan;
+}
+
+/** Ask everything, in order, by all signers at once. What was in the air at a kill is asked again, as clients do. */
+async function play(messages: readonly SlashableMessage[], crew: Crew, plan: ReadonlyMap<number, Disturbance>) {
+  const released: SlashableMessage[] = [];
+  const outcomes = new Map<string, number>();
+  let disturbed = Promise.resolve();
+  let next = 0;
+  const lane = async (signer: number) => {
+    while (next < messages.length) {
+      const index = next++;
+      const message = messages[index];
+      const disturbance = plan.get(index);
+      // One after another, while the other lanes go on asking.
+      if (disturbance !== undefined) disturbed = disturbed.then(() => disturbance(crew));
+      if (message === undefined) continue;
+      for (let attempt = 0; attempt < 2; attempt++) {
+        const outcome = (await crew.signers[signer]?.ask(message)) ?? 'died';
+        outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
+        if (outcome === 'safe') released.push(message);
+        if (outcome !== 'died') break;
+        await disturbed;
+      }
+    }
+  };
+  const lanes = crew.signers.flatMap((_, signer) => Array.from({ length: LANES_OF_A_SIGNER }, () => lane(signer)));
+  await Promise.all(lanes);
+  await disturbed;
+  return { released, outcomes };
+}
