@@ -4,18 +4,26 @@
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { type AwsClientOptions, awsClientConfiguration, CALL_WATCHER_STEP, callWatcher } from './client.ts';
 
-export type { AttributeValue, CreateTableCommandInput, DynamoDBClient } from '@aws-sdk/client-dynamodb';
+export type {
+  AttributeValue,
+  CreateTableCommandInput,
+  DynamoDBClient,
+  TransactWriteItem,
+} from '@aws-sdk/client-dynamodb';
 export {
   BatchGetItemCommand,
   CreateTableCommand,
   DeleteItemCommand,
+  DescribeContinuousBackupsCommand,
   DescribeTableCommand,
   GetItemCommand,
   PutItemCommand,
   QueryCommand,
   ScanCommand,
   TransactWriteItemsCommand,
+  UpdateContinuousBackupsCommand,
   UpdateItemCommand,
+  waitUntilTableExists,
 } from '@aws-sdk/client-dynamodb';
 
 /** Close it with `destroy()`. */

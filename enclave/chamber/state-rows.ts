@@ -1,0 +1,135 @@
+// The rows of the signer-state table (service.md, Signer-state rows; decisions.md section 6) and how they are spelled as
+// items. Whoever can write the table can write anything here, so decoding only checks the shape: what a row is worth is
+// decided by its HMAC (auth rows, MASTER_KEY), and a latch counts however it looks.
+
+import type { AttributeValue, CreateTableCommandInput } from '../aws/dynamodb.ts';
+
+export const MASTER_KEY = 'MASTER_KEY';
+export const ROOT_TOKEN_BOOTSTRAP = 'ROOT_TOKEN_BOOTSTRAP';
+export const SEAL_OVERRIDE = 'SEAL_OVERRIDE';
+export const AUTH_REVISION = 'AUTH_REVISION';
+export const POLICY_PREFIX = 'POLICY#';
+export const TOKEN_PREFIX = 'TOKEN#';
+
+export type Item = Record<string, AttributeValue>;
+
+/** The envelope of the master key as one text, and its generation beside it for the watcher. */
+export interface MasterKeyRow {
+  readonly generation: number;
+  readonly record: string;
+}
+
+export interface RootTokenRow {
+  /** Armored age text, so that `age -d` opens it. */
+  readonly value: string;
+  /** RFC 3339. */
+  readonly createdAt: string;
+}
+
+/** Members are null when somebody made the row by hand without them: it seals all the same. */
+export interface SealOverride {
+  readonly reason: string | null;
+  readonly accessor: string | null;
+  /** RFC 3339. */
+  readonly sealedAt: string | null;
+}
+
+/** A policy or a token. Structurally auth's AuthRow. */
+export interface AuthRow {
+  readonly pk: string;
+  readonly revision: number;
+  readonly content: string;
+  readonly mac: Uint8Array;
+}
+
+/** AUTH_REVISION. Structurally auth's AuthHead. */
+export interface AuthHead {
+  readonly revision: number;
+  readonly manifest: string;
+  readonly mac: Uint8Array;
+}
+
+/** A row that cannot be read as what it has to be: altered by hand, or written by another program or version. */
+export class MalformedRow extends Error {
+  constructor(pk: string, problem: string) {
+    super(`the row ${pk} ${problem}`);
+    this.name = 'MalformedRow';
+  }
+}
+
+export function stateTableDefinition(tableName: string): CreateTableCommandInput {
+  return {
+    TableName: tableName,
+    AttributeDefinitions: [{ AttributeName: 'pk', AttributeType: 'S' }],
+    KeySchema: [{ AttributeName: 'pk', KeyType: 'HASH' }],
+    BillingMode: 'PAY_PER_REQUEST',
+    DeletionProtectionEnabled: true,
+  };
+}
+
+export function encodeMasterKey({ generation, record }: MasterKeyRow): Item {
+  return { pk: { S: MASTER_KEY }, generation: { N: String(generation) }, record: { S: record } };
+}
+
+export function decodeMasterKey(item: Item | undefined): MasterKeyRow | undefined {
+  if (item === undefined) return undefined;
+  const record = item['record']?.S;
+  if (record === undefined) throw new MalformedRow(MASTER_KEY, 'has no text `record`');
+  return { generation: wholeNumber(item, MASTER_KEY, 'generation'), record };
+}
+
+export function encodeRootToken({ value, createdAt }: RootTokenRow): Item {
+  return { pk: { S: ROOT_TOKEN_BOOTSTRAP }, value: { S: value }, created_at: { S: createdAt } };
+}
+
+export function encodeSealOverride({ reason, accessor, sealedAt }: SealOverride): Item {
+  return {
+    pk: { S: SEAL_OVERRIDE },
+    ...(reason === null ? {} : { reason: { S: reason } }),
+    ...(accessor === null ? {} : { accessor: { S: accessor } }),
+    ...(sealedAt === null ? {} : { sealed_at: { S: sealedAt } }),
+  };
+}
+
+export function decodeSealOverride(item: Item | undefined): SealOverride | undefined {
+  if (item === undefined) return undefined;
+  const sealedAt = item['sealed_at']?.S ?? '';
+  return {
+    reason: item['reason']?.S ?? null,
+    accessor: item['accessor']?.S ?? null,
+    sealedAt: Number.isNaN(Date.parse(sealedAt)) ? null : new Date(sealedAt).toISOString(),
+  };
+}
+
+export function encodeAuthHead({ revision, manifest, mac }: AuthHead): Item {
+  return { pk: { S: AUTH_REVISION }, revision: { N: String(revision) }, manifest: { S: manifest }, mac: { B: mac } };
+}
+
+export function decodeAuthHead(item: Item | undefined): AuthHead | undefined {
+  if (item === undefined) return undefined;
+  const { manifest, mac } = item;
+  if (manifest?.S === undefined || mac?.B === undefined) {
+    throw new MalformedRow(AUTH_REVISION, 'has no `manifest` or no `mac`');
+  }
+  return { revision: wholeNumber(item, AUTH_REVISION, 'revision'), manifest: manifest.S, mac: mac.B };
+}
+
+export function encodeAuthRow({ pk, revision, content, mac }: AuthRow): Item {
+  return { pk: { S: pk }, revision: { N: String(revision) }, content: { S: content }, mac: { B: mac } };
+}
+
+/** Members that are not there come out empty: the HMAC refuses the row, as it does every altered one. */
+export function decodeAuthRow(item: Item): AuthRow {
+  return {
+    pk: item['pk']?.S ?? '',
+    revision: Number(item['revision']?.N ?? -1),
+    content: item['content']?.S ?? '',
+    mac: item['mac']?.B ?? new Uint8Array(),
+  };
+}
+
+export function wholeNumber(item: Item, pk: string, attribute: string): number {
+  const value = Number(item[attribute]?.N ?? Number.NaN);
+  if (!Number.isSafeInteger(value) || value < 0) throw new MalformedRow(pk, `has no whole number \`${attribute}\``);
+  return value;
+}
