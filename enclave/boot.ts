@@ -10,6 +10,7 @@ import { openSecretMemory } from './boot/secret-memory.ts';
 import { openApplication, openAuthenticator, openPermits } from './boot/serving.ts';
 import { openSlashingProtection } from './boot/slashing.ts';
 import { openTelemetry } from './boot/telemetry.ts';
+import { warmUp } from './boot/warm-up.ts';
 import type { Config } from './config/options.ts';
 import type { Clock } from './observe/clock.ts';
 import type { Logger } from './observe/logger.ts';
@@ -68,6 +69,7 @@ async function runSteps(config: Config, world: World, opened: AsyncDisposableSta
   const app = await step('HTTP application', () =>
     openApplication(config, { authenticator, core, loading, network, permits, slashing, state, telemetry }, world),
   );
+  await step('warm-up', () => warmUp(network));
   const listeners = await step('listeners', () => openListeners(config, app, telemetry, world, opened));
   startBackground(config, { core, keys: loading.keys, permits, slashing, listeners }, telemetry, opened);
 

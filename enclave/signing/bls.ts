@@ -1,5 +1,5 @@
-// The one seam between the signing path and BLS arithmetic. Two cores implement it: native.ts (our addon over blst) and
-// portable.ts (@chainsafe/blst in worker threads). Neither is ours in its arithmetic: both call blst.
+// The one seam between the signing path and BLS arithmetic. Two cores implement it: bls-native.ts (our addon over blst)
+// and bls-portable.ts (@chainsafe/blst in worker threads). Neither is ours in its arithmetic: both call blst.
 
 /** Names one loaded secret key inside a core. Meaningless outside the core that gave it. */
 export type KeyHandle = number & { readonly __brand: 'KeyHandle' };
@@ -24,7 +24,8 @@ export interface BlsCore {
 
   /**
    * BLS signature (G2, 96 bytes compressed) of a 32-byte root under the Ethereum proof-of-possession suite.
-   * Rejects with SignerError `signing_unavailable` when the handle is gone or the core is closed.
+   * Rejects with SignerError `signing_unavailable` when the handle is gone or the core is closed, `overloaded` when its
+   * queue is full.
    */
   sign(handle: KeyHandle, signingRoot: Uint8Array, lane: Lane): Promise<Uint8Array>;
 
