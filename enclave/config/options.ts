@@ -2,9 +2,9 @@
 // docs/reference/configuration.md (service.md, Configuration options; decisions.md section 10). A flag is `--` and the path
 // with dashes unless the row names another; the environment variable is `SVC_` and the path in upper case, `__` for dots.
 
+import { ageRecipientSchema, ceremonySchema } from '../../ceremony/definition.ts';
 import { egressEndpointsSchema } from '../api/egress.ts';
 import { OPERATIONS } from '../api/operations.ts';
-import { ageRecipientSchema, ceremonySchema } from './ceremony.ts';
 import { flagged, type Option, unflagged, type ValueOf } from './option.ts';
 import { type StaticAuth, staticAuthSchema } from './static-auth.ts';
 import {

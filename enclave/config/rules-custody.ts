@@ -1,5 +1,6 @@
 // Rules on the table-backed parts: the key table, the signer state and the custody ceremony that protects both.
 
+import { thresholdIsReachable } from '../../ceremony/definition.ts';
 import { type Rule, when } from './rule.ts';
 
 const NEEDS_TABLE_BACKEND = ['generate', 'generate_keys', 'deposit_data'] as const;
@@ -59,7 +60,7 @@ export const CUSTODY_RULES: readonly Rule[] = [
     says: '`ceremony.kms_threshold` is at most the number of `kms_keys`.',
     reads: ['ceremony'],
     broken: ({ ceremony }) =>
-      when(ceremony !== undefined && ceremony.kms_threshold > ceremony.kms_keys.length, {
+      when(ceremony !== undefined && !thresholdIsReachable(ceremony), {
         at: 'ceremony',
         within: ['kms_threshold'],
         problem: 'is greater than the number of kms_keys: the master key could never be unsealed',

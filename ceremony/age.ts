@@ -1,0 +1,68 @@
+// The one file through which age (C2SP age v1) enters the program: armored text to X25519 recipients and back. It refuses
+// every other kind of recipient and identity, and tells "not for this identity" apart from "not an age file".
+
+import { armor, Decrypter, Encrypter, generateX25519Identity, identityToRecipient } from 'age-encryption';
+
+/** 32 bytes in bech32, with a checksum (the plugin and post-quantum kinds of `age1…` are longer). */
+const RECIPIENT = /^age1[02-9ac-hj-np-z]{58}$/;
+const IDENTITY = /^AGE-SECRET-KEY-1[02-9AC-HJ-NP-Z]{58}$/;
+
+export function isAgeRecipient(text: string): boolean {
+  if (!RECIPIENT.test(text)) return false;
+  try {
+    new Encrypter().addRecipient(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+export function isAgeIdentity(text: string): boolean {
+  if (!IDENTITY.test(text)) return false;
+  try {
+    new Decrypter().addIdentity(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** A new X25519 identity, `AGE-SECRET-KEY-1…`, and the recipient that belongs to it. */
+export async function generateAgeIdentity(): Promise<{ readonly identity: string; readonly recipient: string }> {
+  const identity = await generateX25519Identity();
+  return { identity, recipient: await identityToRecipient(identity) };
+}
+
+/** @returns the armored file, which `age -d` opens; each recipient alone can open it */
+export async function encryptToRecipients(plaintext: Uint8Array, recipients: readonly string[]): Promise<string> {
+  if (recipients.length === 0) throw new Error('an age file needs a recipient');
+  const encrypter = new Encrypter();
+  for (const recipient of recipients) {
+    if (!isAgeRecipient(recipient)) throw new Error('a recipient that no schema has checked');
+    encrypter.addRecipient(recipient);
+  }
+  return armor.encode(await encrypter.encrypt(plaintext));
+}
+
+export type Decrypted =
+  | { readonly ok: true; readonly plaintext: Buffer }
+  | { readonly ok: false; readonly refusal: 'not_armored' | 'not_for_identity' | 'damaged' };
+
+/** @param identities each of the form that `isAgeIdentity` accepts */
+export async function decryptWithIdentities(armored: string, identities: readonly string[]): Promise<Decrypted> {
+  const decrypter = new Decrypter();
+  for (const identity of identities) decrypter.addIdentity(identity);
+  let file: Uint8Array;
+  try {
+    file = armor.decode(armored);
+  } catch {
+    return { ok: false, refusal: 'not_armored' };
+  }
+  try {
+    const { buffer, byteOffset, byteLength } = await decrypter.decrypt(file);
+    return { ok: true, plaintext: Buffer.from(buffer, byteOffset, byteLength) };
+  } catch (error) {
+    const notOurs = error instanceof Error && error.message.startsWith('no identity matched');
+    return { ok: false, refusal: notOurs ? 'not_for_identity' : 'damaged' };
+  }
+}

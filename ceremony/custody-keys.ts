@@ -1,0 +1,56 @@
+// What the ceremony asks of whatever holds the custody keys (KMS, in production), and how each key answered. A key that
+// does not serve is an answer with its reason, never an exception: any threshold of the keys suffices.
+
+/** Why one key ARN did not serve. The words say what an operator looks at next. */
+export const KEY_FAULTS = {
+  outside_ceremony: 'not in the ceremony of this signer, so it was not called',
+  disabled: 'disabled: enable it',
+  invalid_state: 'not in a usable state: pending deletion, pending import, or its key store is disconnected',
+  not_found: 'not there: deleted, or never was in this region and account',
+  denied: 'access denied: by the key policy, the role, or the attestation that the policy asks for',
+  throttled: 'throttled',
+  unreachable: 'unreachable: no answer in time',
+  bad_ciphertext: 'the ciphertext was not made by this key for this service, generation and share',
+  wrong_answer: 'the answer is not of this key',
+  wrong_share: 'what it decrypted is not the share: it does not fit the others',
+  failed: 'refused for another reason, which the log names',
+} as const;
+
+export type KeyFault = keyof typeof KEY_FAULTS;
+
+export interface KeyAttempt {
+  readonly arn: string;
+  readonly fault: KeyFault;
+}
+
+/** Of one custody key: the bytes, or every replica's reason, in the order in which they were tried. */
+export type KeyAnswer =
+  | { readonly ok: true; readonly arn: string; readonly bytes: Buffer }
+  | { readonly ok: false; readonly attempts: readonly KeyAttempt[] };
+
+/** The encryption context of a share (decisions.md section 7): the key serves it for nothing else. */
+export type ShareContext = Readonly<Record<'service' | 'generation' | 'index', string>>;
+
+export function shareContext(generation: number, index: number): ShareContext {
+  return { service: 'strongroom', generation: String(generation), index: String(index) };
+}
+
+/** `arns` are one custody key's, in the order to try. Rejects for bugs only. The bytes of an answer are the receiver's to wipe. */
+export interface CustodyKeys {
+  encryptShare(index: number, arns: readonly string[], share: Buffer, context: ShareContext): Promise<KeyAnswer>;
+  decryptShare(index: number, arns: readonly string[], ciphertext: Buffer, context: ShareContext): Promise<KeyAnswer>;
+}
+
+/** How the key of one share fared; `attempts` is empty when it served. */
+export interface KeyResult {
+  readonly index: number;
+  readonly arns: readonly string[];
+  readonly ok: boolean;
+  readonly attempts: readonly KeyAttempt[];
+}
+
+/** One line a key, for startup messages. */
+export function describeKeyResult({ index, arns, ok, attempts }: KeyResult): string {
+  if (ok) return `key ${index} (${arns.join(', ')}): served`;
+  return `key ${index}: ${attempts.map(({ arn, fault }) => `${arn} ${KEY_FAULTS[fault]}`).join('; ')}`;
+}

@@ -1,0 +1,177 @@
+// The custody ceremony: which KMS keys hold a share of the master key, how many of them open it, and who may read the root
+// token (service.md, Custody ceremony). The one definition of its rules, for the configuration and for the image. It refuses
+// aliases, a key that would count twice towards the threshold, a threshold nobody could meet, a mistyped recipient.
+
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import { isAgeRecipient } from './age.ts';
+import { isMultiRegion, parseKeyArn } from './key-arn.ts';
+
+/** Shares are points of GF(2^8) other than zero, so no more than 255 of them (decisions.md section 7). */
+export const MAX_CUSTODY_KEYS = 255;
+/** More than AWS has regions in a partition. */
+export const MAX_REPLICAS = 64;
+const MAX_RECIPIENTS = 64;
+export const MAX_GENERATION = 2 ** 31 - 1;
+
+const MUST_BE_KEY_ARN =
+  'must be a KMS key ARN, arn:aws:kms:REGION:ACCOUNT:key/KEY-ID in lower case; an alias is not accepted';
+
+const keyArnSchema = z
+  .string(MUST_BE_KEY_ARN)
+  .refine((text) => parseKeyArn(text) !== undefined, { error: MUST_BE_KEY_ARN, abort: true });
+
+const custodyKeySchema = z.strictObject({
+  arns: z
+    .array(keyArnSchema)
+    .min(1, 'must name at least one key ARN')
+    .max(MAX_REPLICAS, `must name at most ${MAX_REPLICAS} replicas`)
+    .refine((arns) => new Set(arns).size === arns.length, 'must not repeat an ARN')
+    .refine((arns) => arns.length === 1 || isOneMultiRegionKey(arns), 'must be the replicas of one multi-region key'),
+});
+
+const custodyKeysSchema = z.array(custodyKeySchema).max(MAX_CUSTODY_KEYS, `must be at most ${MAX_CUSTODY_KEYS} keys`);
+
+export const ageRecipientSchema = z
+  .string('must be an age X25519 public key, age1…')
+  .refine(isAgeRecipient, 'must be an age X25519 public key, age1…, with a valid checksum');
+
+/** The block as it is written, in the configuration or in a file of its own. `thresholdIsReachable` is checked beside it. */
+export const ceremonySchema = z
+  .strictObject({
+    generation: z.int().min(1).max(MAX_GENERATION),
+    kms_threshold: z.int().min(1).max(MAX_CUSTODY_KEYS),
+    kms_keys: custodyKeysSchema
+      .min(1, 'must name at least one custody key')
+      .refine(everyKeyOnce, 'must not name one key in two entries: it would count twice towards kms_threshold'),
+    retired_kms_keys: custodyKeysSchema.default([]),
+    root_token_recipients: z
+      .array(ageRecipientSchema)
+      .min(1, 'must name at least one recipient: nobody could open the root token')
+      .max(MAX_RECIPIENTS, `must name at most ${MAX_RECIPIENTS} recipients`)
+      .refine((recipients) => new Set(recipients).size === recipients.length, 'must not repeat a recipient'),
+  })
+  .refine(everyArnOnce, {
+    path: ['retired_kms_keys'],
+    error: 'must not repeat an ARN, neither its own nor one of kms_keys: a key is in use or retired',
+  });
+
+/** The block, as the schema gives it. */
+export interface CeremonyBlock {
+  readonly generation: number;
+  readonly kms_threshold: number;
+  readonly kms_keys: readonly CustodyKey[];
+  readonly retired_kms_keys: readonly CustodyKey[];
+  readonly root_token_recipients: readonly string[];
+}
+
+export interface CustodyKey {
+  /** One ARN, or every replica of one multi-region key in the order in which they are tried. */
+  readonly arns: readonly string[];
+}
+
+export interface Ceremony {
+  readonly generation: number;
+  readonly kmsThreshold: number;
+  /** Share i is encrypted under the i-th of them, counted from one. */
+  readonly kmsKeys: readonly CustodyKey[];
+  /** Keys of earlier generations, which may still open what was wrapped under them. */
+  readonly retiredKmsKeys: readonly CustodyKey[];
+  readonly rootTokenRecipients: readonly string[];
+}
+
+/** A ceremony that breaks its rules; `problems` are sentences that begin with the member's path. */
+export class InvalidCeremony extends Error {
+  readonly problems: readonly string[];
+
+  constructor(problems: readonly string[]) {
+    super(`the ceremony is not valid: ${problems.join('; ')}`);
+    this.name = 'InvalidCeremony';
+    this.problems = problems;
+  }
+}
+
+/** service.md, startup failure 7. */
+export function thresholdIsReachable(block: CeremonyBlock): boolean {
+  return block.kms_threshold <= block.kms_keys.length;
+}
+
+const wholeSchema = ceremonySchema.refine(thresholdIsReachable, {
+  path: ['kms_threshold'],
+  error: 'must be at most the number of kms_keys: the master key could never be unsealed',
+});
+
+/**
+ * @param value the block, parsed from YAML or JSON
+ * @throws InvalidCeremony with every rule it breaks
+ */
+export function parseCeremony(value: unknown): Ceremony {
+  const { data, error } = wholeSchema.safeParse(value);
+  if (error !== undefined) {
+    throw new InvalidCeremony(
+      error.issues.map(({ path, message }) => `${path.map(String).join('.')} ${message}`.trim()),
+    );
+  }
+  return {
+    generation: data.generation,
+    kmsThreshold: data.kms_threshold,
+    kmsKeys: data.kms_keys,
+    retiredKmsKeys: data.retired_kms_keys,
+    rootTokenRecipients: data.root_token_recipients,
+  };
+}
+
+/** The ceremony as its block: every member, in this order. */
+export function ceremonyBlock(ceremony: Ceremony): CeremonyBlock {
+  return {
+    generation: ceremony.generation,
+    kms_threshold: ceremony.kmsThreshold,
+    kms_keys: ceremony.kmsKeys.map(custodyKey),
+    retired_kms_keys: ceremony.retiredKmsKeys.map(custodyKey),
+    root_token_recipients: ceremony.rootTokenRecipients,
+  };
+}
+
+const CANONICAL_FORM = 'strongroom ceremony v1';
+
+/**
+ * What the digest covers: the line `strongroom ceremony v1`, then the block as one line of JSON: every member in the order of
+ * `ceremonyBlock`, no white space, lists as they are written (their order numbers the shares and says which replica is
+ * tried first). Both lines end with LF; every character is ASCII. A change of this form is a new version in its first line.
+ */
+export function canonicalBytes(ceremony: Ceremony): Buffer {
+  return Buffer.from(`${CANONICAL_FORM}\n${JSON.stringify(ceremonyBlock(ceremony))}\n`, 'ascii');
+}
+
+/** SHA-384, the hash of the platform's measurements, so that it can be one of them (enclave.md, NSM: PCR17). */
+export function ceremonyDigest(ceremony: Ceremony): Buffer {
+  return createHash('sha384').update(canonicalBytes(ceremony)).digest();
+}
+
+/** Every ARN that may be called: the custody keys and the retired ones, in that order. */
+export function ceremonyArns(ceremony: Ceremony): readonly string[] {
+  return [...ceremony.kmsKeys, ...ceremony.retiredKmsKeys].flatMap(({ arns }) => arns);
+}
+
+function custodyKey({ arns }: CustodyKey): CustodyKey {
+  return { arns };
+}
+
+function isOneMultiRegionKey(texts: readonly string[]): boolean {
+  const [first, ...others] = texts.map(parseKeyArn);
+  if (first === undefined || !isMultiRegion(first)) return false;
+  return others.every(
+    (arn) => arn?.keyId === first.keyId && arn.account === first.account && arn.partition === first.partition,
+  );
+}
+
+/** Key ids are unique; replicas of one multi-region key share theirs. An entry that is no ARN has its own violation already. */
+function everyKeyOnce(keys: readonly CustodyKey[]): boolean {
+  const ids = keys.map(({ arns: [first = ''] }) => parseKeyArn(first)?.keyId ?? first);
+  return new Set(ids).size === ids.length;
+}
+
+function everyArnOnce(block: CeremonyBlock): boolean {
+  const arns = [...block.kms_keys, ...block.retired_kms_keys].flatMap((key) => key.arns);
+  return new Set(arns).size === arns.length;
+}

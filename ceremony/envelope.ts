@@ -1,0 +1,205 @@
+// The master key into the MASTER_KEY record and out of it (decisions.md section 7). What the record says is compared with
+// the ceremony before any key is called, and nothing of it is trusted until the share binding verifies under the master key
+// that came out. A record is handed out for writing only after it has been opened again. Shares are wiped, whatever happens.
+
+import { type CustodyKeys, type KeyAnswer, type KeyResult, shareContext } from './custody-keys.ts';
+import { type Ceremony, type CustodyKey, ceremonyArns } from './definition.ts';
+import { bindingVerifies, bindRecord, type MasterKeyRecord, RECORD_VERSION, type WrappedShare } from './record.ts';
+import {
+  belowThreshold,
+  bindingMismatch,
+  type CustodyRefusal,
+  generationBehind,
+  keyRefusedShare,
+  otherCeremony,
+} from './refusals.ts';
+import { combineShares, splitSecret } from './shares.ts';
+
+export interface Unwrapped {
+  readonly ok: true;
+  /** 32 bytes, the caller's to wipe. */
+  readonly masterKey: Buffer;
+  /** The record is of an earlier generation: wrap the same master key for this ceremony and replace the record. */
+  readonly rotationDue: boolean;
+  /** In the order of the shares; those that did not serve deserve a warning. */
+  readonly keys: readonly KeyResult[];
+}
+
+export interface Wrapped {
+  readonly ok: true;
+  readonly record: MasterKeyRecord;
+  /** How each key opened its share again; those that did not deserve a warning. */
+  readonly keys: readonly KeyResult[];
+}
+
+/**
+ * For the first initialisation, and for a rotation with the master key that `unwrapMasterKey` returned.
+ * @param masterKey 32 bytes; stays the caller's
+ */
+export async function wrapMasterKey(
+  masterKey: Buffer,
+  ceremony: Ceremony,
+  custodyKeys: CustodyKeys,
+): Promise<Wrapped | CustodyRefusal> {
+  const encrypted = await encryptShares(masterKey, ceremony, custodyKeys);
+  if (!encrypted.every(({ answer }) => answer.ok)) return keyRefusedShare(encrypted.map(keyResult));
+  const { generation, kmsThreshold: threshold } = ceremony;
+  const shares = encrypted.flatMap(({ index, arns, answer }) =>
+    answer.ok ? [{ index, arns: [...arns].sort(), ciphertext: answer.bytes }] : [],
+  );
+  const record = bindRecord(masterKey, { version: RECORD_VERSION, generation, threshold, shares });
+  // A role that may encrypt and not decrypt would seal the master key for ever: found out here, before anything depends on it.
+  const proof = await unwrapMasterKey(record, ceremony, custodyKeys);
+  if (!proof.ok) return proof;
+  proof.masterKey.fill(0);
+  return { ok: true, record, keys: proof.keys };
+}
+
+export async function unwrapMasterKey(
+  record: MasterKeyRecord,
+  ceremony: Ceremony,
+  custodyKeys: CustodyKeys,
+): Promise<Unwrapped | CustodyRefusal> {
+  if (record.generation > ceremony.generation) return generationBehind(record, ceremony);
+  if (record.generation === ceremony.generation && !isOfCeremony(record, ceremony)) {
+    return otherCeremony(record, ceremony);
+  }
+  const opened = await decryptShares(record, ceremony, custodyKeys);
+  try {
+    const shares = opened.flatMap(({ index, answer }) =>
+      answer.ok ? [{ index, arn: answer.arn, bytes: answer.bytes }] : [],
+    );
+    if (shares.length < record.threshold) return belowThreshold(record, opened.map(keyResult));
+    const recovered = await recover(record, shares);
+    if (recovered === undefined) return bindingMismatch(opened.map(keyResult));
+    const wrong = new Map(recovered.wrong.map(({ index, arn }) => [index, arn]));
+    const keys = opened.map((one) => {
+      const arn = wrong.get(one.index);
+      const result = keyResult(one);
+      return arn === undefined ? result : { ...result, ok: false, attempts: [{ arn, fault: 'wrong_share' as const }] };
+    });
+    const rotationDue = record.generation < ceremony.generation;
+    return { ok: true, masterKey: recovered.masterKey, rotationDue, keys };
+  } finally {
+    wipeAnswers(opened);
+  }
+}
+
+interface Asked {
+  readonly index: number;
+  readonly arns: readonly string[];
+  readonly answer: KeyAnswer;
+}
+
+interface OpenedShare {
+  readonly index: number;
+  readonly arn: string;
+  readonly bytes: Buffer;
+}
+
+/**
+ * Threshold and key set, whatever the order of the entries. The binding cannot replace this: whoever may encrypt under one of
+ * the keys and write the row could state the threshold 1 and bind a master key of their own.
+ */
+function isOfCeremony(record: MasterKeyRecord, ceremony: Ceremony): boolean {
+  return record.threshold === ceremony.kmsThreshold && keySet(record.shares) === keySet(ceremony.kmsKeys);
+}
+
+function keySet(keys: readonly CustodyKey[]): string {
+  return JSON.stringify(keys.map(({ arns }) => [...arns].sort().join(' ')).sort());
+}
+
+async function encryptShares(
+  masterKey: Buffer,
+  ceremony: Ceremony,
+  custodyKeys: CustodyKeys,
+): Promise<readonly Asked[]> {
+  const { generation, kmsKeys, kmsThreshold } = ceremony;
+  const shares = await splitSecret(masterKey, kmsKeys.length, kmsThreshold);
+  try {
+    return await askAll(
+      kmsKeys.map(({ arns }, at) => ({ index: at + 1, arns, share: shares[at] ?? Buffer.alloc(0) })),
+      ({ index, arns, share }) => custodyKeys.encryptShare(index, arns, share, shareContext(generation, index)),
+    );
+  } finally {
+    for (const share of shares) share.fill(0);
+  }
+}
+
+function decryptShares(
+  record: MasterKeyRecord,
+  ceremony: Ceremony,
+  custodyKeys: CustodyKeys,
+): Promise<readonly Asked[]> {
+  const accepted = ceremonyArns(ceremony);
+  return askAll(record.shares, async ({ index, arns, ciphertext }: WrappedShare) => {
+    // In the ceremony's order: the row keeps them sorted, the ceremony says which replica comes first.
+    const callable = accepted.filter((arn) => arns.includes(arn));
+    if (callable.length > 0) {
+      return custodyKeys.decryptShare(index, callable, ciphertext, shareContext(record.generation, index));
+    }
+    return { ok: false, attempts: arns.map((arn) => ({ arn, fault: 'outside_ceremony' })) };
+  });
+}
+
+/** All at once: at most MAX_CUSTODY_KEYS of them, and a lost key costs its timeout once. Waits for all, so that nothing opened is left behind. */
+async function askAll<Key extends { readonly index: number; readonly arns: readonly string[] }>(
+  keys: readonly Key[],
+  ask: (key: Key) => Promise<KeyAnswer>,
+): Promise<readonly Asked[]> {
+  const settled = await Promise.allSettled(
+    keys.map(async (key) => ({ index: key.index, arns: key.arns, answer: await ask(key) })),
+  );
+  const asked = settled.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
+  const bug = settled.find((result) => result.status === 'rejected');
+  if (bug === undefined) return asked;
+  wipeAnswers(asked);
+  throw bug.reason;
+}
+
+/**
+ * A share can be wrong although its key decrypted it, when the key service is at fault: AES-CBC to the enclave carries no MAC of
+ * its own. So each run of `threshold` neighbours is tried, the last followed by the first: one of them is without any given
+ * share, and they are no more than there are shares.
+ */
+async function recover(
+  record: MasterKeyRecord,
+  shares: readonly OpenedShare[],
+): Promise<{ readonly masterKey: Buffer; readonly wrong: readonly OpenedShare[] } | undefined> {
+  const runs = shares.length === record.threshold ? 1 : shares.length;
+  const ring = [...shares, ...shares];
+  for (let start = 0; start < runs; start++) {
+    const run = ring.slice(start, start + record.threshold);
+    const candidate = await combineShares(run.map(({ bytes }) => bytes));
+    if (candidate === undefined) continue;
+    if (bindingVerifies(candidate, record))
+      return { masterKey: candidate, wrong: await strangers(candidate, shares, run) };
+    candidate.fill(0);
+  }
+  return undefined;
+}
+
+/** The shares that do not give the master key in place of one of the run that did. */
+async function strangers(
+  masterKey: Buffer,
+  shares: readonly OpenedShare[],
+  run: readonly OpenedShare[],
+): Promise<readonly OpenedShare[]> {
+  const wrong: OpenedShare[] = [];
+  const others = run.slice(1).map(({ bytes }) => bytes);
+  for (const share of shares.filter((share) => !run.includes(share))) {
+    const candidate = await combineShares([share.bytes, ...others]);
+    if (candidate?.equals(masterKey) !== true) wrong.push(share);
+    candidate?.fill(0);
+  }
+  return wrong;
+}
+
+function keyResult({ index, arns, answer }: Asked): KeyResult {
+  return { index, arns, ok: answer.ok, attempts: answer.ok ? [] : answer.attempts };
+}
+
+/** Of decrypted shares. */
+function wipeAnswers(asked: readonly Asked[]): void {
+  for (const { answer } of asked) if (answer.ok) answer.bytes.fill(0);
+}

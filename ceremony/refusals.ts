@@ -1,0 +1,97 @@
+// Why the master key of a record was not opened, or not wrapped: a closed union, each with the startup failure of
+// service.md that it is and words that say what to do. Nothing here is secret: ARNs, generations, reasons.
+
+import { describeKeyResult, type KeyResult } from './custody-keys.ts';
+import type { Ceremony } from './definition.ts';
+import type { MasterKeyRecord } from './record.ts';
+
+export interface CustodyRefusal {
+  readonly ok: false;
+  readonly refusal:
+    | 'malformed_record'
+    | 'generation_behind'
+    | 'other_ceremony'
+    | 'below_threshold'
+    | 'binding_mismatch'
+    | 'key_refused_share';
+  /** service.md, Startup failures. */
+  readonly startupFailure: 8 | 9;
+  readonly message: string;
+  /** Empty when no key was called. */
+  readonly keys: readonly KeyResult[];
+}
+
+const RESTORE = 'restore the row from a point-in-time recovery of the table';
+
+export function malformedRecord(): CustodyRefusal {
+  return refuse(
+    'malformed_record',
+    9,
+    `the MASTER_KEY row is not one that this version writes: it was altered, or a newer version wrote it; ${RESTORE}`,
+  );
+}
+
+export function generationBehind(record: MasterKeyRecord, ceremony: Ceremony): CustodyRefusal {
+  return refuse(
+    'generation_behind',
+    9,
+    `the MASTER_KEY row is of ceremony generation ${record.generation} and this signer has generation ` +
+      `${ceremony.generation}: give this signer the newer ceremony`,
+  );
+}
+
+export function otherCeremony(record: MasterKeyRecord, ceremony: Ceremony): CustodyRefusal {
+  const differs =
+    record.threshold === ceremony.kmsThreshold
+      ? 'other custody keys'
+      : `the threshold ${record.threshold} where the ceremony says ${ceremony.kmsThreshold}`;
+  return refuse(
+    'other_ceremony',
+    9,
+    `the MASTER_KEY row is of ceremony generation ${record.generation}, as this signer's, and names ${differs}: ` +
+      `a changed ceremony needs a higher generation, with the former keys in retired_kms_keys; ` +
+      `if the ceremony was not changed the row was: ${RESTORE}`,
+  );
+}
+
+export function belowThreshold(record: MasterKeyRecord, keys: readonly KeyResult[]): CustodyRefusal {
+  const served = keys.filter(({ ok }) => ok).length;
+  return refuse(
+    'below_threshold',
+    8,
+    `the master key needs ${record.threshold} of its ${record.shares.length} custody keys and ${served} served:\n` +
+      keys.map((key) => `  ${describeKeyResult(key)}`).join('\n'),
+    keys,
+  );
+}
+
+export function bindingMismatch(keys: readonly KeyResult[]): CustodyRefusal {
+  return refuse(
+    'binding_mismatch',
+    9,
+    'the share binding of the MASTER_KEY row does not verify: the row was altered, or it was written under another ' +
+      `ceremony key set; ${RESTORE}, or give this signer the ceremony that the row was written under:\n` +
+      keys.map((key) => `  ${describeKeyResult(key)}`).join('\n'),
+    keys,
+  );
+}
+
+export function keyRefusedShare(keys: readonly KeyResult[]): CustodyRefusal {
+  return refuse(
+    'key_refused_share',
+    8,
+    'every custody key of the ceremony has to take its share of the master key, and not every one did; ' +
+      'nothing was written. Repair the key, or leave it out of the ceremony:\n' +
+      keys.map((key) => `  ${describeKeyResult(key)}`).join('\n'),
+    keys,
+  );
+}
+
+function refuse(
+  refusal: CustodyRefusal['refusal'],
+  startupFailure: 8 | 9,
+  message: string,
+  keys: readonly KeyResult[] = [],
+): CustodyRefusal {
+  return { ok: false, refusal, startupFailure, message, keys };
+}

@@ -1,0 +1,27 @@
+// The root token as the ROOT_TOKEN_BOOTSTRAP row keeps it: age-encrypted to the ceremony's recipients, armored, so that `age -d`
+// opens the row's `value` (decisions.md section 6). age authenticates no sender: whoever may write the row can put another text
+// there, so what comes out is refused unless it has the form of a management token.
+
+import { decryptWithIdentities, encryptToRecipients } from './age.ts';
+
+/** decisions.md section 4: `sr_mgmt_` and 32 bytes in base64url. */
+const ROOT_TOKEN = /^sr_mgmt_[A-Za-z0-9_-]{43}$/;
+
+/** @param token stays the caller's to wipe */
+export async function sealRootToken(token: Buffer, recipients: readonly string[]): Promise<string> {
+  if (!ROOT_TOKEN.test(token.toString('latin1'))) throw new Error('a root token is a management token');
+  return encryptToRecipients(token, recipients);
+}
+
+export type OpenedRootToken =
+  | { readonly ok: true; readonly token: string }
+  | { readonly ok: false; readonly refusal: 'not_armored' | 'not_for_identity' | 'damaged' | 'not_a_root_token' };
+
+/** @param identities age X25519 identities, any one of which may be a recipient's */
+export async function openRootToken(armored: string, identities: readonly string[]): Promise<OpenedRootToken> {
+  const decrypted = await decryptWithIdentities(armored, identities);
+  if (!decrypted.ok) return decrypted;
+  const token = decrypted.plaintext.toString('latin1');
+  decrypted.plaintext.fill(0);
+  return ROOT_TOKEN.test(token) ? { ok: true, token } : { ok: false, refusal: 'not_a_root_token' };
+}

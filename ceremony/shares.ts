@@ -1,0 +1,40 @@
+// Shamir's secret sharing over GF(2^8), through this one seam (decisions.md section 7). Shares prove nothing by themselves:
+// whoever combines them verifies the share binding next. It refuses a share at x = 0, which the package does not: there
+// the polynomial is the secret itself, so a single forged share would choose the master key.
+
+import { combine, split } from 'shamir-secret-sharing';
+
+export const MASTER_KEY_BYTES = 32;
+
+/**
+ * @param threshold how many shares give the secret back; 1 makes every share a copy of the secret
+ * @returns `count` shares, each the caller's to wipe
+ */
+export async function splitSecret(secret: Buffer, count: number, threshold: number): Promise<Buffer[]> {
+  if (secret.length !== MASTER_KEY_BYTES) throw new RangeError('a master key has 32 bytes');
+  if (threshold < 1 || threshold > count) throw new RangeError('a threshold is from 1 to the number of shares');
+  if (threshold === 1) return Array.from({ length: count }, () => Buffer.from(secret));
+  return (await split(plainArray(secret), count, threshold)).map(view);
+}
+
+/**
+ * @param shares as many as the threshold: with another number the result is another secret
+ * @returns a candidate for the secret, or undefined when these cannot be shares of one
+ */
+export async function combineShares(shares: readonly Buffer[]): Promise<Buffer | undefined> {
+  const [only] = shares;
+  if (shares.length <= 1) return only?.length === MASTER_KEY_BYTES ? Buffer.from(only) : undefined;
+  if (shares.some((share) => share.length !== MASTER_KEY_BYTES + 1)) return undefined;
+  const points = shares.map((share) => share[MASTER_KEY_BYTES]);
+  if (points.includes(0) || new Set(points).size !== points.length) return undefined;
+  return view(await combine(shares.map(plainArray)));
+}
+
+/** The package takes arrays whose constructor is Uint8Array itself. The same memory, so wiping one wipes both. */
+function plainArray({ buffer, byteOffset, byteLength }: Uint8Array): Uint8Array {
+  return new Uint8Array(buffer, byteOffset, byteLength);
+}
+
+function view({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
+  return Buffer.from(buffer, byteOffset, byteLength);
+}
