@@ -1,0 +1,62 @@
+// The background pruner: small steps, patient with faults, and gone when it is told to stop.
+
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import {
+  PRUNE_IDLE_PAUSE_MS,
+  PRUNE_STEP_ENTRIES,
+  PRUNE_STEP_PAUSE_MS,
+  startPruning,
+} from '../../enclave/slashing/pruning.ts';
+import { quietLog } from '../support/slashing.ts';
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+test('steps of a bounded size, shortly after each other while there is work, rarely when there is none', async () => {
+  const left = [500, 120, 0, 7, 0];
+  const pruneStep = vi.fn<(maxEntries: number) => Promise<number>>(async () => left.shift() ?? 0);
+  const onPruned = vi.fn<(entries: number) => void>();
+  const pruning = startPruning({ onPruned }, { backend: { pruneStep }, log: quietLog });
+
+  await vi.advanceTimersByTimeAsync(2 * PRUNE_STEP_PAUSE_MS);
+  expect(pruneStep.mock.calls).toEqual([[PRUNE_STEP_ENTRIES], [PRUNE_STEP_ENTRIES], [PRUNE_STEP_ENTRIES]]);
+  await vi.advanceTimersByTimeAsync(PRUNE_IDLE_PAUSE_MS - 1);
+  expect(pruneStep).toHaveBeenCalledTimes(3);
+  await vi.advanceTimersByTimeAsync(1);
+  expect(pruneStep).toHaveBeenCalledTimes(4);
+  expect(onPruned.mock.calls).toEqual([[500], [120], [7]]);
+  await pruning.stop();
+  expect(vi.getTimerCount()).toBe(0);
+});
+
+test('a step that fails is tried again after the long pause', async () => {
+  const pruneStep = vi
+    .fn<(maxEntries: number) => Promise<number>>()
+    .mockRejectedValueOnce(new Error('no disk'))
+    .mockResolvedValue(0);
+  const warnings: string[] = [];
+  const log = { ...quietLog, warn: (_fields: object, message: string) => void warnings.push(message) };
+  const pruning = startPruning({}, { backend: { pruneStep }, log });
+  await vi.advanceTimersByTimeAsync(PRUNE_IDLE_PAUSE_MS);
+  expect(pruneStep).toHaveBeenCalledTimes(2);
+  expect(warnings).toHaveLength(1);
+  await pruning.stop();
+});
+
+test('stopping waits for the step under way', async () => {
+  const { promise, resolve } = Promise.withResolvers<number>();
+  const pruning = startPruning({}, { backend: { pruneStep: () => promise }, log: quietLog });
+  let stopped = false;
+  const stopping = pruning.stop().then(() => {
+    stopped = true;
+  });
+  await vi.advanceTimersByTimeAsync(1000);
+  expect(stopped).toBe(false);
+  resolve(5);
+  await stopping;
+  expect(vi.getTimerCount()).toBe(0);
+});
