@@ -20,6 +20,7 @@ export {
   PutItemCommand,
   QueryCommand,
   ScanCommand,
+  TransactGetItemsCommand,
   TransactWriteItemsCommand,
   UpdateContinuousBackupsCommand,
   UpdateItemCommand,

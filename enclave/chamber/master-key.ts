@@ -49,7 +49,7 @@ export class MasterKey {
   }
 
   /** Lend the bytes, to be split into shares. They must not be kept. */
-  use<T>(borrow: (bytes: Uint8Array) => T): T {
+  use<T>(borrow: (bytes: Buffer) => T): T {
     this.#assertHeld();
     return borrow(this.#bytes);
   }

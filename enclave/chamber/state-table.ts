@@ -27,7 +27,7 @@ import {
   TOKEN_PREFIX,
   wholeNumber,
 } from './state-rows.ts';
-import { keyOf, readBatch, reading, transact, type WriteOutcome } from './table-calls.ts';
+import { keyOf, readBatch, reading, readSnapshot, transact, type WriteOutcome } from './table-calls.ts';
 
 export type AuthChange = { readonly put: AuthRow } | { readonly delete: string };
 
@@ -53,6 +53,7 @@ export interface WatchedRows {
 /** Every method throws SignerError `state_stale` when the table cannot be used; its detail names the fault or the row. */
 export interface StateTable {
   readonly tableName: string;
+  /** One snapshot: never the middle of another replica's initialisation. */
   readBoot(): Promise<BootRows>;
   watch(): Promise<WatchedRows>;
   readSealOverride(): Promise<SealOverride | undefined>;
@@ -111,12 +112,7 @@ export function stateTable(client: DynamoDBClient, tableName: string): StateTabl
 
     readBoot: () =>
       reading(async () => {
-        const rows = await readBatch(client, tableName, [
-          SEAL_OVERRIDE,
-          MASTER_KEY,
-          ROOT_TOKEN_BOOTSTRAP,
-          AUTH_REVISION,
-        ]);
+        const rows = await readSnapshot(client, tableName, BOOT_ROWS);
         return {
           sealOverride: decodeSealOverride(rows.get(SEAL_OVERRIDE)),
           masterKey: decodeMasterKey(rows.get(MASTER_KEY)),
@@ -178,6 +174,8 @@ export function stateTable(client: DynamoDBClient, tableName: string): StateTabl
     },
   };
 }
+
+const BOOT_ROWS = [SEAL_OVERRIDE, MASTER_KEY, ROOT_TOKEN_BOOTSTRAP, AUTH_REVISION];
 
 const IS_NEW = { ConditionExpression: 'attribute_not_exists(pk)' };
 

@@ -1,4 +1,4 @@
-// How the state table is called: batch reads that are complete or fail, transactions that are tried again with one token
+// How the state table is called: reads that are complete or fail, transactions that are tried again with one token
 // until their outcome is known. A fault that stays is SignerError `state_stale`, with the fault or the row in its detail.
 
 import { strict as assert } from 'node:assert';
@@ -8,6 +8,7 @@ import { SignerError } from '../api/errors.ts';
 import {
   BatchGetItemCommand,
   type DynamoDBClient,
+  TransactGetItemsCommand,
   type TransactWriteItem,
   TransactWriteItemsCommand,
 } from '../aws/dynamodb.ts';
@@ -15,7 +16,7 @@ import { type AwsFault, awsFault } from '../aws/errors.ts';
 import type { Item } from './state-rows.ts';
 
 /** Tries of one transaction, each with the SDK's own attempts inside; the pause before a try grows by this, with jitter. */
-const MAX_TRIES = 5;
+const MAX_TRIES = 3;
 const RETRY_PAUSE_MS = 50;
 /** Rounds of one batch read while the service leaves rows unprocessed. */
 const MAX_READ_ROUNDS = 5;
@@ -49,6 +50,19 @@ export async function readBatch(
     wanted = answer.UnprocessedKeys?.[tableName]?.Keys ?? [];
   }
   return rows;
+}
+
+/** The rows that exist, by pk, all from one moment. */
+export async function readSnapshot(
+  client: DynamoDBClient,
+  tableName: string,
+  pks: readonly string[],
+): Promise<ReadonlyMap<string, Item>> {
+  const TransactItems = pks.map((pk) => ({ Get: { TableName: tableName, Key: keyOf(pk) } }));
+  const answer = await client.send(new TransactGetItemsCommand({ TransactItems }));
+  assert.equal(answer.Responses?.length, pks.length);
+  const items = answer.Responses.flatMap(({ Item }) => (Item === undefined ? [] : [Item]));
+  return new Map(items.map((item) => [item['pk']?.S ?? '', item]));
 }
 
 /** The same token in every try: the service applies the transaction once, however many of them reach it. */

@@ -1,0 +1,191 @@
+// How a replica comes to its master key (service.md, States and transitions): read the table, then sealed, auto-init or
+// auto-unseal, rotation, root-token re-creation. Any number of replicas may do this at once: every write is one
+// transaction with a condition, and whoever loses a race starts over from what the winner wrote.
+// It trusts nothing of the table before the share binding verifies.
+
+import { strict as assert } from 'node:assert';
+import { type CustodyKeys, describeKeyResult, type KeyResult } from '../../ceremony/custody-keys.ts';
+import type { Ceremony } from '../../ceremony/definition.ts';
+import { unwrapMasterKey, wrapMasterKey } from '../../ceremony/envelope.ts';
+import { parseRecord, serializeRecord } from '../../ceremony/record.ts';
+import { type CustodyRefusal, malformedRecord } from '../../ceremony/refusals.ts';
+import { sealRootToken } from '../../ceremony/root-token.ts';
+import type { MemoryPolicy } from '../native/load.ts';
+import type { Clock } from '../observe/clock.ts';
+import type { Log } from '../observe/log.ts';
+import { MasterKey } from './master-key.ts';
+import { patiently, StateTableFailure } from './startup-failures.ts';
+import type { AuthHead, AuthRow, MasterKeyRow, SealOverride } from './state-rows.ts';
+import type { AuthWrite, BootRows, StateTable } from './state-table.ts';
+
+/** Times a replica starts over because another one was faster. Each time something was written, so this ends early. */
+const MAX_ROUNDS = 10;
+
+/** A new root token and the auth rows that make it valid. The token is the receiver's to wipe. */
+export interface NewRootToken extends AuthWrite {
+  readonly token: Buffer;
+}
+
+/** What the chamber needs of authorization, which it does not know. */
+export interface RootTokens {
+  /** For a table without auth state: the root token and nothing else. */
+  first(masterKey: MasterKey): NewRootToken;
+  /** In place of the earlier one, which the same rows revoke. */
+  next(masterKey: MasterKey, current: { readonly head: AuthHead; readonly rows: readonly AuthRow[] }): NewRootToken;
+}
+
+export interface BootChamberParts {
+  readonly table: StateTable;
+  readonly ceremony: Ceremony;
+  readonly custodyKeys: CustodyKeys;
+  readonly rootTokens: RootTokens;
+  /** 32 bytes that a new master key is mixed with; in an enclave the NSM's. */
+  readonly randomness?: () => Promise<Uint8Array>;
+  readonly memory: MemoryPolicy;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export type Booted =
+  | { readonly kind: 'sealed'; readonly latch: SealOverride }
+  | { readonly kind: 'unsealed'; readonly masterKey: MasterKey };
+
+/** service.md, startup failures 8 and 9: no master key, and why. */
+export class CustodyFailure extends Error {
+  readonly startupFailure: 8 | 9;
+
+  constructor({ message, startupFailure }: Pick<CustodyRefusal, 'message' | 'startupFailure'>) {
+    super(message);
+    this.name = 'CustodyFailure';
+    this.startupFailure = startupFailure;
+  }
+}
+
+/** @throws StateTableFailure, CustodyFailure: the process cannot go on */
+export async function bootChamber(parts: BootChamberParts): Promise<Booted> {
+  for (let round = 1; round <= MAX_ROUNDS; round++) {
+    const rows = await patiently(parts.table, () => parts.table.readBoot());
+    if (rows.sealOverride !== undefined) {
+      const { reason, sealedAt } = rows.sealOverride;
+      parts.log.warn({ reason, sealed_at: sealedAt }, 'SEAL_OVERRIDE is there: this replica stays sealed');
+      return { kind: 'sealed', latch: rows.sealOverride };
+    }
+    const masterKey = await (rows.masterKey === undefined
+      ? autoInit(rows, parts)
+      : openWith(rows.masterKey, rows, parts));
+    if (masterKey !== 'raced') return { kind: 'unsealed', masterKey };
+    parts.log.info({ round }, 'another replica was faster: starting over from what it wrote');
+  }
+  throw new StateTableFailure(parts.table.tableName, 'it changes under every attempt; start again');
+}
+
+/** MASTER_KEY, ROOT_TOKEN_BOOTSTRAP, the root token's row and AUTH_REVISION, all or none. */
+async function autoInit(rows: BootRows, parts: BootChamberParts): Promise<MasterKey | 'raced'> {
+  const { table, ceremony, custodyKeys, log } = parts;
+  if (rows.hasRootToken || rows.hasAuthHead) {
+    throw new StateTableFailure(
+      table.tableName,
+      'it has rows of an earlier master key and no MASTER_KEY row. Restore that row from a point-in-time recovery: a new master key ' +
+        'could open nothing that is encrypted under the earlier one. To begin anew on purpose, use a new table',
+    );
+  }
+  const masterKey = MasterKey.generate(parts.memory, await parts.randomness?.());
+  return keepIf(masterKey, async () => {
+    const wrapped = servedOrThrow(await masterKey.use((bytes) => wrapMasterKey(bytes, ceremony, custodyKeys)), log);
+    const row = { generation: ceremony.generation, record: serializeRecord(wrapped.record) };
+    const fresh = parts.rootTokens.first(masterKey);
+    const rootToken = await sealedFor(fresh, parts);
+    const outcome = await patiently(table, () => table.initialise(row, rootToken, fresh));
+    const ours = outcome === 'written' || (await readBack(parts))?.record === row.record;
+    if (ours) log.info({ generation: ceremony.generation }, 'initialised: a new master key and root token are written');
+    return ours;
+  });
+}
+
+/** Auto-unseal, and what is due after it. */
+async function openWith(row: MasterKeyRow, rows: BootRows, parts: BootChamberParts): Promise<MasterKey | 'raced'> {
+  const { masterKey, rotationDue } = await autoUnseal(row, parts);
+  return keepIf(masterKey, async () => {
+    if (rotationDue && !(await rotate(row, masterKey, parts))) return false;
+    if (rows.hasRootToken) return true;
+    return recreateRootToken(masterKey, parts);
+  });
+}
+
+async function autoUnseal(
+  row: MasterKeyRow,
+  { ceremony, custodyKeys, memory, log }: BootChamberParts,
+): Promise<{ readonly masterKey: MasterKey; readonly rotationDue: boolean }> {
+  const record = parseRecord(row.record);
+  // The copy beside the record is for the watcher; whoever changed one alone has altered the row.
+  if (record === undefined || record.generation !== row.generation) throw new CustodyFailure(malformedRecord());
+  const opened = servedOrThrow(await unwrapMasterKey(record, ceremony, custodyKeys), log);
+  log.info({ generation: record.generation, threshold: record.threshold }, 'unsealed');
+  return { masterKey: new MasterKey(opened.masterKey, memory), rotationDue: opened.rotationDue };
+}
+
+/** The same master key under the custody keys of the newer ceremony. False: the row changed meanwhile. */
+async function rotate(row: MasterKeyRow, masterKey: MasterKey, parts: BootChamberParts): Promise<boolean> {
+  const { table, ceremony, custodyKeys, log } = parts;
+  const wrapped = servedOrThrow(await masterKey.use((bytes) => wrapMasterKey(bytes, ceremony, custodyKeys)), log);
+  const next = { generation: ceremony.generation, record: serializeRecord(wrapped.record) };
+  const outcome = await patiently(table, () => table.replaceMasterKey(row, next));
+  const ours = outcome === 'written' || (await readBack(parts))?.record === next.record;
+  if (ours) log.info({ generation: next.generation, was: row.generation }, 'rotated: the master key is wrapped anew');
+  return ours;
+}
+
+/** Revokes the earlier root token in the same transaction (decisions.md section 6). False: another replica came first. */
+async function recreateRootToken(masterKey: MasterKey, parts: BootChamberParts): Promise<boolean> {
+  const { table, rootTokens, log } = parts;
+  const head = await patiently(table, () => table.readHead());
+  const rows = head === undefined ? [] : await patiently(table, () => table.readRows());
+  const fresh = head === undefined ? rootTokens.first(masterKey) : rootTokens.next(masterKey, { head, rows });
+  const rootToken = await sealedFor(fresh, parts);
+  const outcome = await patiently(table, () => table.recreateRootToken(rootToken, head?.revision, fresh));
+  const ours = outcome === 'written' || (await isStored(fresh.head, parts));
+  if (ours) log.warn({}, 'ROOT_TOKEN_BOOTSTRAP was absent: a new root token is written, the earlier one is revoked');
+  return ours;
+}
+
+async function sealedFor({ token }: NewRootToken, { ceremony, clock }: BootChamberParts) {
+  try {
+    const value = await sealRootToken(token, ceremony.rootTokenRecipients);
+    return { value, createdAt: new Date(clock.now()).toISOString() };
+  } finally {
+    token.fill(0);
+  }
+}
+
+/** After a failed condition: what is there may be our own write, whose answer was lost. */
+function readBack({ table }: BootChamberParts): Promise<MasterKeyRow | undefined> {
+  return patiently(table, () => table.readMasterKey());
+}
+
+async function isStored(head: AuthHead, { table }: BootChamberParts): Promise<boolean> {
+  const stored = await patiently(table, () => table.readHead());
+  return stored?.revision === head.revision && Buffer.from(stored.mac).equals(head.mac);
+}
+
+/** A master key that does not become this replica's is wiped, whatever happened. */
+async function keepIf(masterKey: MasterKey, decide: () => Promise<boolean>): Promise<MasterKey | 'raced'> {
+  let keep = false;
+  try {
+    keep = await decide();
+    return keep ? masterKey : 'raced';
+  } finally {
+    if (!keep) masterKey.wipe();
+  }
+}
+
+function servedOrThrow<Served extends { readonly ok: true; readonly keys: readonly KeyResult[] }>(
+  result: Served | CustodyRefusal,
+  log: Log,
+): Served {
+  if (!result.ok) throw new CustodyFailure(result);
+  for (const key of result.keys) {
+    if (!key.ok) log.warn({ key: describeKeyResult(key) }, 'a custody key did not serve; the others suffice');
+  }
+  assert(result.keys.some((key) => key.ok));
+  return result;
+}
