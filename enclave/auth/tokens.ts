@@ -27,6 +27,6 @@ export function createAccessor(): string {
  * What a token is stored and looked up as: HMAC-SHA256, 64 hex digits.
  * @param key from the master key (stateful) or from random bytes of this boot (stateless)
  */
-export function tokenDigest(key: KeyObject, token: Uint8Array): string {
+export function tokenDigest(key: KeyObject | Uint8Array, token: Uint8Array): string {
   return createHmac('sha256', key).update(token).digest('hex');
 }

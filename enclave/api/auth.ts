@@ -1,0 +1,50 @@
+// What the Auth API answers (decisions.md section 4); what it takes is in policy.ts (policySchema, policyRulesSchema,
+// tokenRequestSchema, renewRequestSchema). The signer writes these records and the operator's CLI reads them. A token is
+// in one answer only, that of its creation; no digest and no secret is in any record.
+
+import { z } from 'zod';
+import { MAX_DESCRIPTION_CHARACTERS, policyNameSchema, ruleSchema } from './policy.ts';
+
+/** Names a token in routes, records and audit lines; says nothing about the token. */
+export const ACCESSOR_PATTERN = /^acc_[0-9a-f]{32}$/;
+
+/** RFC 3339, UTC. */
+const timestamp = z.iso.datetime();
+/** Of the whole authorization state, when the record was last written. */
+const revision = z.int().positive();
+
+export const policyRecordSchema = z.object({
+  name: policyNameSchema,
+  rules: z.array(ruleSchema),
+  revision,
+  created_at: timestamp,
+  updated_at: timestamp,
+});
+
+export const tokenRecordSchema = z.object({
+  accessor: z.string().regex(ACCESSOR_PATTERN),
+  kind: z.enum(['client', 'management']),
+  policies: z.array(policyNameSchema),
+  /** Empty: from anywhere. */
+  bound_cidrs: z.array(z.string()),
+  description: z.string().max(MAX_DESCRIPTION_CHARACTERS).nullable(),
+  created_at: timestamp,
+  /** Null: never. An expired token is listed for a day. */
+  expires_at: timestamp.nullable(),
+  /** The management token made by the signer itself. */
+  root: z.boolean(),
+  revision,
+});
+
+/** GET /api/v1/auth/policies: ascending by name. */
+export const policyListSchema = z.object({ policies: z.array(policyRecordSchema) });
+
+/** GET /api/v1/auth/tokens: ascending by creation. */
+export const tokenListSchema = z.object({ tokens: z.array(tokenRecordSchema) });
+
+/** POST /api/v1/auth/tokens. `token` is shown this once. */
+export const createdTokenSchema = tokenRecordSchema.extend({ token: z.string() });
+
+export type PolicyRecord = z.output<typeof policyRecordSchema>;
+export type TokenRecord = z.output<typeof tokenRecordSchema>;
+export type CreatedToken = z.output<typeof createdTokenSchema>;

@@ -1,0 +1,67 @@
+// The root token's rows, as the chamber writes them inside its own transactions (service.md, Authentication 8): at the
+// first boot of a fresh table, and again when ROOT_TOKEN_BOOTSTRAP was deleted. Pure. It trusts nothing in the table: a
+// head that does not verify is replaced by one that knows the new root token and nothing else.
+
+import type { AuthHead, AuthKeys, AuthWrite } from './auth-state.ts';
+import { type Manifest, makeHead, makeRow, openHead, pkOf, tokenText } from './stateful-rows.ts';
+import { createAccessor, tokenDigest } from './tokens.ts';
+
+/**
+ * For a fresh table.
+ * @param rootToken `createToken('management')`; the caller encrypts and wipes it
+ * @param now milliseconds since the Unix epoch
+ */
+export function initialAuth(keys: AuthKeys, rootToken: Uint8Array, now: number): AuthWrite {
+  return withRootToken(keys, 1, NO_ROWS, rootToken, now);
+}
+
+/**
+ * A new root token in place of the earlier one, which is revoked by the same transaction. All other tokens and policies
+ * stay. The condition of the transaction is the revision of the head given here (undefined: that there is none).
+ * @throws Error when the head's revision cannot be followed by another: somebody altered it
+ */
+export function replaceRootToken(
+  keys: AuthKeys,
+  head: AuthHead | undefined,
+  rootToken: Uint8Array,
+  now: number,
+): AuthWrite {
+  const revision = (head?.revision ?? 0) + 1;
+  if (!Number.isSafeInteger(revision)) {
+    throw new Error('the revision in the row AUTH_REVISION was altered: delete the row and start again');
+  }
+  const manifest = (head && openHead(keys.rows, head)) ?? NO_ROWS;
+  return withRootToken(keys, revision, manifest, rootToken, now);
+}
+
+const NO_ROWS: Manifest = Object.freeze({ root: null, rows: new Map() });
+
+function withRootToken(
+  keys: AuthKeys,
+  revision: number,
+  before: Manifest,
+  rootToken: Uint8Array,
+  now: number,
+): AuthWrite {
+  const pk = pkOf('token', createAccessor());
+  const content = tokenText({
+    kind: 'management',
+    digest: tokenDigest(keys.tokens, rootToken),
+    policies: [],
+    boundCidrs: [],
+    description: 'root token',
+    createdAt: new Date(now).toISOString(),
+    expiresAt: null,
+    ttlSeconds: null,
+  });
+  const rows = new Map(before.rows);
+  if (before.root !== null) rows.delete(before.root);
+  rows.set(pk, revision);
+  return {
+    changes: [
+      ...(before.root === null ? [] : [{ delete: before.root }]),
+      { put: makeRow(keys.rows, pk, revision, content) },
+    ],
+    head: makeHead(keys.rows, revision, { root: pk, rows }),
+  };
+}
