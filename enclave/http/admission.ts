@@ -99,9 +99,10 @@ function authenticate(
 
 function allowedBefore(
   request: FastifyRequest,
-  { access: rules }: Caller,
+  { access: rules, management }: Caller,
   access: RouteAccess & { kind: 'scope' },
 ): boolean {
+  if (access.orManagement === true && management) return true;
   if (!access.namesKey) return isAllowed(request, admitsRoute(rules, access.scope));
   const { identifier = '' } = request.params as { identifier?: string };
   const publicKey = canonicalPublicKey(identifier) ?? identifier.slice(0, MAX_SHOWN_CHARACTERS).toLowerCase();

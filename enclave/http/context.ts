@@ -18,6 +18,8 @@ export type RouteAccess =
       readonly namesKey: boolean;
       /** Answers 503 while the signer may not sign; other routes answer 401 while the credentials are sealed. */
       readonly needsSigning: boolean;
+      /** A management token is admitted too, whatever its policies say (decisions.md section 5). */
+      readonly orManagement?: true;
     };
 
 export interface RequestContext {
