@@ -29,7 +29,7 @@ export interface SignerState {
 
 export interface RunningSigner {
   readonly listeners: OpenListeners;
-  /** Resolves when every configured key source has been read once; rejects when one cannot be read at all. */
+  /** Resolves when every configured key source has been read once, or shutDown() ends that; rejects when one cannot be read. */
   readonly keysLoaded: Promise<void>;
   /** Refuse new work, finish what is under way within the grace time, close everything. */
   shutDown(): Promise<void>;
@@ -73,9 +73,12 @@ async function runSteps(config: Config, world: World, opened: AsyncDisposableSta
   const listeners = await step('listeners', () => openListeners(config, app, telemetry, world, opened));
   startBackground(config, { core, keys: loading.keys, permits, slashing, listeners }, telemetry, opened);
 
+  const keysLoaded = announceWhenLoaded(loading, world).catch((error: unknown) => {
+    if (!state.shuttingDown) throw new StartupError('keys', error);
+  });
   return {
     listeners,
-    keysLoaded: announceWhenLoaded(loading, world),
+    keysLoaded,
     async shutDown() {
       state.shuttingDown = true;
       await listeners.closeGracefully(config.server.graceful_shutdown_timeout_seconds);

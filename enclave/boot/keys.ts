@@ -53,6 +53,7 @@ export async function startLoadingKeys(
     telemetry.keyFilesLoaded(seconds, failures.length);
     keys.completeFirstLoad();
   });
+  loaded.catch(() => undefined); // whoever waits for it hears of a failure; a start that ends earlier does not wait
   return { keys, loaded };
 }
 

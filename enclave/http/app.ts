@@ -16,6 +16,7 @@ import { createAudit, type HttpObserver } from './audit.ts';
 import { newContext, requestId } from './context.ts';
 import { mountOpenApi } from './openapi.ts';
 import { refuse, sendError, toSignerError } from './replies.ts';
+import { type ChamberRoutes, mountChamber } from './routes/chamber.ts';
 import { mountHealth, type Readiness } from './routes/health.ts';
 import { mountPublicKeys } from './routes/public-keys.ts';
 import { mountSign } from './routes/sign.ts';
@@ -33,6 +34,7 @@ export interface AppDependencies {
   readonly keys: KeyStore;
   readonly signing: SigningDependencies;
   readonly readiness: Readiness;
+  readonly chamber: ChamberRoutes;
   readonly signingRefusal: () => ErrorReason | undefined;
   readonly observer: HttpObserver;
   readonly tracing?: Tracing | undefined;
@@ -71,6 +73,7 @@ export async function buildApp(options: AppOptions, dependencies: AppDependencie
   mountHealth(app, dependencies.readiness);
   mountPublicKeys(app, dependencies.keys);
   mountSign(app, options, dependencies);
+  mountChamber(app, dependencies.chamber);
   await app.ready();
   return app;
 }

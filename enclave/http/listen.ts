@@ -26,6 +26,7 @@ export interface Listener {
 export const MAX_PLAIN_CONNECTIONS = 16_384;
 /** Connections that wait to be accepted; the kernel may allow fewer. */
 const BACKLOG = 4096;
+const IDLE_SWEEP_MS = 50;
 
 export async function listenPlain(app: FastifyInstance, address: ListenAddress): Promise<Listener> {
   const { server } = app;
@@ -45,7 +46,6 @@ export async function listenTls(
       minVersion: 'TLSv1.2',
       keepAliveTimeout: app.server.keepAliveTimeout,
       requestTimeout: app.server.requestTimeout,
-      headersTimeout: app.server.headersTimeout,
     },
     app.routing,
   );
@@ -66,11 +66,15 @@ export async function listenTls(
  */
 export async function closeGracefully(servers: readonly http.Server[], timeoutSeconds: number): Promise<boolean> {
   const closed = Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
-  for (const server of servers) server.closeIdleConnections();
+  // A kept-alive connection that was busy just now would stay open for its whole idle time: it is closed when it falls idle.
+  const sweep = setInterval(() => {
+    for (const server of servers) server.closeIdleConnections();
+  }, IDLE_SWEEP_MS);
   const { promise: late, resolve } = Promise.withResolvers<'late'>();
   const timer = setTimeout(resolve, timeoutSeconds * 1000, 'late');
   const first = await Promise.race([closed, late]);
   clearTimeout(timer);
+  clearInterval(sweep);
   if (first !== 'late') return true;
   for (const server of servers) server.closeAllConnections();
   await closed;

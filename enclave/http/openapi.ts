@@ -4,6 +4,7 @@
 import swagger from '@fastify/swagger';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
+import { chamberStatusSchema, sealAnswerSchema, sealRequestSchema } from '../api/chamber.ts';
 import { ERROR_REASONS, type ErrorReason } from '../api/errors.ts';
 import { SIGN_REQUEST_SCHEMAS } from '../api/sign-request.ts';
 
@@ -92,6 +93,21 @@ export const signRouteSchema = {
     },
     [400, 401, 403, 404, 412, 413, 503],
   ),
+};
+
+export const chamberStatusRouteSchema = {
+  summary: 'The state of this replica, its custody keys and what it depends on',
+  tags: ['chamber'],
+  security: CREDENTIALS,
+  response: responses({ 'application/json': z.toJSONSchema(chamberStatusSchema) }, [401, 403]),
+};
+
+export const chamberSealRouteSchema = {
+  summary: 'Break-glass: seal every replica, until the latch is deleted and each is restarted',
+  tags: ['chamber'],
+  security: CREDENTIALS,
+  body: z.toJSONSchema(sealRequestSchema, { io: 'input' }),
+  response: responses({ 'application/json': z.toJSONSchema(sealAnswerSchema) }, [400, 401, 403, 413, 503]),
 };
 
 const documentRouteSchema = {

@@ -17,8 +17,8 @@ export function sendError(request: FastifyRequest, reply: FastifyReply, error: S
   };
   if (error.status === 401) reply.header('www-authenticate', CHALLENGES);
   if (error.status === 503) reply.header('retry-after', RETRY_AFTER_SECONDS);
-  // The rest of an oversized body is not read: the connection cannot be used again.
-  if (error.status === 413) reply.header('connection', 'close');
+  // The rest of an oversized body is not read, and a signer that ends serves no further request: no reuse of the connection.
+  if (error.status === 413 || error.reason === 'shutting_down') reply.header('connection', 'close');
   return reply.code(error.status).type('application/json; charset=utf-8').send(JSON.stringify(body));
 }
 

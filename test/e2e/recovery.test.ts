@@ -41,7 +41,7 @@ describe('the slashing database', () => {
 
     const again = await deployment.start();
     const answers = await Promise.all(
-      [one, other].map((key) => signCall(again.url, key ?? '', attestation({ source: 11, target: 12 }))),
+      [one, other].map((key) => signCall(again.url, key ?? '', attestation({ head: rootOf(2) }))),
     );
     expect(answers.map(({ status }) => status).sort()).toEqual([412, 503]);
     const refused = answers.find(({ status }) => status === 503);

@@ -79,5 +79,5 @@ function answer(request: FastifyRequest, reply: FastifyReply, outcome: SignOutco
     return refuse(request, reply, outcome.reason);
   }
   const { contentType, body } = signatureAnswer(outcome.signature, answerFormat(request.headers.accept));
-  return reply.type(contentType).send(body);
+  return reply.type(contentType).send(Buffer.from(body)); // bytes: Fastify adds a charset to the type of a text
 }
