@@ -1,0 +1,42 @@
+// What an error of a KMS call says about the key, in the ceremony's words. The names come from the AWS KMS API Reference, Errors
+// of Encrypt, Decrypt and DescribeKey; what the SDK and every other service share is told apart in errors.ts.
+
+import type { KeyFault } from '../../ceremony/custody-keys.ts';
+import { type AwsFault, awsFault } from './errors.ts';
+
+/** An answer that arrived and cannot be used. */
+export class UnusableKey extends Error {
+  readonly fault: KeyFault;
+
+  constructor(fault: KeyFault) {
+    super(`the custody key is of no use: ${fault}`);
+    this.name = 'UnusableKey';
+    this.fault = fault;
+  }
+}
+
+const NAMED: ReadonlyMap<string, KeyFault> = new Map([
+  ['DisabledException', 'disabled'],
+  ['KMSInvalidStateException', 'invalid_state'],
+  ['NotFoundException', 'not_found'],
+  ['InvalidCiphertextException', 'bad_ciphertext'],
+  ['IncorrectKeyException', 'bad_ciphertext'],
+  ['KeyUnavailableException', 'unreachable'],
+  ['DependencyTimeoutException', 'unreachable'],
+]);
+
+const SHARED: Readonly<Record<AwsFault, KeyFault>> = {
+  not_found: 'not_found',
+  denied: 'denied',
+  throttled: 'throttled',
+  unreachable: 'unreachable',
+  condition_failed: 'failed',
+  conflict: 'failed',
+  failed: 'failed',
+};
+
+export function kmsFault(error: unknown): KeyFault {
+  if (error instanceof UnusableKey) return error.fault;
+  const named = error instanceof Error ? NAMED.get(error.name) : undefined;
+  return named ?? SHARED[awsFault(error)];
+}

@@ -1,0 +1,145 @@
+// The one file through which KMS enters the program, behind the ceremony guard: a key ARN outside the ceremony is refused before
+// any network call, even where the cloud's permissions would allow it (service.md, Custody ceremony). One client a region, taken
+// from the ARN; replicas in the order given; an answer counts only when it names the key that was asked.
+
+import {
+  DecryptCommand,
+  DescribeKeyCommand,
+  EncryptCommand,
+  KMSClient,
+  KMSServiceException,
+} from '@aws-sdk/client-kms';
+import type { CustodyKeys, KeyAnswer, KeyAttempt } from '../../ceremony/custody-keys.ts';
+import { keyArn } from '../../ceremony/key-arn.ts';
+import type { Log } from '../observe/log.ts';
+import { type AwsClientOptions, awsClientConfiguration, CALL_WATCHER_STEP, callWatcher } from './client.ts';
+import { kmsFault, UnusableKey } from './kms-faults.ts';
+
+/** `endpoint` replaces the endpoint of every region. */
+export interface KmsOptions extends Omit<AwsClientOptions, 'region'> {
+  /** `ceremonyArns` of the ceremony: the custody keys and the retired ones. */
+  readonly ceremonyArns: readonly string[];
+}
+
+export type EncryptionContext = Readonly<Record<string, string>>;
+
+export type Reachability =
+  | { readonly ok: true; readonly arn: string }
+  | { readonly ok: false; readonly attempts: readonly KeyAttempt[] };
+
+/** `arns` are one custody key's, in the order to try. Nothing here rejects: a key that does not serve is an answer. */
+export interface Kms {
+  /** @param plaintext at most 4096 bytes; stays the caller's to wipe */
+  encrypt(arns: readonly string[], plaintext: Buffer, context: EncryptionContext): Promise<KeyAnswer>;
+  /** The answer's bytes are the caller's to wipe. */
+  decrypt(arns: readonly string[], ciphertext: Buffer, context: EncryptionContext): Promise<KeyAnswer>;
+  /** Whether a replica answers and is enabled (DescribeKey): for the chamber's status, it proves no permission to decrypt. */
+  reachable(arns: readonly string[]): Promise<Reachability>;
+  close(): void;
+}
+
+export function createKms(options: KmsOptions, { log }: { readonly log: Log }): Kms {
+  const clients = clientsByArn(options);
+
+  async function firstThatServes<Answer>(
+    arns: readonly string[],
+    call: (client: KMSClient, arn: string) => Promise<Answer>,
+  ): Promise<Served<Answer>> {
+    const attempts: KeyAttempt[] = [];
+    for (const arn of arns) {
+      // The ceremony guard: there is no client for any other ARN.
+      const client = clients.get(arn);
+      if (client === undefined) {
+        log.error({ arn }, 'a KMS key outside the ceremony was asked for, and not called');
+        attempts.push({ arn, fault: 'outside_ceremony' });
+        continue;
+      }
+      try {
+        return { ok: true, arn, answer: await call(client, arn) };
+      } catch (error) {
+        const fault = kmsFault(error);
+        log.warn({ arn, fault, ...errorFields(error) }, 'a custody key did not serve');
+        attempts.push({ arn, fault });
+      }
+    }
+    return { ok: false, attempts };
+  }
+
+  return {
+    encrypt: async (arns, Plaintext, context) =>
+      asKeyAnswer(
+        await firstThatServes(arns, async (client, KeyId) => {
+          const input = { KeyId, Plaintext, EncryptionContext: { ...context } };
+          const answer = await client.send(new EncryptCommand(input));
+          return usable(KeyId, answer.KeyId, answer.CiphertextBlob);
+        }),
+      ),
+    decrypt: async (arns, CiphertextBlob, context) =>
+      asKeyAnswer(
+        await firstThatServes(arns, async (client, KeyId) => {
+          const input = { KeyId, CiphertextBlob, EncryptionContext: { ...context } };
+          const answer = await client.send(new DecryptCommand(input));
+          return usable(KeyId, answer.KeyId, answer.Plaintext);
+        }),
+      ),
+    reachable: (arns) =>
+      firstThatServes(arns, async (client, KeyId) => {
+        const { KeyMetadata } = await client.send(new DescribeKeyCommand({ KeyId }));
+        if (KeyMetadata?.Arn !== KeyId) throw new UnusableKey('wrong_answer');
+        if (KeyMetadata.KeyState === 'Disabled') throw new UnusableKey('disabled');
+        if (KeyMetadata.KeyState !== 'Enabled') throw new UnusableKey('invalid_state');
+      }),
+    close: () => {
+      for (const client of new Set(clients.values())) client.destroy();
+    },
+  };
+}
+
+/** The KMS as the ceremony's envelope asks for it. */
+export function custodyKeysOf(kms: Kms): CustodyKeys {
+  return {
+    encryptShare: (_index, arns, share, context) => kms.encrypt(arns, share, context),
+    decryptShare: (_index, arns, ciphertext, context) => kms.decrypt(arns, ciphertext, context),
+  };
+}
+
+type Served<Answer> =
+  | { readonly ok: true; readonly arn: string; readonly answer: Answer }
+  | { readonly ok: false; readonly attempts: readonly KeyAttempt[] };
+
+function clientsByArn(options: KmsOptions): ReadonlyMap<string, KMSClient> {
+  const byRegion = new Map<string, KMSClient>();
+  const byArn = new Map<string, KMSClient>();
+  for (const arn of options.ceremonyArns) {
+    const { region } = keyArn(arn);
+    const client = byRegion.get(region) ?? createClient(options, region);
+    byRegion.set(region, client);
+    byArn.set(arn, client);
+  }
+  return byArn;
+}
+
+function createClient(options: KmsOptions, region: string): KMSClient {
+  const client = new KMSClient(awsClientConfiguration({ ...options, region }));
+  if (options.onCall !== undefined) client.middlewareStack.add(callWatcher(options.onCall), CALL_WATCHER_STEP);
+  return client;
+}
+
+/** Without a copy: what KMS answered is wiped where the Buffer is. */
+function usable(asked: string, answered: string | undefined, bytes: Uint8Array | undefined): Buffer {
+  if (answered !== asked || bytes === undefined || bytes.length === 0) {
+    bytes?.fill(0);
+    throw new UnusableKey('wrong_answer');
+  }
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}
+
+/** The words of the service only: a parser's message quotes the answer, which may be a share. */
+function errorFields(error: unknown): { readonly error: string; readonly said?: string } {
+  if (!(error instanceof Error)) return { error: typeof error };
+  return error instanceof KMSServiceException ? { error: error.name, said: error.message } : { error: error.name };
+}
+
+function asKeyAnswer(served: Served<Buffer>): KeyAnswer {
+  return served.ok ? { ok: true, arn: served.arn, bytes: served.answer } : served;
+}

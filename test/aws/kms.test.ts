@@ -1,0 +1,237 @@
+// The KMS client against a real server: the ceremony guard before the network, replicas in order, bounded attempts and
+// waits, what each refusal says of the key, and nothing of a share in the log.
+
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { KeyFault } from '../../ceremony/custody-keys.ts';
+import { createKms, type Kms, type KmsOptions } from '../../enclave/aws/kms.ts';
+import { keyArn, multiRegionArn } from '../config/loading.ts';
+import { type KeyBehaviour, type KmsServer, kmsClientOptions, startKmsServer } from '../support/kms-server.ts';
+import { recordingLog } from '../support/recording-log.ts';
+
+const KEY = keyArn(1);
+const OTHER = keyArn(2);
+const REPLICAS = [multiRegionArn(3, 'eu-west-1'), multiRegionArn(3, 'us-east-1')] as const;
+const CONTEXT = { service: 'strongroom', generation: '1', index: '1' };
+const SECRET = Buffer.from('a secret that no log may repeat');
+
+let server: KmsServer;
+let kms: Kms;
+let log: ReturnType<typeof recordingLog>;
+
+function connect(options: Partial<KmsOptions> = {}): Kms {
+  kms?.close();
+  log = recordingLog();
+  kms = createKms(kmsClientOptions(server, [KEY, OTHER, ...REPLICAS], options), { log });
+  return kms;
+}
+
+beforeEach(async () => {
+  server = await startKmsServer();
+  for (const arns of [[KEY], [OTHER], REPLICAS]) server.createKey(arns);
+  connect({ maxAttempts: 1 });
+});
+
+afterEach(async () => {
+  kms.close();
+  await server.close();
+});
+
+async function encrypted(arns: readonly string[] = [KEY]): Promise<Buffer> {
+  const answer = await kms.encrypt(arns, SECRET, CONTEXT);
+  if (!answer.ok) throw new Error(JSON.stringify(answer));
+  return answer.bytes;
+}
+
+describe('the ceremony guard', () => {
+  const outside = keyArn(9);
+
+  test.each(['encrypt', 'decrypt', 'reachable'] as const)(
+    '%s of a key outside the ceremony reaches no network',
+    async (operation) => {
+      server.createKey([outside]); // it exists, and the credentials would do
+      expect(await kms[operation]([outside], SECRET, CONTEXT)).toEqual({
+        ok: false,
+        attempts: [{ arn: outside, fault: 'outside_ceremony' }],
+      });
+      expect(server.calls).toEqual([]);
+    },
+  );
+
+  test.each([
+    'alias/custody',
+    'arn:aws:kms:eu-central-1:111122223333:alias/custody',
+    KEY.toUpperCase(),
+    `${KEY} `,
+    KEY.replace('eu-central-1', 'eu-central-2'),
+    '',
+  ])('"%s" is outside, whatever it resembles', async (arn) => {
+    expect((await kms.decrypt([arn], SECRET, CONTEXT)).ok).toBe(false);
+    expect(server.calls).toEqual([]);
+  });
+
+  test('an ARN outside the ceremony beside one inside is passed over', async () => {
+    const answer = await kms.encrypt([outside, KEY], SECRET, CONTEXT);
+    expect(answer).toMatchObject({ ok: true, arn: KEY });
+    expect(server.calls.map(({ arn }) => arn)).toEqual([KEY]);
+  });
+
+  test('an ARN that is none is not taken into the set', () => {
+    expect(() => createKms(kmsClientOptions(server, ['alias/custody']), { log })).toThrow('no schema');
+  });
+});
+
+describe('a custody key', () => {
+  test('gives back what it encrypted', async () => {
+    expect(await kms.decrypt([KEY], await encrypted(), CONTEXT)).toEqual({ ok: true, arn: KEY, bytes: SECRET });
+  });
+
+  test('that is another one cannot decrypt', async () => {
+    expect(await kms.decrypt([OTHER], await encrypted(), CONTEXT)).toEqual({
+      ok: false,
+      attempts: [{ arn: OTHER, fault: 'bad_ciphertext' }],
+    });
+  });
+
+  test.each([
+    { ...CONTEXT, index: '2' },
+    { ...CONTEXT, generation: '2' },
+    { ...CONTEXT, service: 'another' },
+    { service: 'strongroom', generation: '1' },
+  ])('decrypts under its own encryption context only, not %j', async (context) => {
+    expect(await kms.decrypt([KEY], await encrypted(), context)).toMatchObject({
+      attempts: [{ fault: 'bad_ciphertext' }],
+    });
+  });
+
+  test('detects an altered ciphertext', async () => {
+    const ciphertext = await encrypted();
+    ciphertext[ciphertext.length - 1] = (ciphertext.at(-1) ?? 0) ^ 1;
+    expect(await kms.decrypt([KEY], ciphertext, CONTEXT)).toMatchObject({ attempts: [{ fault: 'bad_ciphertext' }] });
+  });
+
+  const faults: [KeyBehaviour, KeyFault][] = [
+    ['disabled', 'disabled'],
+    ['pending_deletion', 'invalid_state'],
+    ['deleted', 'not_found'],
+    ['denied', 'denied'],
+    ['throttled', 'throttled'],
+    ['unreachable', 'unreachable'],
+    ['impostor', 'wrong_answer'],
+  ];
+  test.each(faults)('that is %s is reported as %s by every operation', async (behaviour, fault) => {
+    const ciphertext = await encrypted();
+    server.setBehaviour(KEY, behaviour);
+    const expected = { ok: false, attempts: [{ arn: KEY, fault }] };
+    expect(await kms.encrypt([KEY], SECRET, CONTEXT)).toEqual(expected);
+    expect(await kms.decrypt([KEY], ciphertext, CONTEXT)).toEqual(expected);
+    expect(await kms.reachable([KEY])).toEqual(expected);
+  });
+
+  test('that is enabled is reachable', async () => {
+    expect(await kms.reachable([KEY])).toMatchObject({ ok: true, arn: KEY });
+  });
+});
+
+describe('replicas of a multi-region key', () => {
+  const [first, second] = REPLICAS;
+
+  test('are tried in the order given, each in its own region', async () => {
+    const ciphertext = await encrypted(REPLICAS);
+    server.setBehaviour(first, 'unreachable');
+    expect(await kms.decrypt(REPLICAS, ciphertext, CONTEXT)).toEqual({ ok: true, arn: second, bytes: SECRET });
+    expect(server.calls).toEqual([
+      { operation: 'Encrypt', arn: first, region: 'eu-west-1' },
+      { operation: 'Decrypt', arn: first, region: 'eu-west-1' },
+      { operation: 'Decrypt', arn: second, region: 'us-east-1' },
+    ]);
+  });
+
+  test('are not tried after one that served', async () => {
+    await encrypted([second, first]);
+    expect(server.calls.map(({ arn }) => arn)).toEqual([second]);
+  });
+
+  test('each give their reason when none serves', async () => {
+    server.setBehaviour(first, 'denied');
+    server.setBehaviour(second, 'disabled');
+    expect(await kms.encrypt(REPLICAS, SECRET, CONTEXT)).toEqual({
+      ok: false,
+      attempts: [
+        { arn: first, fault: 'denied' },
+        { arn: second, fault: 'disabled' },
+      ],
+    });
+  });
+});
+
+describe('attempts and waits are bounded', () => {
+  test('a key that is unreachable is given up after its attempts', async () => {
+    connect({ maxAttempts: 3 });
+    server.setBehaviour(KEY, 'unreachable');
+    expect((await kms.encrypt([KEY], SECRET, CONTEXT)).ok).toBe(false);
+    expect(server.calls).toHaveLength(3);
+  });
+
+  test('a key that refuses is asked once', async () => {
+    connect({ maxAttempts: 3 });
+    server.setBehaviour(KEY, 'denied');
+    expect((await kms.encrypt([KEY], SECRET, CONTEXT)).ok).toBe(false);
+    expect(server.calls).toHaveLength(1);
+  });
+
+  test('a key that never answers is given up', async () => {
+    connect({ maxAttempts: 2, requestTimeoutMs: 50 });
+    server.setBehaviour(KEY, 'hanging');
+    expect(await kms.encrypt([KEY], SECRET, CONTEXT)).toEqual({
+      ok: false,
+      attempts: [{ arn: KEY, fault: 'unreachable' }],
+    });
+    expect(server.calls).toHaveLength(2);
+  });
+
+  test('every call is reported once, with its outcome', async () => {
+    const calls: string[] = [];
+    connect({ maxAttempts: 2, onCall: (operation, outcome) => calls.push(`${operation} ${outcome}`) });
+    await encrypted();
+    server.setBehaviour(KEY, 'unreachable');
+    await kms.reachable([KEY]);
+    expect(calls).toEqual(['Encrypt ok', 'DescribeKey unreachable']);
+  });
+});
+
+describe('the log', () => {
+  test('says which key did not serve and what the service said', async () => {
+    server.setBehaviour(KEY, 'denied');
+    await kms.encrypt([KEY], SECRET, CONTEXT);
+    expect(log.lines).toEqual([
+      {
+        level: 'warn',
+        message: 'a custody key did not serve',
+        fields: {
+          arn: KEY,
+          fault: 'denied',
+          error: 'AccessDeniedException',
+          said: 'User: test is not authorized to perform: kms:Encrypt',
+        },
+      },
+    ]);
+  });
+
+  test('repeats nothing of an answer that is not JSON, which may be a share', async () => {
+    const ciphertext = await encrypted();
+    server.setBehaviour(KEY, 'garbled');
+    expect((await kms.decrypt([KEY], ciphertext, CONTEXT)).ok).toBe(false);
+    expect(log.lines).toHaveLength(1);
+    const fragment = SECRET.toString('base64').slice(0, 6);
+    expect(JSON.stringify(log.lines)).not.toContain(fragment);
+  });
+});
+
+test('the server refuses what is not signed', async () => {
+  const response = await fetch(server.endpoint, {
+    method: 'POST',
+    headers: { 'x-amz-target': 'TrentService.DescribeKey' },
+    body: JSON.stringify({ KeyId: KEY }),
+  });
+  expect(await response.json()).toMatchObject({ __type: 'MissingAuthenticationTokenException' });
+});
