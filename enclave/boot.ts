@@ -18,6 +18,8 @@ import type { Logger } from './observe/logger.ts';
 export interface World {
   readonly logger: Logger;
   readonly clock: Clock;
+  /** The BLS core to sign with; the native one, when it is built, unless given. */
+  readonly blsCore?: 'native' | 'portable';
 }
 
 /** What changes while the signer runs and everything else asks for. */

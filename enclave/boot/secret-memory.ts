@@ -8,12 +8,12 @@ import { openBlsCore } from '../signing/bls-open.ts';
 
 export async function openSecretMemory(
   config: Config,
-  { logger }: World,
+  { logger, blsCore }: World,
   opened: AsyncDisposableStack,
 ): Promise<BlsCore> {
   const log = logger.module('signing');
   const { mlock } = config.server;
-  const core = await openBlsCore({ log, mlock });
+  const core = await openBlsCore({ log, mlock, prefer: blsCore });
   opened.defer(() => core.close());
   applyMemoryPolicy(mlock, core, log);
   return core;

@@ -24,12 +24,20 @@ export function deploy(keyCount: number, config: Record<string, unknown> = {}): 
   );
 }
 
+/** As deployKeys, with a file for each key. */
+export function deployKeyFiles(keys: readonly TestKey[], config: Record<string, unknown> = {}): Deployment {
+  const deployment = deployKeys([], config);
+  for (const [index, key] of keys.entries()) {
+    writeFileSync(join(deployment.folder, 'keys', `test-key-${index}.yaml`), descriptorOf(key));
+  }
+  return { ...deployment, keys };
+}
+
 export function deployKeys(keys: readonly TestKey[], config: Record<string, unknown> = {}): Deployment {
   const folder = mkdtempSync(join(tmpdir(), 'strongroom-test-'));
   const keyFolder = join(folder, 'keys');
   mkdirSync(keyFolder);
-  const documents = keys.map(({ secret }) => `type: file-raw\nkeyType: BLS\nprivateKey: "${secret}"\n`);
-  writeFileSync(join(keyFolder, 'test-keys.yaml'), documents.join('---\n'));
+  if (keys.length > 0) writeFileSync(join(keyFolder, 'test-keys.yaml'), keys.map(descriptorOf).join('---\n'));
   const whole = {
     key_sources: { filesystem: { paths: [keyFolder] } },
     anti_slashing: { path: join(folder, 'slashing_protection.sqlite') },
@@ -42,4 +50,8 @@ export function deployKeys(keys: readonly TestKey[], config: Record<string, unkn
     config: whole,
     start: (options = {}) => startSigner({ folder, ...options, config: { ...whole, ...options.config } }),
   };
+}
+
+function descriptorOf({ secret }: TestKey): string {
+  return `type: file-raw\nkeyType: BLS\nprivateKey: "${secret}"\n`;
 }

@@ -12,6 +12,8 @@ import { stringify } from 'yaml';
 /** How long a log line that must come may take on a loaded machine. */
 const LOG_WAIT_MS = 60_000;
 const PROGRAM = join(import.meta.dirname, '../../bin/strongroom');
+const PINNED_NODE = join(import.meta.dirname, '../../bin/pinned-node');
+const PORTABLE_SIGNER = join(import.meta.dirname, 'portable-signer.ts');
 
 export interface RunningSigner {
   readonly url: string;
@@ -38,6 +40,8 @@ export interface SignerOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** A folder to run in; a temporary one that is removed at the end when not given. */
   readonly folder?: string;
+  /** The core that signs; the program's own choice when not given. */
+  readonly blsCore?: 'native' | 'portable';
   /** Wait until keys are loaded (default), or only until it listens. */
   readonly waitFor?: 'ready' | 'listening';
 }
@@ -129,7 +133,9 @@ function spawnSigner(folder: string, options: SignerOptions): ChildProcess {
   };
   const file = join(folder, 'strongroom.yaml');
   writeFileSync(file, stringify(config, { aliasDuplicateObjects: false }));
-  return spawn(PROGRAM, ['server', '-c', file, ...(options.args ?? [])], {
+  const args = ['server', '-c', file, ...(options.args ?? [])];
+  const [program, ...first] = options.blsCore === 'portable' ? [PINNED_NODE, PORTABLE_SIGNER] : [PROGRAM];
+  return spawn(program, [...first, ...args], {
     cwd: folder,
     env: { ...cleanEnvironment(), ...options.env },
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -1,0 +1,19 @@
+// `strongroom server` with the portable BLS core, also where the native one is built: the same boot, for tests and benchmarks.
+
+import { boot } from '../../enclave/boot.ts';
+import { loadConfig } from '../../enclave/config/load.ts';
+import { renderViolations } from '../../enclave/config/violations.ts';
+import { systemClock } from '../../enclave/observe/clock.ts';
+import { createLogger } from '../../enclave/observe/logger.ts';
+
+const loaded = loadConfig({ argv: process.argv.slice(3), env: process.env }, { compiledCeremony: false });
+if (!loaded.ok) throw new Error(renderViolations(loaded.violations));
+const logger = createLogger(loaded.config.logging);
+const signer = await boot(loaded.config, { logger, clock: systemClock, blsCore: 'portable' });
+process.once('SIGTERM', () => {
+  void signer.shutDown().then(() => {
+    logger.flush();
+    process.exit(0);
+  });
+});
+await signer.keysLoaded;
