@@ -38,6 +38,7 @@ export interface MarkKey {
   readonly publicKey: PublicKeyHex;
 }
 
+/** No attribute of ours is among DynamoDB's reserved words, so expressions name them as they are. */
 export type Item = Record<string, AttributeValue>;
 
 export const NETWORK_PARTITION = 'NETWORK';
