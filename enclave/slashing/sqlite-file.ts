@@ -16,13 +16,13 @@ export interface FileLock {
 }
 
 /** The one name of the file, whatever links lead to it; creates it, empty and private, when it is missing. */
-export function preparePrivateFile(path: string, log: Log): string {
+export function preparePrivateFile(path: string, log: Log): { readonly realPath: string; readonly isNew: boolean } {
   try {
-    const folder = realpathSync(dirname(path));
-    createPrivate(join(folder, basename(path)));
-    const real = realpathSync(join(folder, basename(path)));
-    makePrivate(real, log);
-    return real;
+    const named = join(realpathSync(dirname(path)), basename(path));
+    const isNew = createPrivate(named);
+    const realPath = realpathSync(named);
+    makePrivate(realPath, log);
+    return { realPath, isNew };
   } catch (cause) {
     throw unusable('the database file cannot be created or made private', { path, cause });
   }
@@ -30,8 +30,8 @@ export function preparePrivateFile(path: string, log: Log): string {
 
 /** @throws SignerError slashing_unavailable while another opening of the same database holds the lock */
 export function lockDatabase(realPath: string, log: Log): FileLock {
-  const path = preparePrivateFile(`${realPath}-lock`, log);
-  const connection = new DatabaseSync(path, { timeout: 0 });
+  const lockFile = preparePrivateFile(`${realPath}-lock`, log);
+  const connection = new DatabaseSync(lockFile.realPath, { timeout: 0 });
   try {
     connection.exec('BEGIN EXCLUSIVE');
   } catch (cause) {
@@ -51,11 +51,13 @@ export function unusable(hint: string, { path, cause }: { path: string; cause?: 
 
 // Opening and closing a file that this process has open would drop its locks on it (POSIX), so an existing file is
 // never opened here: `wx` fails without opening.
-function createPrivate(path: string): void {
+function createPrivate(path: string): boolean {
   try {
     closeSync(openSync(path, 'wx', PRIVATE_MODE));
+    return true;
   } catch (error) {
     if (!isAlreadyThere(error)) throw error;
+    return false;
   }
 }
 

@@ -21,17 +21,12 @@ export function importer(connection: DatabaseSync, options: DatabaseOptions) {
   const entries = entryTables(connection, options.integrity);
   const counter = validatorCounter(connection, options);
 
-  function mergeHistory(history: ValidatorHistory, summary: Record<Merged, number>): void {
-    if (history.blocks.length === 0 && history.attestations.length === 0) return;
+  function mergeHistory(history: ValidatorHistory, summary: Record<Merged, number>): { isNewKey: boolean } {
+    if (history.blocks.length === 0 && history.attestations.length === 0) return { isNewKey: false };
     const publicKey = Buffer.from(history.publicKey.slice(2), 'hex');
-    let validator = validators.find(publicKey);
-    if (validator === undefined) {
-      const count = counter.verified();
-      if (count === undefined) throw damaged('a validator is missing');
-      validator = newValidator(publicKey);
-      validators.save(validator);
-      counter.set(count + 1);
-    }
+    const known = validators.find(publicKey);
+    const validator = known ?? newValidator(publicKey);
+    if (known === undefined) validators.save(validator);
     // In ascending order, so that the low-water marks of a key without entries are those of the lowest, and so that an
     // entry rarely has to be compared with the whole history.
     for (const entry of history.blocks.toSorted((one, other) => one.slot - other.slot)) {
@@ -39,6 +34,7 @@ export function importer(connection: DatabaseSync, options: DatabaseOptions) {
     }
     mergeVotes(validator, history.attestations.toSorted(byTarget), summary);
     validators.save(validator);
+    return { isNewKey: known === undefined };
   }
 
   function mergeVotes(validator: Validator, votes: readonly VoteEntry[], summary: Record<Merged, number>): void {
@@ -69,14 +65,20 @@ export function importer(connection: DatabaseSync, options: DatabaseOptions) {
       inTransaction(connection, () => {
         const counts = { new: 0, alreadyPresent: 0, conflicts: 0 };
         const keys = new Set<string>();
-        let [histories, blocks, attestations] = [0, 0, 0];
+        let [histories, blocks, attestations, newKeys] = [0, 0, 0, 0];
+        // Before anything is added: a key that is missing is new only while no other head is gone.
+        const keysBefore = counter.verified();
         for (const row of select.iterate(importId)) {
           const history = readHistory(String(row['history']));
-          mergeHistory(history, counts);
+          if (mergeHistory(history, counts).isNewKey) newKeys += 1;
           keys.add(history.publicKey);
           histories += 1;
           blocks += history.blocks.length;
           attestations += history.attestations.length;
+        }
+        if (newKeys > 0) {
+          if (keysBefore === undefined) throw damaged('a validator is missing');
+          counter.set(keysBefore + newKeys);
         }
         if (histories !== staged) throw new Error('a part of the import was lost on the way');
         clear.run(importId);

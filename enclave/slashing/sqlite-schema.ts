@@ -67,7 +67,7 @@ export function openDatabase(options: DatabaseOptions): DatabaseSync {
   let connection: DatabaseSync | undefined;
   try {
     connection = new DatabaseSync(options.path, { timeout: BUSY_TIMEOUT_MS });
-    connection.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA trusted_schema = OFF');
+    makeDurable(connection);
     inTransaction(connection, (open) => bind(open, options));
     return connection;
   } catch (cause) {
@@ -122,6 +122,15 @@ export function validatorCounter(connection: DatabaseSync, { genesisValidatorsRo
 
 /** Why this process will not use a database that it can read. The text is constant: it may be shown. */
 class DatabaseRefusal extends Error {}
+
+/** A commit is on disk when it returns. SQLite keeps another journal mode without an error where it cannot have this one. */
+function makeDurable(connection: DatabaseSync): void {
+  connection.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA trusted_schema = OFF');
+  const journal = connection.prepare('PRAGMA journal_mode').get()?.['journal_mode'];
+  const synchronous = connection.prepare('PRAGMA synchronous').get()?.['synchronous'];
+  if (journal !== 'wal' || synchronous !== 2)
+    throw new DatabaseRefusal('the file system cannot hold a durable database');
+}
 
 const NO_PUBLIC_KEY = new Uint8Array(48);
 

@@ -33,7 +33,8 @@ const STAGE_ENTRIES = 2000;
 
 /** @throws SignerError slashing_unavailable with the reason why the database cannot be used */
 export async function openSqliteBackend(options: SqliteOptions, { log }: { log: Log }): Promise<SlashingBackend> {
-  const path = preparePrivateFile(options.path, log);
+  const { realPath: path, isNew } = preparePrivateFile(options.path, log);
+  if (isNew) log.warn({ path }, 'a new slashing database: it knows nothing of what the keys signed before');
   const lock = lockDatabase(path, log);
   const genesisValidatorsRoot = Uint8Array.from(Buffer.from(options.genesisValidatorsRoot.slice(2), 'hex'));
   const client = new DatabaseClient({ path, genesisValidatorsRoot, integrityKey: options.integrityKey }, log);
