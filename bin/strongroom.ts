@@ -8,6 +8,8 @@ Commands:
   server     Run the signer                            strongroom server -c strongroom.yaml
   slashing   Export, import, prune or show the         strongroom slashing export -c strongroom.yaml
              slashing protection records
+  ceremony   Plan the master key's custody, make age   strongroom ceremony plan ceremony.yaml
+             identities, open the root token
 
 Options:
   --help     This text; \`strongroom COMMAND --help\` for a command
@@ -21,6 +23,11 @@ switch (command) {
   case 'slashing': {
     const { main } = await import('../enclave/main.ts');
     await main(command, rest);
+    break;
+  }
+  case 'ceremony': {
+    const { main } = await import('../ceremony/main.ts');
+    process.exitCode = await main(rest);
     break;
   }
   case '--version': {

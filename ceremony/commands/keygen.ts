@@ -1,0 +1,43 @@
+// `strongroom ceremony keygen`: a new age identity for a holder of the root token. The secret goes into a new file that only its
+// owner can read, as `age-keygen` writes it, and nowhere else; the recipient goes to stdout.
+
+import { open } from 'node:fs/promises';
+import { generateAgeIdentity } from '../age.ts';
+import { type Command, CommandError, fileProblem, readArguments } from './command.ts';
+
+export const keygen: Command = {
+  help: `Make an age identity: the secret into a new file (mode 0600), its recipient to stdout
+
+Usage: strongroom ceremony keygen --identity FILE
+
+Options:
+  --identity FILE  The file to write; one that exists is never overwritten
+
+Examples:
+  strongroom ceremony keygen --identity alice.age
+  strongroom ceremony keygen --identity /media/offline/root.age >> recipients.txt
+`,
+
+  async run(argv, { stdout, stderr }) {
+    const { identity: file } = readArguments(argv, ['identity'], 0).flags;
+    if (file === undefined) throw new CommandError('name the file to write with --identity FILE');
+    const { identity, recipient } = await generateAgeIdentity();
+    await writeNew(file, `# recipient: ${recipient}\n${identity}\n`);
+    stdout.write(`${recipient}\n`);
+    stderr.write(`strongroom: the identity is in ${file}: keep it offline, it opens the root token\n`);
+  },
+};
+
+async function writeNew(file: string, text: string): Promise<void> {
+  try {
+    const handle = await open(file, 'wx', 0o600);
+    try {
+      await handle.writeFile(text);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+  } catch (error) {
+    throw fileProblem(error);
+  }
+}

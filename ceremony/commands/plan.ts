@@ -1,0 +1,107 @@
+// `strongroom ceremony plan`: the ceremony of a file as the signer would take it, its digest, what it survives, and warnings.
+// It refuses, with every reason at once, what the signer would refuse.
+
+import { readFile } from 'node:fs/promises';
+import { type Ceremony, ceremonyBlock, InvalidCeremony, parseCeremony } from '../definition.ts';
+import { type CeremonyPlan, planCeremony, spareKeys } from '../plan.ts';
+import { readCeremonyValue } from '../yaml.ts';
+import { type Command, CommandError, fileProblem, readArguments } from './command.ts';
+
+export const plan: Command = {
+  help: `Print a custody ceremony, its digest, which losses it survives, and warnings
+
+Usage: strongroom ceremony plan FILE [--output table|json]
+
+FILE is YAML: the ceremony block by itself, or a configuration that has one. No key is called.
+
+Options:
+  --output table|json  What to print (default: table)
+
+Examples:
+  strongroom ceremony plan ceremony.yaml
+  strongroom ceremony plan strongroom.yaml --output json
+`,
+
+  async run(argv, { stdout }) {
+    const { positionals, flags } = readArguments(argv, ['output'], 1);
+    const [file] = positionals;
+    const { output = 'table' } = flags;
+    if (file === undefined) throw new CommandError('name the FILE with the ceremony');
+    if (output !== 'table' && output !== 'json') throw new CommandError('--output is table or json');
+    const planned = planCeremony(await readCeremony(file));
+    stdout.write(output === 'json' ? asJson(planned) : asTable(planned));
+  },
+};
+
+async function readCeremony(file: string): Promise<Ceremony> {
+  const text = await readFile(file, 'utf8').catch((error: unknown) => {
+    throw fileProblem(error);
+  });
+  let value: unknown;
+  try {
+    value = readCeremonyValue(text);
+  } catch (error) {
+    throw new CommandError(error instanceof Error ? error.message : String(error));
+  }
+  try {
+    return parseCeremony(value);
+  } catch (error) {
+    if (!(error instanceof InvalidCeremony)) throw error;
+    throw new CommandError(`the ceremony is not valid:\n${error.problems.map((problem) => `  ${problem}`).join('\n')}`);
+  }
+}
+
+function asJson({ ceremony, canonical, digest, losses, warnings }: CeremonyPlan): string {
+  const body = {
+    ceremony: ceremonyBlock(ceremony),
+    canonical,
+    digest_sha384: digest,
+    survivable_key_losses: spareKeys(ceremony),
+    losses: losses.map(({ of, name, keysLeft, survivable }) => ({ of, name, keys_left: keysLeft, survivable })),
+    warnings,
+  };
+  return `${JSON.stringify(body, undefined, 2)}\n`;
+}
+
+function asTable(planned: CeremonyPlan): string {
+  const { ceremony, digest, losses, warnings } = planned;
+  const { generation, kmsThreshold, kmsKeys, retiredKmsKeys, rootTokenRecipients } = ceremony;
+  const spare = spareKeys(ceremony);
+  const lines = [
+    `Ceremony generation ${generation}: ${kmsThreshold} of ${kmsKeys.length} custody keys open the master key`,
+    `Digest (SHA-384) ${digest}`,
+    '',
+    'Custody keys',
+    ...keyLines(kmsKeys),
+    ...(retiredKmsKeys.length === 0 ? [] : ['', 'Retired keys, still accepted', ...keyLines(retiredKmsKeys)]),
+    '',
+    'Root token recipients',
+    ...rootTokenRecipients.map((recipient, at) => row(`${at + 1}`, recipient)),
+    '',
+    'Losses',
+    lossRow(`any ${plural(Math.max(spare, 1))}`, spare > 0, kmsKeys.length - Math.max(spare, 1)),
+    ...losses.map(({ of, name, keysLeft, survivable }) => lossRow(`${of} ${name}`, survivable, keysLeft)),
+    '',
+    warnings.length === 0 ? 'No warnings' : 'Warnings',
+    ...warnings.map(({ message }) => `  ${message}`),
+  ];
+  return `${lines.join('\n')}\n`;
+}
+
+const LOSS_WIDTH = 24;
+
+function lossRow(what: string, survivable: boolean, keysLeft: number): string {
+  return `  ${what.padEnd(LOSS_WIDTH)} ${survivable ? 'survivable' : 'NOT survivable'}, ${plural(keysLeft)} left`;
+}
+
+function keyLines(keys: Ceremony['kmsKeys']): string[] {
+  return keys.flatMap(({ arns }, at) => arns.map((arn, replica) => row(replica === 0 ? `${at + 1}` : '', arn)));
+}
+
+function row(index: string, text: string): string {
+  return `  ${index.padStart(3)}  ${text}`;
+}
+
+function plural(count: number): string {
+  return count === 1 ? '1 custody key' : `${count} custody keys`;
+}

@@ -1,0 +1,65 @@
+// `strongroom ceremony …`: planning a custody ceremony and holding its root token, offline. It touches files it is told to, and
+// neither network nor cloud. Exit codes: 0 done, 1 usage or local error, 70 a bug (decisions.md section 10).
+
+import { type Command, CommandError, type Terminal } from './commands/command.ts';
+import { keygen } from './commands/keygen.ts';
+import { openRootTokenCommand } from './commands/open-root-token.ts';
+import { plan } from './commands/plan.ts';
+
+const EXIT = { ok: 0, local: 1, bug: 70 } as const;
+
+const COMMANDS: ReadonlyMap<string, Command> = new Map([
+  ['plan', plan],
+  ['keygen', keygen],
+  ['open-root-token', openRootTokenCommand],
+]);
+
+const HELP = `strongroom ceremony: the custody of the master key
+
+Usage: strongroom ceremony COMMAND [ARGUMENTS]
+
+Commands:
+${[...COMMANDS].map(([name, { help }]) => `  ${name.padEnd(16)} ${help.split('\n', 1)[0]}`).join('\n')}
+
+Examples:
+  strongroom ceremony plan ceremony.yaml
+  strongroom ceremony keygen --identity alice.age
+
+\`strongroom ceremony COMMAND --help\` for a command
+`;
+
+/** @returns the exit code */
+export async function main(argv: readonly string[], terminal: Terminal = process): Promise<number> {
+  const [name, ...rest] = argv;
+  if (name === undefined || name === 'help' || HELP_FLAGS.has(name)) {
+    (name === undefined ? terminal.stderr : terminal.stdout).write(HELP);
+    return name === undefined ? EXIT.local : EXIT.ok;
+  }
+  const command = COMMANDS.get(name);
+  if (command === undefined) {
+    terminal.stderr.write(`strongroom ceremony: unknown command ${name}\n\n${HELP}`);
+    return EXIT.local;
+  }
+  if (rest.some((word) => HELP_FLAGS.has(word))) {
+    terminal.stdout.write(command.help);
+    return EXIT.ok;
+  }
+  return run(`strongroom ceremony ${name}`, command, rest, terminal);
+}
+
+const HELP_FLAGS: ReadonlySet<string> = new Set(['--help', '-h']);
+
+async function run(title: string, command: Command, argv: readonly string[], terminal: Terminal): Promise<number> {
+  try {
+    await command.run(argv, terminal);
+    return EXIT.ok;
+  } catch (error) {
+    if (error instanceof CommandError) {
+      terminal.stderr.write(`${title}: ${error.message}\n`);
+      return EXIT.local;
+    }
+    // The name alone: a message could quote an input.
+    terminal.stderr.write(`${title}: a bug: ${error instanceof Error ? error.name : typeof error}\n`);
+    return EXIT.bug;
+  }
+}
