@@ -3,6 +3,7 @@
 // It trusts a configuration that config/ has checked.
 
 import { startBackground } from './boot/background.ts';
+import { openCustody, watchState } from './boot/chamber.ts';
 import { type LoadingKeys, startLoadingKeys } from './boot/keys.ts';
 import { type OpenListeners, openListeners } from './boot/listeners.ts';
 import { networkOf } from './boot/network.ts';
@@ -62,15 +63,25 @@ async function runSteps(config: Config, world: World, opened: AsyncDisposableSta
   const telemetry = await step('telemetry', () => openTelemetry(config, world, opened));
   const core = await step('secret key memory', () => openSecretMemory(config, world, opened));
   const network = await step('network', () => networkOf(config));
+  const custody = await step('custody', () => openCustody(config, world, telemetry, opened));
   const slashing = await step('slashing protection', () =>
-    openSlashingProtection({ config, network }, world, telemetry, opened),
+    openSlashingProtection({ config, network, custody }, world, telemetry, opened),
   );
   const authenticator = await step('authorization', () => openAuthenticator(config));
-  const loading = await step('keys', () => startLoadingKeys(config, core, state, world, telemetry, opened));
-  const permits = openPermits(config);
-  const app = await step('HTTP application', () =>
-    openApplication(config, { authenticator, core, loading, network, permits, slashing, state, telemetry }, world),
+  const loading = await step('keys', () =>
+    startLoadingKeys({ config, core, custody, state }, world, telemetry, opened),
   );
+  const watcher = watchState(
+    config,
+    custody,
+    { revision: 0, refresh: async () => undefined },
+    world,
+    telemetry,
+    opened,
+  );
+  const permits = openPermits(config);
+  const parts = { authenticator, core, custody, loading, network, permits, slashing, state, telemetry, watcher };
+  const app = await step('HTTP application', () => openApplication(config, parts, world));
   await step('warm-up', () => warmUp(network));
   const listeners = await step('listeners', () => openListeners(config, app, telemetry, world, opened));
   startBackground(config, { core, keys: loading.keys, permits, slashing, listeners }, telemetry, opened);
@@ -99,5 +110,7 @@ async function step<T>(name: string, run: () => Promise<T> | T): Promise<T> {
 
 async function announceWhenLoaded({ loaded, keys }: LoadingKeys, { logger }: World): Promise<void> {
   await loaded;
-  logger.module('server').info({ keys: keys.publicKeys().length }, 'ready');
+  const log = logger.module('server');
+  if (keys.state === 'sealed') log.warn({}, 'running sealed: nothing is signed');
+  else log.info({ keys: keys.publicKeys().length }, 'ready');
 }

@@ -20,7 +20,8 @@ export const sealRequestSchema = z.strictObject({
 /** What the latch holds; of several calls, the first one's. */
 export const sealAnswerSchema = z.object({
   state: z.literal('Sealed'),
-  sealed_at: timestamp,
+  /** Null when somebody made the row by hand without it. */
+  sealed_at: timestamp.nullable(),
   reason: z.string().nullable(),
 });
 
@@ -43,7 +44,9 @@ export const chamberStatusSchema = z.object({
     })
     .nullable(),
   /** The break-glass latch as last seen; null when there is none. */
-  latch: z.object({ sealed_at: timestamp, reason: z.string().nullable(), accessor: z.string() }).nullable(),
+  latch: z
+    .object({ sealed_at: timestamp.nullable(), reason: z.string().nullable(), accessor: z.string().nullable() })
+    .nullable(),
   /** Null without signer_state or with a refresh interval of 0. */
   state_watcher: z.object({ stale: z.boolean(), age_seconds: z.number() }).nullable(),
   keys: z.array(

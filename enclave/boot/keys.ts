@@ -3,12 +3,14 @@
 
 import { readdir } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
+import { SignerError } from '../api/errors.ts';
 import type { SignerState, World } from '../boot.ts';
 import type { Config } from '../config/options.ts';
 import { loadFilesystemKeys } from '../keys/filesystem.ts';
 import { KeystorePool, memoryLimitBytes } from '../keys/keystore-pool.ts';
 import { KeyStore } from '../keys/store.ts';
 import type { BlsCore } from '../signing/bls.ts';
+import type { Custody } from './chamber.ts';
 import type { Telemetry } from './telemetry.ts';
 
 export interface LoadingKeys {
@@ -17,10 +19,16 @@ export interface LoadingKeys {
   readonly loaded: Promise<void>;
 }
 
+export interface LoadingKeysParts {
+  readonly config: Config;
+  readonly core: BlsCore;
+  /** Undefined without a signer state. */
+  readonly custody: Custody | undefined;
+  readonly state: SignerState;
+}
+
 export async function startLoadingKeys(
-  config: Config,
-  core: BlsCore,
-  state: SignerState,
+  { config, core, custody, state }: LoadingKeysParts,
   { logger, clock }: World,
   telemetry: Telemetry,
   opened: AsyncDisposableStack,
@@ -30,6 +38,10 @@ export async function startLoadingKeys(
   const log = logger.module('keys');
   const keys = new KeyStore({}, { vault: core, clock });
   opened.defer(() => keys.seal());
+  if (custody?.chamber.state === 'Sealed') {
+    keys.seal();
+    return { keys, loaded: Promise.resolve() };
+  }
   const pool = new KeystorePool(
     {
       keystoreLoadConcurrency: keystore_load_concurrency,
@@ -43,6 +55,10 @@ export async function startLoadingKeys(
     { paths, rawLoadConcurrency: raw_load_concurrency },
     { store: keys, pool, log, clock, signal: stop.signal },
   );
+  custody?.chamber.onSealed(() => {
+    keys.seal();
+    stop.abort(new SignerError('sealed'));
+  });
   opened.defer(async () => {
     stop.abort(new Error('the signer shuts down'));
     await pool.close();

@@ -5,18 +5,29 @@ import type { HealthCheck, Readiness } from '../http/routes/health.ts';
 import type { KeyStore } from '../keys/store.ts';
 import type { SlashingProtection } from '../slashing/protection.ts';
 
-export function readinessOf(
-  state: SignerState,
-  { keys, slashing }: { readonly keys: Pick<KeyStore, 'state'>; readonly slashing: Pick<SlashingProtection, 'health'> },
-): Readiness {
+export interface ReadinessParts {
+  readonly keys: Pick<KeyStore, 'state'>;
+  readonly slashing: Pick<SlashingProtection, 'health'>;
+  readonly custodyRefusal: () => 'sealed' | 'state_stale' | undefined;
+}
+
+export function readinessOf(state: SignerState, { keys, slashing, custodyRefusal }: ReadinessParts): Readiness {
   return {
-    checks: () => [
-      check('chamber', state.shuttingDown ? 'the signer is shutting down' : undefined),
-      check('anti_slashing', slashing.health.status === 'up' ? undefined : 'the slashing protection backend is down'),
-      check('state_watcher', undefined), // stateless mode: there is no state to lose sight of
-      check('keys', keysDown(state, keys)),
-    ],
+    checks: () => {
+      const refusal = custodyRefusal();
+      return [
+        check('chamber', chamberDown(state, refusal)),
+        check('anti_slashing', slashing.health.status === 'up' ? undefined : 'the slashing protection backend is down'),
+        check('state_watcher', refusal === 'state_stale' ? 'the signer has lost sight of its state table' : undefined),
+        check('keys', keysDown(state, keys)),
+      ];
+    },
   };
+}
+
+function chamberDown({ shuttingDown }: SignerState, refusal: 'sealed' | 'state_stale' | undefined): string | undefined {
+  if (shuttingDown) return 'the signer is shutting down';
+  return refusal === 'sealed' ? 'the chamber is sealed' : undefined;
 }
 
 function check(id: HealthCheck['id'], down: string | undefined): HealthCheck {

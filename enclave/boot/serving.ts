@@ -1,16 +1,20 @@
 // Step "HTTP application": what a request meets, put together from the configuration.
 
 import type { FastifyInstance } from 'fastify';
+import { encodeHex } from '../api/hex.ts';
 import type { Operation } from '../api/operations.ts';
 import type { Authenticator } from '../auth/authenticator.ts';
 import { createStaticAuthenticator } from '../auth/static.ts';
 import type { SignerState, World } from '../boot.ts';
+import type { Watcher } from '../chamber/watcher.ts';
 import type { Config } from '../config/options.ts';
 import { buildApp } from '../http/app.ts';
 import type { BlsCore } from '../signing/bls.ts';
 import type { Network } from '../signing/networks.ts';
 import { createPermits, type Permits } from '../signing/permits.ts';
 import type { SlashingProtection } from '../slashing/protection.ts';
+import { type Custody, custodyRefusal } from './chamber.ts';
+import { chamberRoutes } from './chamber-status.ts';
 import type { LoadingKeys } from './keys.ts';
 import { readinessOf } from './readiness.ts';
 import type { Telemetry } from './telemetry.ts';
@@ -18,12 +22,14 @@ import type { Telemetry } from './telemetry.ts';
 export interface Parts {
   readonly authenticator: Authenticator;
   readonly core: BlsCore;
+  readonly custody: Custody | undefined;
   readonly loading: LoadingKeys;
   readonly network: Network;
   readonly permits: Permits;
   readonly slashing: SlashingProtection;
   readonly state: SignerState;
   readonly telemetry: Telemetry;
+  readonly watcher: Watcher | undefined;
 }
 
 /** The stateless mode: tokens and policies of the configuration, fixed from here on. */
@@ -51,7 +57,9 @@ export function openPermits(config: Config): Permits {
 
 export function openApplication(config: Config, parts: Parts, { logger, clock }: World): Promise<FastifyInstance> {
   const { server, signing } = config;
-  const { state, loading, telemetry } = parts;
+  const { state, loading, telemetry, custody, watcher, slashing } = parts;
+  const { keys } = loading;
+  const refusal = () => custodyRefusal(custody, watcher);
   return buildApp(
     {
       maxRequestBodyBytes: server.max_request_body_bytes,
@@ -64,18 +72,23 @@ export function openApplication(config: Config, parts: Parts, { logger, clock }:
     },
     {
       authenticator: parts.authenticator,
-      keys: loading.keys,
+      keys,
       signing: {
         network: parts.network,
         core: parts.core,
-        slashing: parts.slashing,
+        slashing,
         permits: parts.permits,
         priorityOperations: new Set<Operation>(signing.priority.enabled ? signing.priority.operations : []),
         canaryKeys: new Set(config.canary_keys),
         onCanary: telemetry.canarySigned,
       },
-      readiness: readinessOf(state, { keys: loading.keys, slashing: parts.slashing }),
-      signingRefusal: () => (state.shuttingDown ? 'shutting_down' : undefined),
+      slashingRecords: {
+        backend: parts.slashing.backend,
+        genesisValidatorsRoot: encodeHex(parts.network.genesisValidatorsRoot),
+      },
+      readiness: readinessOf(state, { keys, slashing, custodyRefusal: refusal }),
+      chamber: chamberRoutes(config, { custody, watcher, keys, slashing }, { clock }),
+      signingRefusal: () => (state.shuttingDown ? 'shutting_down' : refusal()),
       observer: telemetry.http,
       tracing: telemetry.tracing,
       clock,

@@ -12,8 +12,10 @@ import { openPostgresBackend } from '../slashing/postgres.ts';
 import { type PostgresAddress, parsePostgresUrl } from '../slashing/postgres-address.ts';
 import { SlashingProtection } from '../slashing/protection.ts';
 import { startPruning } from '../slashing/pruning.ts';
+import { sealedBackend } from '../slashing/sealed.ts';
 import { openSqliteBackend } from '../slashing/sqlite.ts';
 import type { SlashingBackend } from '../slashing/types.ts';
+import { type Custody, slashingIntegrityKey } from './chamber.ts';
 import type { Telemetry } from './telemetry.ts';
 
 export interface SlashingStoreOptions {
@@ -23,14 +25,25 @@ export interface SlashingStoreOptions {
   readonly integrityKey?: Uint8Array | undefined;
 }
 
+export interface SlashingProtectionParts {
+  readonly config: Config;
+  readonly network: Network;
+  /** Undefined without a signer state. */
+  readonly custody: Custody | undefined;
+}
+
 export async function openSlashingProtection(
-  options: SlashingStoreOptions,
+  parts: SlashingProtectionParts,
   world: World,
   telemetry: Pick<Telemetry, 'slashing' | 'dynamodbCalled'>,
   opened: AsyncDisposableStack,
 ): Promise<SlashingProtection> {
   const log = world.logger.module('slashing');
-  const backend = await openSlashingBackend(options, world, telemetry.dynamodbCalled);
+  if (parts.custody?.chamber.state === 'Sealed') return sealedProtection(parts.config, world, telemetry);
+  const integrityKey = slashingIntegrityKey(parts.custody);
+  const backend = await openSlashingBackend({ ...parts, integrityKey }, world, telemetry.dynamodbCalled).finally(() =>
+    integrityKey?.fill(0),
+  );
   const slashing = new SlashingProtection(backend, telemetry.slashing, { clock: world.clock, log });
   opened.defer(() => slashing.close());
   const pruning = startPruning({}, { backend, log });
@@ -38,6 +51,15 @@ export async function openSlashingProtection(
   if (backend.name === 'noop') log.warn({}, 'NO SLASHING PROTECTION: every message is signed, slashable or not');
   log.info({ backend: backend.name }, 'slashing protection is open');
   return slashing;
+}
+
+/** Without a master key no row could be verified, and nothing may be signed: the store is left alone. */
+function sealedProtection(
+  { anti_slashing: { backend } }: Config,
+  { clock, logger }: World,
+  { slashing }: Pick<Telemetry, 'slashing'>,
+): SlashingProtection {
+  return new SlashingProtection(sealedBackend(backend), slashing, { clock, log: logger.module('slashing') });
 }
 
 /** @throws Error, a startup failure or that of a command, saying what to do */

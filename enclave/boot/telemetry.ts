@@ -17,6 +17,7 @@ export interface Telemetry {
   readonly slashing: SlashingProtectionOptions;
   /** For AWS clients: a call ended. */
   readonly dynamodbCalled: NonNullable<AwsClientOptions['onCall']>;
+  readonly kmsCalled: NonNullable<AwsClientOptions['onCall']>;
   canarySigned(publicKey: string, operation: Operation): void;
   keyFilesLoaded(seconds: number, failures: number): void;
 }
@@ -49,6 +50,10 @@ export async function openTelemetry(
     dynamodbCalled: (operation, outcome, seconds) => {
       metrics.dynamodbCalls.inc({ operation, outcome });
       metrics.dynamodbCallSeconds.observe(seconds, { operation });
+    },
+    kmsCalled: (operation, outcome, seconds) => {
+      metrics.kmsCalls.inc({ operation, outcome });
+      metrics.kmsCallSeconds.observe(seconds, { operation });
     },
     canarySigned: (publicKey, operation) => {
       metrics.canarySignings.inc();

@@ -15,7 +15,7 @@ import type { Clock } from '../observe/clock.ts';
 import type { Log } from '../observe/log.ts';
 import { MasterKey } from './master-key.ts';
 import { patiently, StateTableFailure } from './startup-failures.ts';
-import type { AuthHead, AuthRow, MasterKeyRow, SealOverride } from './state-rows.ts';
+import type { AuthHead, MasterKeyRow, SealOverride } from './state-rows.ts';
 import type { AuthWrite, BootRows, StateTable } from './state-table.ts';
 
 /** Times a replica starts over because another one was faster. Each time something was written, so this ends early. */
@@ -26,19 +26,14 @@ export interface NewRootToken extends AuthWrite {
   readonly token: Buffer;
 }
 
-/** What the chamber needs of authorization, which it does not know. */
-export interface RootTokens {
-  /** For a table without auth state: the root token and nothing else. */
-  first(masterKey: MasterKey): NewRootToken;
-  /** In place of the earlier one, which the same rows revoke. */
-  next(masterKey: MasterKey, current: { readonly head: AuthHead; readonly rows: readonly AuthRow[] }): NewRootToken;
-}
+/** What the chamber needs of authorization, which it does not know: a new root token in place of the head's, if it has one. */
+export type MakeRootToken = (masterKey: MasterKey, head: AuthHead | undefined) => NewRootToken;
 
 export interface BootChamberParts {
   readonly table: StateTable;
   readonly ceremony: Ceremony;
   readonly custodyKeys: CustodyKeys;
-  readonly rootTokens: RootTokens;
+  readonly makeRootToken: MakeRootToken;
   /** 32 bytes that a new master key is mixed with; in an enclave the NSM's. */
   readonly randomness?: () => Promise<Uint8Array>;
   readonly memory: MemoryPolicy;
@@ -93,7 +88,7 @@ async function autoInit(rows: BootRows, parts: BootChamberParts): Promise<Master
   return keepIf(masterKey, async () => {
     const wrapped = servedOrThrow(await masterKey.use((bytes) => wrapMasterKey(bytes, ceremony, custodyKeys)), log);
     const row = { generation: ceremony.generation, record: serializeRecord(wrapped.record) };
-    const fresh = parts.rootTokens.first(masterKey);
+    const fresh = parts.makeRootToken(masterKey, undefined);
     const rootToken = await sealedFor(fresh, parts);
     const outcome = await patiently(table, () => table.initialise(row, rootToken, fresh));
     const ours = outcome === 'written' || (await readBack(parts))?.record === row.record;
@@ -137,10 +132,9 @@ async function rotate(row: MasterKeyRow, masterKey: MasterKey, parts: BootChambe
 
 /** Revokes the earlier root token in the same transaction (decisions.md section 6). False: another replica came first. */
 async function recreateRootToken(masterKey: MasterKey, parts: BootChamberParts): Promise<boolean> {
-  const { table, rootTokens, log } = parts;
+  const { table, makeRootToken, log } = parts;
   const head = await patiently(table, () => table.readHead());
-  const rows = head === undefined ? [] : await patiently(table, () => table.readRows());
-  const fresh = head === undefined ? rootTokens.first(masterKey) : rootTokens.next(masterKey, { head, rows });
+  const fresh = makeRootToken(masterKey, head);
   const rootToken = await sealedFor(fresh, parts);
   const outcome = await patiently(table, () => table.recreateRootToken(rootToken, head?.revision, fresh));
   const ours = outcome === 'written' || (await isStored(fresh.head, parts));

@@ -1,0 +1,79 @@
+// What the chamber routes do in this process: sealing, and the status put together from the parts that know
+// (decisions.md section 5).
+
+import packageDescription from '../../package.json' with { type: 'json' };
+import type { ChamberStatus, SealAnswer } from '../api/chamber.ts';
+import type { World } from '../boot.ts';
+import type { SealOverride } from '../chamber/state-rows.ts';
+import type { Watcher } from '../chamber/watcher.ts';
+import type { Config } from '../config/options.ts';
+import type { ChamberRoutes } from '../http/routes/chamber.ts';
+import type { KeySource, KeyStore } from '../keys/store.ts';
+import type { SlashingProtection } from '../slashing/protection.ts';
+import type { Custody } from './chamber.ts';
+
+export interface StatusParts {
+  /** Undefined without a signer state, as is the watcher with a refresh interval of 0. */
+  readonly custody: Custody | undefined;
+  readonly watcher: Watcher | undefined;
+  readonly keys: Pick<KeyStore, 'countBySource'>;
+  readonly slashing: Pick<SlashingProtection, 'backend' | 'health'>;
+}
+
+export function chamberRoutes(config: Config, parts: StatusParts, { clock }: Pick<World, 'clock'>): ChamberRoutes {
+  const { custody } = parts;
+  const startedAt = clock.monotonic();
+  return {
+    seal: custody && (async (reason, accessor) => sealAnswer(await custody.chamber.seal(reason, accessor))),
+    status: async () => ({
+      ...(await custodyStatus(parts)),
+      keys: keyCounts(parts.keys),
+      slashing: slashingStatus(parts.slashing),
+      network: config.network,
+      version: packageDescription.version,
+      uptime_seconds: Math.round((clock.monotonic() - startedAt) / 1000),
+      tee: { platform: config.tee.platform, measurements: {}, configuration_digest: null },
+    }),
+  };
+}
+
+/** Without a signer state there is nothing to unseal, and no latch. */
+async function custodyStatus({
+  custody,
+  watcher,
+}: StatusParts): Promise<Pick<ChamberStatus, 'state' | 'custody' | 'latch' | 'state_watcher'>> {
+  if (custody === undefined) return { state: 'Unsealed', custody: null, latch: null, state_watcher: null };
+  const { chamber, ceremony, keyHealth } = custody;
+  const keys = await keyHealth();
+  return {
+    state: chamber.state,
+    custody: {
+      generation: ceremony.generation,
+      threshold: ceremony.kmsThreshold,
+      keys: keys.map(({ arns, status }) => ({ arns: [...arns], status })),
+      keys_reachable: keys.filter(({ status }) => status === 'reachable').length,
+    },
+    latch: chamber.latch === undefined ? null : latchOf(chamber.latch),
+    state_watcher: watcher === undefined ? null : { stale: watcher.stale, age_seconds: watcher.ageSeconds() },
+  };
+}
+
+function keyCounts(keys: StatusParts['keys']): ChamberStatus['keys'] {
+  return Object.entries(keys.countBySource()).map(([source, count]) => ({
+    source: source as KeySource,
+    status: 'active' as const,
+    count,
+  }));
+}
+
+function slashingStatus({ backend, health }: StatusParts['slashing']): ChamberStatus['slashing'] {
+  return { backend: backend.name, status: health.status, since: new Date(health.since).toISOString() };
+}
+
+function sealAnswer({ reason, sealedAt }: SealOverride): SealAnswer {
+  return { state: 'Sealed', sealed_at: sealedAt, reason };
+}
+
+function latchOf({ reason, accessor, sealedAt }: SealOverride): NonNullable<ChamberStatus['latch']> {
+  return { sealed_at: sealedAt, reason, accessor };
+}

@@ -1,0 +1,118 @@
+// Step "custody": the state table, the custody keys, and the chamber that they unseal (or that a latch keeps sealed); and, once
+// everything that holds secrets is open, the watcher that seals it. Nothing of this exists without `signer_state`.
+
+import type { Ceremony } from '../../ceremony/definition.ts';
+import { ceremonyArns, parseCeremony } from '../../ceremony/definition.ts';
+import { replaceRootToken } from '../auth/stateful-root-token.ts';
+import { createToken } from '../auth/tokens.ts';
+import { createDynamoDBClient } from '../aws/dynamodb.ts';
+import { createKms, custodyKeysOf } from '../aws/kms.ts';
+import type { World } from '../boot.ts';
+import { bootChamber, type MakeRootToken } from '../chamber/boot-chamber.ts';
+import { Chamber } from '../chamber/chamber.ts';
+import { type CustodyKeyHealth, custodyHealth } from '../chamber/custody-health.ts';
+import { type StateTable, stateTable } from '../chamber/state-table.ts';
+import { Watcher } from '../chamber/watcher.ts';
+import type { Config } from '../config/options.ts';
+import type { Telemetry } from './telemetry.ts';
+
+export interface Custody {
+  readonly chamber: Chamber;
+  readonly table: StateTable;
+  readonly ceremony: Ceremony;
+  readonly keyHealth: () => Promise<readonly CustodyKeyHealth[]>;
+}
+
+/** Undefined without `signer_state`. @throws StateTableFailure, CustodyFailure (service.md, startup failures 8 and 9) */
+export async function openCustody(
+  config: Config,
+  { logger, clock }: World,
+  telemetry: Pick<Telemetry, 'metrics' | 'dynamodbCalled' | 'kmsCalled'>,
+  opened: AsyncDisposableStack,
+): Promise<Custody | undefined> {
+  const { table: tableName } = config.signer_state;
+  if (tableName === undefined) return undefined;
+  const log = logger.module('chamber');
+  const ceremony = parseCeremony(config.ceremony);
+  const client = createDynamoDBClient({ onCall: telemetry.dynamodbCalled });
+  opened.defer(() => client.destroy());
+  const kms = createKms({ ceremonyArns: ceremonyArns(ceremony), onCall: telemetry.kmsCalled }, { log });
+  opened.defer(() => kms.close());
+
+  const table = stateTable(client, tableName);
+  const custodyKeys = custodyKeysOf(kms);
+  const memory = config.server.mlock;
+  const booted = await bootChamber({
+    table,
+    ceremony,
+    custodyKeys,
+    makeRootToken: rootTokenMaker(clock),
+    memory,
+    clock,
+    log,
+  });
+  const found = booted.kind === 'sealed' ? { latch: booted.latch } : { masterKey: booted.masterKey };
+  const chamber = new Chamber(found, { table, clock, log });
+  opened.defer(() => chamber.close());
+  telemetry.metrics.chamberUnsealed.set(1);
+  chamber.onSealed(() => telemetry.metrics.chamberUnsealed.set(0));
+  return { chamber, table, ceremony, keyHealth: custodyHealth(ceremony.kmsKeys, { reachable: kms.reachable, clock }) };
+}
+
+function rootTokenMaker(clock: World['clock']): MakeRootToken {
+  return (masterKey, head) => {
+    const keys = { rows: masterKey.subKey('authRowHmac'), tokens: masterKey.subKey('tokenHmac') };
+    const token = createToken('management');
+    try {
+      return { token, ...replaceRootToken(keys, head, token, clock.now()) };
+    } finally {
+      keys.rows.fill(0);
+      keys.tokens.fill(0);
+    }
+  };
+}
+
+/** The row HMAC of the slashing store; undefined without a master key, and then rows carry checksums. The caller wipes it. */
+export function slashingIntegrityKey(custody: Custody | undefined): Buffer | undefined {
+  return custody === undefined || custody.chamber.state === 'Sealed'
+    ? undefined
+    : custody.chamber.masterKey.subKey('slashingRowHmac');
+}
+
+/** Why nothing may be signed now (decisions.md section 2). */
+export function custodyRefusal(
+  custody: Custody | undefined,
+  watcher: Watcher | undefined,
+): 'sealed' | 'state_stale' | undefined {
+  if (custody?.chamber.state === 'Sealed') return 'sealed';
+  return watcher?.stale === true ? 'state_stale' : undefined;
+}
+
+/** Undefined when there is nothing to watch: no signer state, sealed already, or a refresh interval of 0. */
+export function watchState(
+  { signer_state }: Config,
+  custody: Custody | undefined,
+  auth: { readonly revision: number; refresh(): Promise<void> },
+  { logger, clock }: World,
+  { metrics }: Pick<Telemetry, 'metrics'>,
+  opened: AsyncDisposableStack,
+): Watcher | undefined {
+  const intervalSeconds = signer_state.refresh_interval_seconds;
+  if (custody === undefined || custody.chamber.state === 'Sealed' || intervalSeconds === 0) return undefined;
+  const { chamber, table, ceremony } = custody;
+  const watcher = new Watcher(
+    { intervalSeconds, generation: ceremony.generation, authRevision: auth.revision },
+    {
+      table,
+      onLatch: (latch) => chamber.sealBecauseOf(latch),
+      onAuthRevision: () => auth.refresh(),
+      clock,
+      log: logger.module('chamber'),
+    },
+  );
+  chamber.onSealed(() => watcher.stop());
+  opened.defer(() => watcher.stop());
+  metrics.onRender(() => metrics.stateAgeSeconds.set(watcher.ageSeconds()));
+  watcher.start();
+  return watcher;
+}

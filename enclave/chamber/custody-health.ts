@@ -1,0 +1,40 @@
+// Which custody keys this replica could use now, for the chamber's status. The keys are asked at most every few seconds and
+// once at a time, however many callers want to know.
+
+import type { KeyAttempt } from '../../ceremony/custody-keys.ts';
+import type { CustodyKey } from '../../ceremony/definition.ts';
+import type { Clock } from '../observe/clock.ts';
+
+export const CUSTODY_HEALTH_SECONDS = 5;
+
+export interface CustodyKeyHealth {
+  readonly arns: readonly string[];
+  /** `reachable`, or why the replica that was tried last does not serve. */
+  readonly status: string;
+}
+
+export interface CustodyHealthParts {
+  reachable(
+    arns: readonly string[],
+  ): Promise<{ readonly ok: true } | { readonly ok: false; readonly attempts: readonly KeyAttempt[] }>;
+  readonly clock: Clock;
+}
+
+export function custodyHealth(
+  keys: readonly CustodyKey[],
+  parts: CustodyHealthParts,
+): () => Promise<readonly CustodyKeyHealth[]> {
+  let asked: { readonly at: number; readonly answer: Promise<readonly CustodyKeyHealth[]> } | undefined;
+  const ask = (): Promise<readonly CustodyKeyHealth[]> =>
+    Promise.all(
+      keys.map(async ({ arns }) => {
+        const answer = await parts.reachable(arns);
+        return { arns, status: answer.ok ? 'reachable' : (answer.attempts.at(-1)?.fault ?? 'failed') };
+      }),
+    );
+  return () => {
+    const now = parts.clock.monotonic();
+    if (asked === undefined || now - asked.at > CUSTODY_HEALTH_SECONDS * 1000) asked = { at: now, answer: ask() };
+    return asked.answer;
+  };
+}
