@@ -31,12 +31,17 @@ export interface AuthWrite {
   readonly head: AuthHead;
 }
 
+export interface AuthView {
+  readonly head: AuthHead | undefined;
+  readonly rows: readonly AuthRow[];
+}
+
 /** Every method throws SignerError `state_stale` when the table cannot be used. */
 export interface AuthState {
-  /** Strongly consistent. */
-  readHead(): Promise<AuthHead | undefined>;
-  /** Strongly consistent, and complete or an error. */
+  /** All of them: each strongly consistent and complete or an error, but not from one moment. */
   readRows(): Promise<readonly AuthRow[]>;
+  /** The head and these rows from one moment (one transaction); rows that are not there are left out. */
+  readTogether(pks: readonly string[]): Promise<AuthView>;
   /** One transaction, on the condition that the head's revision is still `expectedRevision` (undefined: there is none). */
   commit(
     expectedRevision: number | undefined,
@@ -62,5 +67,8 @@ export const MAX_POLICIES = 1024;
 export const MAX_MANIFEST_BYTES = 380_000;
 /** Some 3,700 keys. A token takes 64 policies (api/policy.ts). */
 export const MAX_POLICY_BYTES = 380_000;
+/** Rows of one readTogether: with the head and the largest of each kind they stay within the 4 MB of a transaction. */
+export const MAX_POLICIES_TOGETHER = 6;
+export const MAX_TOKENS_TOGETHER = 64;
 /** Of all policies together: they are held in memory by every replica. Some 320,000 keys. */
 export const MAX_ALL_POLICIES_BYTES = 33_554_432;

@@ -60,6 +60,10 @@ export interface StateTable {
   readMasterKey(): Promise<MasterKeyRow | undefined>;
   readHead(): Promise<AuthHead | undefined>;
   readRows(): Promise<readonly AuthRow[]>;
+  /** auth's AuthState: the head and these rows from one moment, so that a table that is being written reads consistently. */
+  readTogether(
+    pks: readonly string[],
+  ): Promise<{ readonly head: AuthHead | undefined; readonly rows: readonly AuthRow[] }>;
   /** MASTER_KEY, ROOT_TOKEN_BOOTSTRAP and the first auth rows, on the condition that there is none of them and no latch. */
   initialise(masterKey: MasterKeyRow, rootToken: RootTokenRow, auth: AuthWrite): Promise<WriteOutcome>;
   /** On the condition that the row is still `previous`. */
@@ -133,6 +137,14 @@ export function stateTable(client: DynamoDBClient, tableName: string): StateTabl
           generation: number(MASTER_KEY, 'generation'),
           authRevision: number(AUTH_REVISION, 'revision'),
         };
+      }),
+
+    readTogether: (pks) =>
+      reading(async () => {
+        const found = await readSnapshot(client, tableName, [AUTH_REVISION, ...pks]);
+        const head = decodeAuthHead(found.get(AUTH_REVISION));
+        const others = [...found].filter(([pk]) => pk !== AUTH_REVISION);
+        return { head, rows: others.map(([, item]) => decodeAuthRow(item)) };
       }),
 
     readRows: () =>

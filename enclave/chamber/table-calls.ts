@@ -59,7 +59,7 @@ export async function readSnapshot(
   pks: readonly string[],
 ): Promise<ReadonlyMap<string, Item>> {
   const TransactItems = pks.map((pk) => ({ Get: { TableName: tableName, Key: keyOf(pk) } }));
-  const answer = await client.send(new TransactGetItemsCommand({ TransactItems }));
+  const answer = await sendReadTransaction(client, new TransactGetItemsCommand({ TransactItems }));
   assert.equal(answer.Responses?.length, pks.length);
   const items = answer.Responses.flatMap(({ Item }) => (Item === undefined ? [] : [Item]));
   return new Map(items.map((item) => [item['pk']?.S ?? '', item]));
@@ -87,6 +87,18 @@ export async function reading<T>(read: () => Promise<T>): Promise<T> {
     return await read();
   } catch (error) {
     throw tableFault(error);
+  }
+}
+
+/** The service cancels a read transaction that meets a write to one of its rows: that is no fault. */
+async function sendReadTransaction(client: DynamoDBClient, command: TransactGetItemsCommand) {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await client.send(command);
+    } catch (error) {
+      if (tries === MAX_READ_ROUNDS || awsFault(error) !== 'conflict') throw error;
+    }
+    await pause(jittered(RETRY_PAUSE_MS * tries));
   }
 }
 
