@@ -13,8 +13,6 @@ import { refuse } from './replies.ts';
 
 /** Bytes of request bodies in flight at most, over all connections. */
 export const BODY_BUDGET_BYTES = 256 * 1024 * 1024;
-/** What a body of unannounced length (chunked) holds of the budget. */
-const UNANNOUNCED_BODY_BYTES = 64 * 1024;
 /** Of an identifier that is no public key. */
 const MAX_SHOWN_CHARACTERS = 100;
 
@@ -30,6 +28,8 @@ export interface AdmissionDependencies {
 export interface Admission {
   /** Undefined when the request may go on; otherwise the reply has been sent. */
   admit(request: FastifyRequest, reply: FastifyReply): FastifyReply | undefined;
+  /** The body is here: it holds what it is, no longer what it could have been. */
+  bodyRead(request: FastifyRequest, bytes: number): void;
   /** Give back what the request holds of the body budget. */
   release(request: FastifyRequest): void;
 }
@@ -37,12 +37,16 @@ export interface Admission {
 export function createAdmission(dependencies: AdmissionDependencies): Admission {
   let bodyBytesInFlight = 0;
 
+  const reserve = (request: FastifyRequest, bytes: number): void => {
+    bodyBytesInFlight += bytes - request.context.bodyReservation;
+    request.context.bodyReservation = bytes;
+  };
   const bodyRefusal = (request: FastifyRequest): ErrorReason | undefined => {
-    const announced = announcedBodyBytes(request);
-    if (announced > dependencies.maxRequestBodyBytes) return 'body_too_large';
-    if (bodyBytesInFlight + announced > BODY_BUDGET_BYTES) return 'overloaded';
-    bodyBytesInFlight += announced;
-    request.context.bodyReservation = announced;
+    if (request.routeOptions.config.streamsBody === true) return undefined; // never in memory as a whole
+    const most = largestBodyBytes(request, dependencies.maxRequestBodyBytes);
+    if (most > dependencies.maxRequestBodyBytes) return 'body_too_large';
+    if (bodyBytesInFlight + most > BODY_BUDGET_BYTES) return 'overloaded';
+    reserve(request, most);
     return undefined;
   };
 
@@ -52,17 +56,16 @@ export function createAdmission(dependencies: AdmissionDependencies): Admission 
       const reason = bodyRefusal(request) ?? accessRefusal(request, access, dependencies);
       return reason === undefined ? undefined : refuse(request, reply, reason);
     },
-    release(request) {
-      bodyBytesInFlight -= request.context.bodyReservation;
-      request.context.bodyReservation = 0;
-    },
+    bodyRead: (request, bytes) => reserve(request, bytes),
+    release: (request) => reserve(request, 0),
   };
 }
 
-function announcedBodyBytes(request: FastifyRequest): number {
+/** As announced; a body of unannounced length (chunked) may become as large as is allowed. */
+function largestBodyBytes(request: FastifyRequest, maxRequestBodyBytes: number): number {
   const { 'content-length': length, 'transfer-encoding': encoding } = request.headers;
-  if (length !== undefined) return Number(length);
-  return encoding === undefined ? 0 : UNANNOUNCED_BODY_BYTES;
+  if (encoding !== undefined) return maxRequestBodyBytes;
+  return length === undefined ? 0 : Number(length);
 }
 
 function accessRefusal(

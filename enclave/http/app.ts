@@ -11,7 +11,7 @@ import type { Clock } from '../observe/clock.ts';
 import type { Log } from '../observe/log.ts';
 import type { Tracing } from '../observe/tracing.ts';
 import type { SigningDependencies } from '../signing/sign.ts';
-import { createAdmission } from './admission.ts';
+import { type Admission, createAdmission } from './admission.ts';
 import { createAudit, type HttpObserver } from './audit.ts';
 import { newContext, requestId } from './context.ts';
 import { mountOpenApi } from './openapi.ts';
@@ -20,6 +20,7 @@ import { type ChamberRoutes, mountChamber } from './routes/chamber.ts';
 import { mountHealth, type Readiness } from './routes/health.ts';
 import { mountPublicKeys } from './routes/public-keys.ts';
 import { mountSign } from './routes/sign.ts';
+import { mountSlashingProtection, type SlashingRecords } from './routes/slashing-protection.ts';
 
 export interface AppOptions {
   readonly maxRequestBodyBytes: number;
@@ -35,6 +36,7 @@ export interface AppDependencies {
   readonly signing: SigningDependencies;
   readonly readiness: Readiness;
   readonly chamber: ChamberRoutes;
+  readonly slashingRecords: SlashingRecords;
   readonly signingRefusal: () => ErrorReason | undefined;
   readonly observer: HttpObserver;
   readonly tracing?: Tracing | undefined;
@@ -44,8 +46,8 @@ export interface AppDependencies {
 
 /** Longer than any client's idle time (wire.md, How clients behave). */
 const KEEP_ALIVE_SECONDS = 75;
-/** Time for a client to send one whole request. */
-const RECEIVE_TIMEOUT_SECONDS = 30;
+/** Time for a client to send one whole request: an import of slashing records is long. Only admitted callers send bodies. */
+const RECEIVE_TIMEOUT_SECONDS = 600;
 const MAX_PATH_PARAMETER_CHARACTERS = 256;
 
 /** @throws Error when a route does not state who may use it. */
@@ -68,11 +70,11 @@ export async function buildApp(options: AppOptions, dependencies: AppDependencie
   installContext(app, dependencies.clock);
   await allowOrigins(app, options.corsAllowedOrigins); // before admission: a preflight carries no credentials
   installHooks(app, options, dependencies);
-  acceptAnyBodyAsBytes(app);
   await mountOpenApi(app);
   mountHealth(app, dependencies.readiness);
   mountPublicKeys(app, dependencies.keys);
   mountSign(app, options, dependencies);
+  mountSlashingProtection(app, dependencies.slashingRecords);
   mountChamber(app, dependencies.chamber);
   await app.ready();
   return app;
@@ -110,6 +112,7 @@ function installHooks(app: FastifyInstance, options: AppOptions, dependencies: A
   app.addHook('onRequest', (request, reply, done) => {
     if (admission.admit(request, reply) === undefined) done();
   });
+  acceptAnyBodyAsBytes(app, admission);
   app.addHook('onResponse', (request, reply, done) => {
     admission.release(request);
     audit.record(request, reply);
@@ -134,7 +137,10 @@ function logFault(log: Log, id: string, error: ReturnType<typeof toSignerError>)
 }
 
 /** Clients differ in the content types they send; every body is JSON and is parsed by its route. */
-function acceptAnyBodyAsBytes(app: FastifyInstance): void {
+function acceptAnyBodyAsBytes(app: FastifyInstance, admission: Admission): void {
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
+  app.addContentTypeParser<Buffer>('*', { parseAs: 'buffer' }, (request, body, done) => {
+    admission.bodyRead(request, body.length);
+    done(null, body);
+  });
 }

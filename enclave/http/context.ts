@@ -53,6 +53,8 @@ declare module 'fastify' {
   }
   interface FastifyContextConfig {
     access?: RouteAccess;
+    /** The route reads its body as a stream, with limits of its own. */
+    streamsBody?: true;
   }
 }
 

@@ -23,7 +23,7 @@ const PUBLIC_KEY = { type: 'string', pattern: '^(0[xX])?[0-9a-fA-F]{96}$' } as c
 const SIGNATURE = { type: 'string', pattern: '^0x[0-9a-f]{192}$', description: 'BLS signature, 96 bytes' } as const;
 
 /** 200 by content type, and each error status with the reasons that lead to it. */
-function responses(ok: Record<string, object>, statuses: readonly number[]): Record<number, object> {
+export function responses(ok: Record<string, object>, statuses: readonly number[]): Record<number, object> {
   const errors = statuses.map((status) => [
     status,
     { description: reasonsOf(status).join(', '), content: { 'application/json': { schema: ERROR_BODY } } },
@@ -37,7 +37,7 @@ function reasonsOf(status: number): ErrorReason[] {
   return reasons.filter((reason) => ERROR_REASONS[reason].status === status);
 }
 
-const CREDENTIALS = [{ bearer: [] }, { basic: [] }];
+export const CREDENTIALS = [{ bearer: [] }, { basic: [] }];
 
 export const upcheckRouteSchema = {
   summary: 'Liveness: OK whatever the load or the state',

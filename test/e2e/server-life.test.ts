@@ -183,9 +183,12 @@ describe('a running server', () => {
     );
     expect(described.sort()).toEqual([
       'GET /api/openapi.json',
+      'GET /api/v1/chamber/slashing-protection',
+      'GET /api/v1/chamber/status',
       'GET /api/v1/eth2/publicKeys',
       'GET /healthcheck',
       'GET /upcheck',
+      'POST /api/v1/chamber/slashing-protection',
       'POST /api/v1/eth2/sign/{identifier}',
     ]);
   });

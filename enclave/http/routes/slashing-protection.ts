@@ -1,0 +1,106 @@
+// The slashing protection records over HTTP, for signers without a shell: EIP-3076 out and in, as streams. A caller sees and
+// touches only the keys its policies allow; an import that names another is refused as a whole, and nothing is merged.
+
+import { Readable } from 'node:stream';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { SignerError } from '../../api/errors.ts';
+import { canonicalPublicKey } from '../../api/hex.ts';
+import type { SlashingImportAnswer } from '../../api/slashing-protection.ts';
+import type { CompiledAccess } from '../../auth/evaluate.ts';
+import { evaluate, evaluateBatch } from '../../auth/evaluate.ts';
+import { readInterchange, writeInterchange } from '../../slashing/interchange.ts';
+import { InterchangeError } from '../../slashing/interchange-json.ts';
+import type { SlashingBackend, ValidatorHistory } from '../../slashing/types.ts';
+import { slashingExportRouteSchema, slashingImportRouteSchema } from '../openapi-slashing.ts';
+
+export interface SlashingRecords {
+  readonly backend: Pick<SlashingBackend, 'exportHistories' | 'importHistories'>;
+  /** `0x` and 64 hex digits. */
+  readonly genesisValidatorsRoot: string;
+}
+
+const PATH = '/api/v1/chamber/slashing-protection';
+const ACCESS = { kind: 'scope', scope: 'slashing_protection', namesKey: false, needsSigning: false } as const;
+/** Of the `pubkeys` filter. */
+const MAX_FILTER_KEYS = 1000;
+/** 100,000 keys with the history that pruning leaves; streamed, so this bounds time and disk, not memory. */
+const MAX_IMPORT_BYTES = 16 * 1024 ** 3;
+
+export function mountSlashingProtection(app: FastifyInstance, records: SlashingRecords): void {
+  app.get(PATH, { config: { access: ACCESS }, schema: slashingExportRouteSchema }, async (request, reply) => {
+    const access = accessOf(request);
+    const wanted = filterOf(request);
+    if (wanted !== undefined && !evaluateBatch(access, ACCESS.scope, wanted).allowed) throw new SignerError('denied');
+    const visible = allowedOnly(records.backend.exportHistories(wanted), access);
+    const text = Readable.from(writeInterchange(visible, records.genesisValidatorsRoot), { objectMode: false });
+    return reply.type('application/json').send(text);
+  });
+  void app.register(async (scope) => {
+    scope.removeAllContentTypeParsers();
+    scope.addContentTypeParser('*', (_request, stream, done) => done(null, stream));
+    const options = { config: { access: ACCESS, streamsBody: true }, schema: slashingImportRouteSchema } as const;
+    scope.post(PATH, { ...options, bodyLimit: MAX_IMPORT_BYTES }, async (request, reply) => {
+      const answer = await importRecords(request, records);
+      return reply.type('application/json').send(Buffer.from(JSON.stringify(answer)));
+    });
+  });
+}
+
+async function importRecords(request: FastifyRequest, records: SlashingRecords): Promise<SlashingImportAnswer> {
+  const access = accessOf(request);
+  const body = request.body instanceof Readable ? request.body : Readable.from([]);
+  async function* checked(): AsyncGenerator<ValidatorHistory> {
+    for await (const history of readInterchange(limited(body), records.genesisValidatorsRoot)) {
+      if (!evaluate(access, { scope: ACCESS.scope, publicKey: history.publicKey }).allowed) {
+        throw new SignerError('denied', { hint: `nothing was imported: ${history.publicKey}` });
+      }
+      yield history;
+    }
+  }
+  try {
+    const { alreadyPresent, ...counts } = await records.backend.importHistories(checked());
+    return { ...counts, already_present: alreadyPresent };
+  } catch (error) {
+    if (!(error instanceof InterchangeError)) throw error;
+    throw new SignerError('malformed_body', { hint: `nothing was imported: ${error.message}`, cause: error });
+  }
+}
+
+/** Ends a body of unannounced length where the announced one would have been refused. */
+async function* limited(body: Readable): AsyncGenerator<Uint8Array> {
+  let bytes = 0;
+  for await (const chunk of body as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > MAX_IMPORT_BYTES) throw new SignerError('body_too_large');
+    yield chunk;
+  }
+}
+
+async function* allowedOnly(
+  histories: AsyncIterable<ValidatorHistory>,
+  access: CompiledAccess,
+): AsyncGenerator<ValidatorHistory> {
+  for await (const history of histories) {
+    if (evaluate(access, { scope: ACCESS.scope, publicKey: history.publicKey }).allowed) yield history;
+  }
+}
+
+/** The keys of `?pubkeys=A,B`, which may be given several times. */
+function filterOf(request: FastifyRequest): string[] | undefined {
+  const { pubkeys } = request.query as { pubkeys?: string | string[] };
+  if (pubkeys === undefined) return undefined;
+  const texts = [pubkeys].flat().flatMap((list) => list.split(','));
+  if (texts.length > MAX_FILTER_KEYS) {
+    throw new SignerError('too_many_items', { hint: `pubkeys takes ${MAX_FILTER_KEYS} keys at most` });
+  }
+  return texts.map((text) => {
+    const publicKey = canonicalPublicKey(text.trim());
+    if (publicKey === undefined) throw new SignerError('malformed_parameter', { hint: 'pubkeys: not a public key' });
+    return publicKey;
+  });
+}
+
+function accessOf(request: FastifyRequest): CompiledAccess {
+  if (request.context.caller === undefined) throw new SignerError('denied');
+  return request.context.caller.access;
+}
