@@ -59,7 +59,7 @@ export async function openCustody(
   return { chamber, table, ceremony, keyHealth: custodyHealth(ceremony.kmsKeys, { reachable: kms.reachable, clock }) };
 }
 
-function rootTokenMaker(clock: World['clock']): MakeRootToken {
+export function rootTokenMaker(clock: World['clock']): MakeRootToken {
   return (masterKey, head) => {
     const keys = { rows: masterKey.subKey('authRowHmac'), tokens: masterKey.subKey('tokenHmac') };
     const token = createToken('management');

@@ -1,0 +1,349 @@
+// How replicas come to their master key, against a real table server and a KMS server with key material of its own.
+
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { CeremonyBlock } from '../../ceremony/definition.ts';
+import { type CustodyWorld, startCustody } from '../support/custody.ts';
+import type { KeyBehaviour } from '../support/kms-server.ts';
+import { bootReplica, fingerprint, type Replica, said } from './replicas.ts';
+
+const REPLICAS = 8;
+const ROUNDS = 25;
+/** Clients that do not wait long for what will not come. */
+const IMPATIENT = { maxAttempts: 1, connectTimeoutMs: 200, requestTimeoutMs: 300 };
+
+let world: CustodyWorld;
+
+beforeAll(async () => {
+  world = await startCustody();
+});
+afterAll(() => world.close());
+
+describe('auto-init', () => {
+  test('writes four rows, and the holder of the identity reads a management token', async () => {
+    const table = await world.createTable();
+    const replica = await bootReplica(world, { table, ceremony: world.createCeremony() });
+    expect(replica.booted.kind).toBe('unsealed');
+    expect(await world.row(table, 'MASTER_KEY')).toMatchObject({ generation: { N: '1' } });
+    expect(await world.row(table, 'AUTH_REVISION')).toMatchObject({ revision: { N: '1' } });
+    expect((await world.row(table, 'ROOT_TOKEN_BOOTSTRAP'))?.['value']?.S).toMatch(
+      /^-----BEGIN AGE ENCRYPTED FILE-----/,
+    );
+    expect(await world.rootToken(table)).toMatch(/^sr_mgmt_/);
+  });
+
+  test(`of ${REPLICAS} replicas on a fresh table one initialises, all unseal, and there is one root token`, async () => {
+    for (let round = 0; round < ROUNDS; round++) {
+      const table = await world.createTable();
+      const ceremony = world.createCeremony();
+      const replicas = await bootMany(REPLICAS, { table, ceremony });
+      expect(replicas.filter((replica) => said(replica, 'initialised'))).toHaveLength(1);
+      expect(new Set(replicas.map(fingerprint)).size).toBe(1);
+      expect(await world.row(table, 'AUTH_REVISION')).toMatchObject({ revision: { N: '1' } });
+      expect(await world.rootToken(table)).toMatch(/^sr_mgmt_/);
+    }
+  });
+
+  test('a later replica unseals the same master key and writes nothing', async () => {
+    const table = await world.createTable();
+    const ceremony = world.createCeremony();
+    const first = await bootReplica(world, { table, ceremony });
+    const rows = await allRows(table);
+    const second = await bootReplica(world, { table, ceremony });
+    expect(fingerprint(second)).toBe(fingerprint(first));
+    expect(await allRows(table)).toEqual(rows);
+  });
+
+  test('a key that refuses its share stops it, and nothing is written', async () => {
+    const table = await world.createTable();
+    const ceremony = world.createCeremony();
+    setBehaviour(ceremony, 1, 'disabled');
+    await expect(bootReplica(world, { table, ceremony })).rejects.toThrow(/disabled: enable it/);
+    expect(await allRows(table)).toEqual([undefined, undefined, undefined]);
+  });
+
+  test('rows of an earlier master key without MASTER_KEY are not overwritten', async () => {
+    const table = await world.createTable();
+    const ceremony = world.createCeremony();
+    await bootReplica(world, { table, ceremony });
+    await world.deleteRow(table, 'MASTER_KEY');
+    await expect(bootReplica(world, { table, ceremony })).rejects.toMatchObject({
+      startupFailure: 8,
+      message: expect.stringContaining('no MASTER_KEY row. Restore that row'),
+    });
+    await world.deleteRow(table, 'ROOT_TOKEN_BOOTSTRAP');
+    await expect(bootReplica(world, { table, ceremony })).rejects.toThrow(/no MASTER_KEY row/);
+  });
+
+  test('a latch on a fresh table: sealed, and nothing is initialised', async () => {
+    const table = await world.createTable();
+    await world.putRow(table, { pk: { S: 'SEAL_OVERRIDE' } });
+    const replica = await bootReplica(world, { table, ceremony: world.createCeremony() });
+    expect(replica.booted).toEqual({ kind: 'sealed', latch: { reason: null, accessor: null, sealedAt: null } });
+    expect(await world.row(table, 'MASTER_KEY')).toBeUndefined();
+  });
+});
+
+describe('auto-unseal', () => {
+  const REASONS: readonly (readonly [KeyBehaviour, RegExp])[] = [
+    ['disabled', /disabled: enable it/],
+    ['deleted', /not there: deleted/],
+    ['pending_deletion', /pending deletion/],
+    ['denied', /access denied/],
+    ['unreachable', /unreachable: no answer in time/],
+  ];
+
+  test.each(REASONS)(
+    'a key that is %s: the threshold of the others suffices, fewer is startup failure 8',
+    async (behaviour, reason) => {
+      const table = await world.createTable();
+      const ceremony = world.createCeremony({ keys: 3, threshold: 2 });
+      const first = await bootReplica(world, { table, ceremony });
+      setBehaviour(ceremony, 0, behaviour);
+      const second = await bootReplica(world, { table, ceremony, kms: IMPATIENT });
+      expect(fingerprint(second)).toBe(fingerprint(first));
+      expect(said(second, 'the others suffice')).toBe(true);
+
+      setBehaviour(ceremony, 2, behaviour);
+      const failure = bootReplica(world, { table, ceremony, kms: IMPATIENT });
+      await expect(failure).rejects.toMatchObject({ startupFailure: 8, message: expect.stringMatching(reason) });
+      await expect(failure).rejects.toThrow(/needs 2 of its 3 custody keys and 1 served/);
+
+      setBehaviour(ceremony, 2, 'enabled');
+      expect(fingerprint(await bootReplica(world, { table, ceremony, kms: IMPATIENT }))).toBe(fingerprint(first));
+    },
+  );
+
+  test('any k of n keys suffice', async () => {
+    const table = await world.createTable();
+    const ceremony = world.createCeremony({ keys: 4, threshold: 2 });
+    const first = fingerprint(await bootReplica(world, { table, ceremony }));
+    for (const [a, b] of [
+      [0, 1],
+      [0, 2],
+      [0, 3],
+      [1, 2],
+      [1, 3],
+      [2, 3],
+    ] as const) {
+      for (let key = 0; key < 4; key++) setBehaviour(ceremony, key, key === a || key === b ? 'enabled' : 'disabled');
+      expect(fingerprint(await bootReplica(world, { table, ceremony }))).toBe(first);
+    }
+  });
+
+  test('a threshold of one works with the one key that is left', async () => {
+    const table = await world.createTable();
+    const ceremony = world.createCeremony({ keys: 2, threshold: 1 });
+    const first = fingerprint(await bootReplica(world, { table, ceremony }));
+    setBehaviour(ceremony, 0, 'deleted');
+    expect(fingerprint(await bootReplica(world, { table, ceremony }))).toBe(first);
+  });
+
+  test('shares that changed places: startup failure 8 or 9, never a master key', async () => {
+    const table = await world.createTable();
+    const ceremony = world.createCeremony({ keys: 2, threshold: 2 });
+    await bootReplica(world, { table, ceremony });
+    await alterRecord(table, (record) => {
+      const [a, b] = record.shares;
+      if (a === undefined || b === undefined) throw new Error('two shares');
+      [a.ciphertext, b.ciphertext] = [b.ciphertext, a.ciphertext];
+    });
+    await expect(bootReplica(world, { table, ceremony })).rejects.toMatchObject({
+      startupFailure: 8,
+      message: expect.stringContaining('was not made by this key for this service, generation and share'),
+    });
+  });
+
+  test('a row of another ceremony: startup failure 9 says to raise the generation, and no key is called', async () => {
+    const table = await world.createTable();
+    await bootReplica(world, { table, ceremony: world.createCeremony() });
+    const calls = world.kms.calls.length;
+    await expect(bootReplica(world, { table, ceremony: world.createCeremony() })).rejects.toMatchObject({
+      startupFailure: 9,
+      message: expect.stringContaining('a changed ceremony needs a higher generation'),
+    });
+    expect(world.kms.calls.length).toBe(calls);
+  });
+
+  test('shares of another master key under the same keys: the share binding does not verify, startup failure 9', async () => {
+    const ceremony = world.createCeremony({ keys: 2, threshold: 2 });
+    const [table, other] = [await world.createTable(), await world.createTable()];
+    await bootReplica(world, { table, ceremony });
+    await bootReplica(world, { table: other, ceremony });
+    const foreign = JSON.parse((await world.row(other, 'MASTER_KEY'))?.['record']?.S ?? '') as RecordJson;
+    await alterRecord(table, (record) => {
+      record.shares = foreign.shares;
+    });
+    await expect(bootReplica(world, { table, ceremony })).rejects.toMatchObject({
+      startupFailure: 9,
+      message: expect.stringContaining('the share binding of the MASTER_KEY row does not verify'),
+    });
+  });
+
+  test.each<readonly [string, (record: RecordJson) => void]>([
+    ['the binding', (record) => (record.binding = Buffer.alloc(32).toString('base64'))],
+    ['the threshold', (record) => (record.threshold = 1)],
+    ['the generation of the record alone', (record) => (record.generation = 2)],
+    ['a member that does not belong', (record) => Object.assign(record, { extra: true })],
+  ])('a row with another value of %s is startup failure 9', async (_what, alter) => {
+    const table = await world.createTable();
+    const ceremony = world.createCeremony();
+    await bootReplica(world, { table, ceremony });
+    await alterRecord(table, alter);
+    await expect(bootReplica(world, { table, ceremony })).rejects.toMatchObject({ startupFailure: 9 });
+  });
+
+  test('a MASTER_KEY row without a record is startup failure 9', async () => {
+    const table = await world.createTable();
+    await world.putRow(table, { pk: { S: 'MASTER_KEY' } });
+    await expect(bootReplica(world, { table, ceremony: world.createCeremony() })).rejects.toMatchObject({
+      startupFailure: 9,
+      message: expect.stringContaining('not one that this version writes'),
+    });
+  });
+
+  test('a latch: sealed, no custody key is called; with the row deleted the next boot unseals', async () => {
+    const table = await world.createTable();
+    const ceremony = world.createCeremony();
+    const first = await bootReplica(world, { table, ceremony });
+    await world.putRow(table, { pk: { S: 'SEAL_OVERRIDE' }, reason: { S: 'drill' } });
+    const calls = world.kms.calls.length;
+    for (let restart = 0; restart < 3; restart++) {
+      expect((await bootReplica(world, { table, ceremony })).booted).toMatchObject({
+        kind: 'sealed',
+        latch: { reason: 'drill' },
+      });
+    }
+    expect(world.kms.calls.length).toBe(calls);
+    await world.deleteRow(table, 'SEAL_OVERRIDE');
+    expect(fingerprint(await bootReplica(world, { table, ceremony }))).toBe(fingerprint(first));
+  });
+
+  test('a table that does not exist: startup failure 8 names it and the command that creates it', async () => {
+    await expect(bootReplica(world, { table: 'nowhere', ceremony: world.createCeremony() })).rejects.toMatchObject({
+      startupFailure: 8,
+      message: expect.stringMatching(/"nowhere".*strongroom setup tables/),
+    });
+  });
+});
+
+describe('rotation', () => {
+  test('a higher generation wraps the same master key for the new keys; the retired ones are not needed afterwards', async () => {
+    const table = await world.createTable();
+    const old = world.createCeremony();
+    const first = await bootReplica(world, { table, ceremony: old });
+    const next = successor(old);
+    const rotated = await bootReplica(world, { table, ceremony: next });
+    expect(said(rotated, 'rotated')).toBe(true);
+    expect(fingerprint(rotated)).toBe(fingerprint(first));
+    for (let key = 0; key < 3; key++) setBehaviour(old, key, 'deleted');
+    const after = await bootReplica(world, { table, ceremony: { ...next, retired_kms_keys: [] } });
+    expect(fingerprint(after)).toBe(fingerprint(first));
+    expect(said(after, 'rotated')).toBe(false);
+  });
+
+  test(`of ${REPLICAS} replicas that rotate at once one writes, and all go on with the same master key`, async () => {
+    for (let round = 0; round < 8; round++) {
+      const table = await world.createTable();
+      const old = world.createCeremony();
+      const first = await bootReplica(world, { table, ceremony: old });
+      const replicas = await bootMany(REPLICAS, { table, ceremony: successor(old) });
+      expect(replicas.filter((replica) => said(replica, 'rotated'))).toHaveLength(1);
+      expect(new Set([first, ...replicas].map(fingerprint)).size).toBe(1);
+    }
+  });
+
+  test('replicas that run the former ceremony keep their master key, and cannot start again: startup failure 9', async () => {
+    const table = await world.createTable();
+    const old = world.createCeremony();
+    const running = await bootReplica(world, { table, ceremony: old });
+    const rotated = await bootReplica(world, { table, ceremony: successor(old) });
+    expect(fingerprint(running)).toBe(fingerprint(rotated));
+    await expect(bootReplica(world, { table, ceremony: old })).rejects.toMatchObject({
+      startupFailure: 9,
+      message: expect.stringMatching(/generation 2 and this signer has generation 1: give this signer the newer/),
+    });
+  });
+
+  test('a lost key is rotated away, listed as retired or not', async () => {
+    for (const listed of [true, false]) {
+      const table = await world.createTable();
+      const old = world.createCeremony({ keys: 3, threshold: 2 });
+      const first = await bootReplica(world, { table, ceremony: old });
+      setBehaviour(old, 0, 'deleted');
+      const kept = old.kms_keys.slice(1);
+      const next = {
+        ...old,
+        generation: 2,
+        kms_keys: [...kept, { arns: [world.createKey()] }],
+        retired_kms_keys: listed ? old.kms_keys.slice(0, 1) : [],
+      };
+      const rotated = await bootReplica(world, { table, ceremony: next });
+      expect(fingerprint(rotated)).toBe(fingerprint(first));
+      expect(fingerprint(await bootReplica(world, { table, ceremony: next }))).toBe(fingerprint(first));
+    }
+  });
+
+  test('a new key that does not take its share leaves the row as it is', async () => {
+    const table = await world.createTable();
+    const old = world.createCeremony();
+    await bootReplica(world, { table, ceremony: old });
+    const rows = await allRows(table);
+    const next = successor(old);
+    setBehaviour(next, 0, 'denied');
+    await expect(bootReplica(world, { table, ceremony: next })).rejects.toMatchObject({ startupFailure: 8 });
+    expect(await allRows(table)).toEqual(rows);
+  });
+});
+
+describe('the root token', () => {
+  test('is made anew when its row was deleted, by one of many replicas, and the earlier one is revoked', async () => {
+    for (let round = 0; round < 5; round++) {
+      const table = await world.createTable();
+      const ceremony = world.createCeremony();
+      const first = await bootReplica(world, { table, ceremony });
+      const earlier = await world.rootToken(table);
+      await world.deleteRow(table, 'ROOT_TOKEN_BOOTSTRAP');
+      const replicas = await bootMany(REPLICAS, { table, ceremony });
+      expect(replicas.filter((replica) => said(replica, 'a new root token is written'))).toHaveLength(1);
+      expect(new Set([first, ...replicas].map(fingerprint)).size).toBe(1);
+      expect(await world.rootToken(table)).not.toBe(earlier);
+      expect(await world.row(table, 'AUTH_REVISION')).toMatchObject({ revision: { N: '2' } });
+      const manifest = JSON.parse((await world.row(table, 'AUTH_REVISION'))?.['manifest']?.S ?? '') as {
+        rows: unknown[];
+      };
+      expect(manifest.rows).toHaveLength(1);
+    }
+  });
+});
+
+interface RecordJson {
+  generation: number;
+  threshold: number;
+  shares: { index: number; arns: string[]; ciphertext: string }[];
+  binding: string;
+}
+
+function bootMany(count: number, options: { table: string; ceremony: unknown }): Promise<Replica[]> {
+  return Promise.all(Array.from({ length: count }, () => bootReplica(world, options)));
+}
+
+function setBehaviour(ceremony: CeremonyBlock, key: number, behaviour: KeyBehaviour): void {
+  for (const arn of ceremony.kms_keys[key]?.arns ?? []) world.kms.setBehaviour(arn, behaviour);
+}
+
+/** New keys, a higher generation, and the former keys retired. */
+function successor(ceremony: CeremonyBlock): CeremonyBlock {
+  const next = world.createCeremony({ keys: ceremony.kms_keys.length, threshold: ceremony.kms_threshold });
+  return { ...next, generation: ceremony.generation + 1, retired_kms_keys: ceremony.kms_keys };
+}
+
+function allRows(table: string): Promise<unknown[]> {
+  return Promise.all(['MASTER_KEY', 'ROOT_TOKEN_BOOTSTRAP', 'AUTH_REVISION'].map((pk) => world.row(table, pk)));
+}
+
+async function alterRecord(table: string, alter: (record: RecordJson) => void): Promise<void> {
+  const item = await world.row(table, 'MASTER_KEY');
+  const record = JSON.parse(item?.['record']?.S ?? '') as RecordJson;
+  alter(record);
+  await world.putRow(table, { ...item, record: { S: JSON.stringify(record) } });
+}

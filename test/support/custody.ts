@@ -1,0 +1,112 @@
+// Everything a signer with a signer state needs, on loopback and thrown away: DynamoDB and KMS stand-ins, custody keys, an age
+// identity for the root token, and the configuration and environment that point the real program at them. All keys are TEST keys.
+
+import { randomUUID } from 'node:crypto';
+import { generateAgeIdentity } from '../../ceremony/age.ts';
+import type { CeremonyBlock } from '../../ceremony/definition.ts';
+import { openRootToken } from '../../ceremony/root-token.ts';
+import {
+  createDynamoDBClient,
+  DeleteItemCommand,
+  type DynamoDBClient,
+  GetItemCommand,
+  PutItemCommand,
+} from '../../enclave/aws/dynamodb.ts';
+import { type Item, stateTableDefinition } from '../../enclave/chamber/state-rows.ts';
+import { type DynamoDBServer, dynamoDBClientOptions, startDynamoDB } from './dynamodb.ts';
+import { type KmsServer, startKmsServer } from './kms-server.ts';
+
+export interface CustodyWorld {
+  readonly dynamodb: DynamoDBServer;
+  readonly kms: KmsServer;
+  /** An age identity, and the recipient that every ceremony here names. */
+  readonly identity: string;
+  readonly recipient: string;
+  /** For a process: dummy credentials, the region, both endpoints. Give `dynamodb` to go through a proxy. */
+  environment(endpoints?: { readonly dynamodb?: string; readonly kms?: string }): Record<string, string>;
+  /** A new custody key: its ARN. */
+  createKey(): string;
+  /** A ceremony of new custody keys. */
+  createCeremony(options?: { readonly keys?: number; readonly threshold?: number }): CeremonyBlock;
+  /** A fresh state table. */
+  createTable(): Promise<string>;
+  /** `signer_state` and `ceremony` of a signer on this table. */
+  configuration(table: string, ceremony: CeremonyBlock): Record<string, unknown>;
+  row(table: string, pk: string): Promise<Item | undefined>;
+  putRow(table: string, item: Item): Promise<void>;
+  deleteRow(table: string, pk: string): Promise<void>;
+  /** What the holder of the identity reads from ROOT_TOKEN_BOOTSTRAP. */
+  rootToken(table: string): Promise<string>;
+  close(): Promise<void>;
+}
+
+export const CUSTODY_REGION = 'eu-central-1';
+
+export async function startCustody(options: { readonly persistent?: boolean } = {}): Promise<CustodyWorld> {
+  const dynamodb = await startDynamoDB(options);
+  const kms = await startKmsServer();
+  const { identity, recipient } = await generateAgeIdentity();
+  const client: DynamoDBClient = createDynamoDBClient(dynamoDBClientOptions(dynamodb.endpoint));
+  let tables = 0;
+
+  const createKey = (): string => {
+    const arn = `arn:aws:kms:${CUSTODY_REGION}:111122223333:key/${randomUUID()}`;
+    kms.createKey([arn]);
+    return arn;
+  };
+  const row: CustodyWorld['row'] = async (TableName, pk) => {
+    const call = new GetItemCommand({ TableName, Key: { pk: { S: pk } }, ConsistentRead: true });
+    return (await client.send(call)).Item;
+  };
+
+  return {
+    dynamodb,
+    kms,
+    identity,
+    recipient,
+    createKey,
+    row,
+    environment: (endpoints = {}) => ({
+      AWS_REGION: CUSTODY_REGION,
+      AWS_ACCESS_KEY_ID: 'test',
+      AWS_SECRET_ACCESS_KEY: 'test',
+      AWS_EC2_METADATA_DISABLED: 'true',
+      AWS_ENDPOINT_URL_DYNAMODB: endpoints.dynamodb ?? dynamodb.endpoint,
+      AWS_ENDPOINT_URL_KMS: endpoints.kms ?? kms.endpoint,
+    }),
+    createCeremony: ({ keys = 3, threshold = 2 } = {}) => ({
+      generation: 1,
+      kms_threshold: threshold,
+      kms_keys: Array.from({ length: keys }, () => ({ arns: [createKey()] })),
+      retired_kms_keys: [],
+      root_token_recipients: [recipient],
+    }),
+    async createTable() {
+      tables += 1;
+      const name = `state-${tables}`;
+      await dynamodb.createTable(stateTableDefinition(name));
+      return name;
+    },
+    configuration: (table, ceremony) => ({
+      signer_state: { backend: 'dynamodb', table },
+      ceremony,
+    }),
+    async putRow(TableName, Item) {
+      await client.send(new PutItemCommand({ TableName, Item }));
+    },
+    async deleteRow(TableName, pk) {
+      await client.send(new DeleteItemCommand({ TableName, Key: { pk: { S: pk } } }));
+    },
+    async rootToken(table) {
+      const item = await row(table, 'ROOT_TOKEN_BOOTSTRAP');
+      const opened = await openRootToken(item?.['value']?.S ?? '', [identity]);
+      if (!opened.ok) throw new Error(`the root token does not open: ${opened.refusal}`);
+      return opened.token;
+    },
+    async close() {
+      client.destroy();
+      await kms.close();
+      await dynamodb.close();
+    },
+  };
+}
