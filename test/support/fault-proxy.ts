@@ -10,6 +10,7 @@ export type Fault =
   | { readonly kind: 'reset'; readonly applied: boolean } // RST instead of an answer
   | { readonly kind: 'drop_answer' } // applied, then the connection ends in the middle of the answer
   | { readonly kind: 'hang' } // applied, never answered: the client has to give up by itself
+  | { readonly kind: 'answer'; readonly body: string } // 200 with this body, and the service is not asked
   | { readonly kind: 'delay'; readonly milliseconds: number };
 
 export interface ProxiedRequest {
@@ -134,6 +135,9 @@ async function answer(outgoing: ServerResponse, fault: Fault | undefined, apply:
       outgoing.end(JSON.stringify({ __type: `com.amazonaws.service#${fault.name}`, message: 'injected' }));
       return;
     }
+    case 'answer':
+      outgoing.writeHead(200, { 'content-type': 'application/x-amz-json-1.0' }).end(fault.body);
+      return;
     case 'reset':
       if (fault.applied) await apply();
       outgoing.socket?.resetAndDestroy();

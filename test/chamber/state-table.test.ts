@@ -1,0 +1,188 @@
+// The state table through a proxy that loses answers, breaks connections and throttles: nothing is lost, nothing is done
+// twice, and no fault is ever taken for an answer about the rows.
+
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { StateTable } from '../../enclave/chamber/state-table.ts';
+import { type CustodyWorld, startCustody } from '../support/custody.ts';
+import { FAULTS, type FaultProxy, faultTimes, randomFaults, startFaultProxy } from '../support/fault-proxy.ts';
+import { bootReplica, fingerprint, openTable, said } from './replicas.ts';
+
+let world: CustodyWorld;
+let proxy: FaultProxy;
+let table: StateTable & Disposable;
+
+beforeAll(async () => {
+  world = await startCustody();
+  proxy = await startFaultProxy(world.dynamodb.endpoint);
+});
+afterAll(async () => {
+  await proxy.close();
+  await world.close();
+});
+beforeEach(async () => {
+  proxy.setRule(undefined);
+  table?.[Symbol.dispose]();
+  table = openTable(world, await world.createTable(), { endpoint: proxy.endpoint, client: { requestTimeoutMs: 300 } });
+});
+
+const LOST = [
+  ['an answer that is lost on the way', FAULTS.dropAnswer],
+  ['a connection that breaks after the write', FAULTS.resetAfter],
+  ['an error of the service after the write', FAULTS.internalErrorAfterApplying],
+  ['a connection that breaks before the write', FAULTS.resetBefore],
+  ['a conflict with another transaction', FAULTS.transactionConflict],
+  ['throttling', FAULTS.throttled],
+  ['an answer that never comes', FAULTS.hang],
+] as const;
+
+function head(revision: number, byte = revision) {
+  return { revision, manifest: `{"at":${revision}}`, mac: Buffer.alloc(32, byte) };
+}
+
+function policy(name: string, revision: number) {
+  return { put: { pk: `POLICY#${name}`, revision, content: '{}', mac: Buffer.alloc(32, revision) } };
+}
+
+describe('commit', () => {
+  test('writes rows and head together, on the revision it expects and no other', async () => {
+    expect(await table.commit(undefined, [policy('a', 1), policy('b', 1)], head(1))).toBe('committed');
+    expect(await table.commit(1, [{ delete: 'POLICY#a' }, policy('c', 2)], head(2))).toBe('committed');
+    expect(await table.commit(1, [policy('late', 2)], head(2, 9))).toBe('conflict');
+    expect(await table.commit(undefined, [policy('late', 1)], head(1, 9))).toBe('conflict');
+    expect((await table.readRows()).map(({ pk }) => pk).sort()).toEqual(['POLICY#b', 'POLICY#c']);
+    expect(await table.readHead()).toEqual({ ...head(2), mac: new Uint8Array(head(2).mac) });
+  });
+
+  test.each(LOST)('%s: committed once, and the next one follows it', async (_what, fault) => {
+    proxy.setRule(faultTimes(1, fault, 'TransactWriteItems'));
+    expect(await table.commit(undefined, [policy('a', 1)], head(1))).toBe('committed');
+    expect(proxy.faults).toBeGreaterThan(0);
+    expect(await table.commit(1, [policy('b', 2)], head(2))).toBe('committed');
+    expect(await table.readRows()).toHaveLength(2);
+  });
+
+  test('a service that stays away is state_stale, never a conflict', async () => {
+    proxy.setRule(() => FAULTS.resetBefore);
+    await expect(table.commit(undefined, [policy('a', 1)], head(1))).rejects.toMatchObject({ reason: 'state_stale' });
+    proxy.setRule(undefined);
+    expect(await table.readHead()).toBeUndefined();
+  });
+});
+
+describe('the latch', () => {
+  test('the first one stays, and every later call is told of it', async () => {
+    const first = { reason: 'drill', accessor: 'acc_1', sealedAt: '2026-01-02T03:04:05.000Z' };
+    expect(await table.writeSealOverride(first)).toEqual(first);
+    expect(await table.writeSealOverride({ ...first, reason: 'another' })).toEqual(first);
+    expect(await table.readSealOverride()).toEqual(first);
+  });
+
+  test.each(LOST)('%s: the latch is written all the same', async (_what, fault) => {
+    proxy.setRule(faultTimes(1, fault, 'TransactWriteItems'));
+    await table.writeSealOverride({ reason: null, accessor: 'acc_1', sealedAt: null });
+    expect(await table.readSealOverride()).toEqual({ reason: null, accessor: 'acc_1', sealedAt: null });
+  });
+
+  test('a row made by hand seals, whatever is in it', async () => {
+    await world.putRow(table.tableName, { pk: { S: 'SEAL_OVERRIDE' }, reason: { N: '1' }, sealed_at: { S: 'soon' } });
+    expect((await table.watch()).sealOverride).toEqual({ reason: null, accessor: null, sealedAt: null });
+  });
+});
+
+describe('reads', () => {
+  test('rows that the service leaves unprocessed are asked for again, and never count as absent', async () => {
+    await table.writeSealOverride({ reason: null, accessor: null, sealedAt: null });
+    let rounds = 0;
+    proxy.setRule(({ operation, body }) => {
+      if (operation !== 'BatchGetItem' || rounds++ > 0) return undefined;
+      return {
+        kind: 'answer',
+        body: JSON.stringify({
+          Responses: {},
+          UnprocessedKeys: (JSON.parse(body) as { RequestItems: object }).RequestItems,
+        }),
+      };
+    });
+    expect((await table.watch()).sealOverride).toBeDefined();
+    expect(rounds).toBe(2);
+  });
+
+  test('auth rows come complete, page by page, and nothing else comes with them', async () => {
+    const big = 'x'.repeat(300_000);
+    for (let i = 0; i < 12; i++) {
+      const item = {
+        pk: { S: `POLICY#${i}` },
+        revision: { N: '1' },
+        content: { S: big },
+        mac: { B: Buffer.alloc(32) },
+      };
+      await world.putRow(table.tableName, item);
+    }
+    await world.putRow(table.tableName, { pk: { S: 'SOMETHING' } });
+    const before = proxy.requests;
+    expect(await table.readRows()).toHaveLength(12);
+    expect(proxy.requests - before).toBeGreaterThan(1);
+  });
+
+  test('an auth row without its members is handed on for its HMAC to refuse', async () => {
+    await world.putRow(table.tableName, { pk: { S: 'TOKEN#acc_1' } });
+    expect(await table.readRows()).toEqual([{ pk: 'TOKEN#acc_1', revision: -1, content: '', mac: new Uint8Array() }]);
+  });
+
+  test('an AUTH_REVISION row without its members is refused with its name', async () => {
+    await world.putRow(table.tableName, { pk: { S: 'AUTH_REVISION' } });
+    const problem = expect.stringContaining('AUTH_REVISION');
+    await expect(table.readHead()).rejects.toMatchObject({ reason: 'state_stale', detail: { problem } });
+    await expect(table.watch()).rejects.toMatchObject({ reason: 'state_stale', detail: { problem } });
+  });
+});
+
+describe('replicas that boot while the table is disturbed', () => {
+  test.each(LOST)('%s in the initialising transaction: initialised once, and by this replica', async (_what, fault) => {
+    proxy.setRule(faultTimes(1, fault, 'TransactWriteItems'));
+    const ceremony = world.createCeremony();
+    const options = { table: table.tableName, ceremony, dynamodb: proxy.endpoint, client: { requestTimeoutMs: 300 } };
+    const first = await bootReplica(world, options);
+    expect(said(first, 'initialised')).toBe(true);
+    proxy.setRule(undefined);
+    expect(fingerprint(await bootReplica(world, options))).toBe(fingerprint(first));
+  });
+
+  test.each(LOST)('%s in a rotation: rotated once, the same master key', async (_what, fault) => {
+    const old = world.createCeremony();
+    const options = { table: table.tableName, dynamodb: proxy.endpoint, client: { requestTimeoutMs: 300 } };
+    const first = await bootReplica(world, { ...options, ceremony: old });
+    const ceremony = { ...world.createCeremony(), generation: 2, retired_kms_keys: old.kms_keys };
+    proxy.setRule(faultTimes(1, fault, 'TransactWriteItems'));
+    const rotated = await bootReplica(world, { ...options, ceremony });
+    expect(said(rotated, 'rotated')).toBe(true);
+    expect(fingerprint(rotated)).toBe(fingerprint(first));
+    expect(await world.row(table.tableName, 'MASTER_KEY')).toMatchObject({ generation: { N: '2' } });
+  });
+
+  test('30 % of all requests fail: one master key, one root token, and those that give up say startup failure 8', async () => {
+    const faults = LOST.map(([, fault]) => fault).filter((fault) => fault.kind !== 'hang');
+    let unsealed = 0;
+    for (let seed = 1; seed <= 6; seed++) {
+      const name = await world.createTable();
+      const ceremony = world.createCeremony();
+      proxy.setRule(randomFaults(seed, 0.3, faults));
+      const boots = Array.from({ length: 8 }, () =>
+        bootReplica(world, { table: name, ceremony, dynamodb: proxy.endpoint }),
+      );
+      const results = await Promise.allSettled(boots);
+      const replicas = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
+      const failures = results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []));
+      expect(failures.filter((failure) => failure.startupFailure !== 8)).toEqual([]);
+      unsealed += replicas.length;
+      expect(new Set(replicas.map(fingerprint)).size).toBe(1);
+      expect(replicas.filter((replica) => said(replica, 'initialised')).length).toBeLessThanOrEqual(1);
+      proxy.setRule(undefined);
+      const later = await bootReplica(world, { table: name, ceremony });
+      expect(replicas.map(fingerprint)).toContain(fingerprint(later));
+      expect(await world.row(name, 'AUTH_REVISION')).toMatchObject({ revision: { N: '1' } });
+      expect(await world.rootToken(name)).toMatch(/^sr_mgmt_/);
+    }
+    expect(unsealed).toBeGreaterThan(40); // of 48: the patience of a start makes giving up rare
+  });
+});
