@@ -106,7 +106,7 @@ const wholeSchema = ceremonySchema.refine(thresholdIsReachable, {
  * @throws InvalidCeremony with every rule it breaks
  */
 export function parseCeremony(value: unknown): Ceremony {
-  const { data, error } = wholeSchema.safeParse(value);
+  const { data, error } = wholeSchema.safeParse(value, { error: missing });
   if (error !== undefined) {
     throw new InvalidCeremony(
       error.issues.map(({ path, message }) => `${path.map(String).join('.')} ${message}`.trim()),
@@ -151,6 +151,11 @@ export function ceremonyDigest(ceremony: Ceremony): Buffer {
 /** Every ARN that may be called: the custody keys and the retired ones, in that order. */
 export function ceremonyArns(ceremony: Ceremony): readonly string[] {
   return [...ceremony.kmsKeys, ...ceremony.retiredKmsKeys].flatMap(({ arns }) => arns);
+}
+
+/** Zod's own words for a member that is not there would call it undefined. */
+function missing({ code, input }: { readonly code?: string; readonly input?: unknown }): string | undefined {
+  return code === 'invalid_type' && input === undefined ? 'is required' : undefined;
 }
 
 function custodyKey({ arns }: CustodyKey): CustodyKey {

@@ -99,7 +99,8 @@ interface OpenedShare {
 
 /**
  * Threshold and key set, whatever the order of the entries. The binding cannot replace this: whoever may encrypt under one of
- * the keys and write the row could state the threshold 1 and bind a master key of their own.
+ * the keys and write the row could state the threshold 1 and bind a master key of their own. Of an earlier generation the
+ * ceremony knows the keys and not the threshold: its record is held to the keys alone.
  */
 function isOfCeremony(record: MasterKeyRecord, ceremony: Ceremony): boolean {
   return record.threshold === ceremony.kmsThreshold && keySet(record.shares) === keySet(ceremony.kmsKeys);

@@ -94,13 +94,13 @@ function placeWarnings(ceremony: Ceremony): Warning[] {
     ...lost('account').map(
       ({ name, keysLeft }): Warning => ({
         code: 'account_loss',
-        message: `the loss of account ${name} leaves ${keysLeft} custody keys of the ${kmsThreshold} that are needed`,
+        message: `the loss of account ${name} leaves ${keysLeft} of the ${kmsThreshold} custody keys that are needed`,
       }),
     ),
     ...lost('region').map(
       ({ name, keysLeft }): Warning => ({
         code: 'region_loss',
-        message: `while region ${name} is down ${keysLeft} custody keys are left of the ${kmsThreshold} that are needed: no signer can start`,
+        message: `while region ${name} is down, ${keysLeft} of the ${kmsThreshold} custody keys that are needed are left: no signer can start`,
       }),
     ),
   ];

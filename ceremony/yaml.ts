@@ -1,5 +1,5 @@
 // A ceremony's file as a value: YAML 1.2 (and so JSON), strictly. It refuses what lets two readers see two ceremonies: repeated
-// keys, anchors and aliases, tags, several documents. The file may be a configuration that has a `ceremony` block.
+// keys, aliases, tags of its own, several documents. The file may be a configuration that has a `ceremony` block.
 
 import { parseDocument } from 'yaml';
 
