@@ -15,8 +15,8 @@ export interface AuthRow {
 export type AuthChange = { readonly put: AuthRow } | { readonly delete: string /* pk */ };
 
 /**
- * The AUTH_REVISION row: the revision, and the manifest of the live rows (pk → row revision), both under one HMAC, so that
- * an old row that is put back, or a deleted one that is put in again, is not in the manifest and counts as missing.
+ * The AUTH_REVISION row: the revision, and the manifest of the live rows (pk → code of the row), both under one HMAC, so
+ * that an old row that is put back, or a deleted one that is put in again, is not in the manifest and counts as missing.
  */
 export interface AuthHead {
   readonly revision: number;
@@ -60,10 +60,10 @@ export interface AuthKeys {
 
 /**
  * An item of DynamoDB has at most 400 KB. With both counts at their limits and 64-character policy names the manifest has
- * some 330 KB; the content of one policy leaves room for its other attributes.
+ * some 350 KB; the content of one policy leaves room for its other attributes.
  */
 export const MAX_TOKENS = 4096;
-export const MAX_POLICIES = 1024;
+export const MAX_POLICIES = 512;
 export const MAX_MANIFEST_BYTES = 380_000;
 /** Some 3,700 keys. A token takes 64 policies (api/policy.ts). */
 export const MAX_POLICY_BYTES = 380_000;

@@ -3,7 +3,7 @@
 // head that does not verify is replaced by one that knows the new root token and nothing else.
 
 import type { AuthHead, AuthKeys, AuthWrite } from './auth-state.ts';
-import { type Manifest, makeHead, makeRow, openHead, pkOf, tokenText } from './stateful-rows.ts';
+import { type Manifest, makeHead, makeRow, openHead, pkOf, rowCode, tokenText } from './stateful-rows.ts';
 import { createAccessor, tokenDigest } from './tokens.ts';
 
 /**
@@ -56,12 +56,10 @@ function withRootToken(
   });
   const rows = new Map(before.rows);
   if (before.root !== null) rows.delete(before.root);
-  rows.set(pk, revision);
+  const row = makeRow(keys.rows, pk, revision, content);
+  rows.set(pk, rowCode(row));
   return {
-    changes: [
-      ...(before.root === null ? [] : [{ delete: before.root }]),
-      { put: makeRow(keys.rows, pk, revision, content) },
-    ],
+    changes: [...(before.root === null ? [] : [{ delete: before.root }]), { put: row }],
     head: makeHead(keys.rows, revision, { root: pk, rows }),
   };
 }

@@ -36,14 +36,15 @@ export interface TokenContent {
 export interface Manifest {
   /** The pk of the root token, while there is one: said here, so that re-creating it revokes a row that is hidden too. */
   readonly root: string | null;
-  /** pk → revision of the row. */
-  readonly rows: ReadonlyMap<string, number>;
+  /** pk → `rowCode` of the one row that counts. */
+  readonly rows: ReadonlyMap<string, string>;
 }
 
 export type RowKind = 'policy' | 'token';
 
 const PREFIXES = { policy: 'POLICY#', token: 'TOKEN#' } as const;
 const MAC_BYTES = 32;
+const ROW_CODE_BYTES = 16;
 const ROW_DOMAIN = 'strongroom auth row v1';
 const HEAD_DOMAIN = 'strongroom auth head v1';
 
@@ -111,6 +112,11 @@ export function isAuthenticRow(key: Uint8Array, { pk, revision, content, mac }: 
   return isCode(mac, code(key, ROW_DOMAIN, pk, String(revision), content));
 }
 
+/** Names one row in the manifest: 128 bits of its HMAC, which cover its revision and content too. */
+export function rowCode({ mac }: Pick<AuthRow, 'mac'>): string {
+  return Buffer.from(mac).toString('base64url', 0, ROW_CODE_BYTES);
+}
+
 export function makeHead(key: Uint8Array, revision: number, { root, rows }: Manifest): AuthHead {
   assert(Number.isSafeInteger(revision) && revision > 0, 'a revision is a positive whole number');
   assert(root === null || rows.has(root), 'the root token is one of the rows');
@@ -152,7 +158,7 @@ const tokenContentSchema = z.strictObject({
 const manifestSchema = z.strictObject({
   version,
   root: z.string().nullable(),
-  rows: z.array(z.tuple([z.string(), z.int().positive()])),
+  rows: z.array(z.tuple([z.string(), z.string()])),
 });
 
 function parsed<Schema extends z.ZodType>(schema: Schema, text: string): z.output<Schema> | undefined {
