@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { errorReference } from '../enclave/api/error-reference.ts';
 import { configurationReference } from '../enclave/config/reference.ts';
 import { metricsReference } from '../enclave/observe/metrics-reference.ts';
+import { operatorReference } from '../operator/reference.ts';
 
 export interface Reference {
   /** Beside this file. */
@@ -17,6 +18,7 @@ export const REFERENCES: readonly Reference[] = [
   { path: 'reference/configuration.md', generate: configurationReference },
   { path: 'reference/errors.md', generate: errorReference },
   { path: 'reference/metrics.md', generate: metricsReference },
+  { path: 'reference/operator.md', generate: operatorReference },
 ];
 
 if (import.meta.main) {

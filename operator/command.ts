@@ -1,0 +1,91 @@
+// What a command of the tree is: its flags as data, from which parsing, help, completion and the reference are made, and
+// what it does. A remote command gets a client for the signer; a local one never touches the network.
+
+import type { Client } from './client.ts';
+import type { Output } from './output.ts';
+import type { Terminal } from './terminal.ts';
+
+/** With a placeholder it takes a value; without it is a switch. */
+export interface Flag {
+  readonly placeholder?: string;
+  readonly meaning: string;
+  readonly required?: true;
+  readonly choices?: readonly string[];
+}
+
+export type Flags = Readonly<Record<string, Flag>>;
+
+export interface Argument {
+  readonly name: string;
+  readonly meaning: string;
+  readonly choices?: readonly string[];
+}
+
+export type Values<F extends Flags> = { readonly [Name in keyof F]: ValueOf<F[Name]> };
+
+export interface RemoteCall<F extends Flags> {
+  readonly values: Values<F>;
+  readonly argument: string;
+  readonly client: Client;
+  readonly output: Output;
+  readonly terminal: Terminal;
+  /** Ends the command with exit code 7 unless the operator types `word`, or wrote --yes. */
+  confirm(consequence: string, word: string): Promise<void>;
+}
+
+export interface LocalCall<F extends Flags> {
+  readonly values: Values<F>;
+  readonly argument: string;
+  readonly terminal: Terminal;
+  /** Of all commands. */
+  readonly tree: Group;
+}
+
+interface Description<F extends Flags> {
+  readonly summary: string;
+  readonly flags: F;
+  /** One positional argument; none when undefined. */
+  readonly argument?: Argument;
+  /** What follows `strongroom operator`. */
+  readonly examples: readonly [string, string];
+}
+
+export interface RemoteCommand<F extends Flags = Flags> extends Description<F> {
+  readonly kind: 'remote';
+  /** Instead of the common default. */
+  readonly timeoutSeconds?: number;
+  run(call: RemoteCall<F>): Promise<void>;
+}
+
+export interface LocalCommand<F extends Flags = Flags> extends Description<F> {
+  readonly kind: 'local';
+  run(call: LocalCall<F>): Promise<void>;
+}
+
+export type Command = RemoteCommand | LocalCommand;
+
+export interface Group {
+  readonly kind: 'group';
+  readonly summary: string;
+  readonly commands: Readonly<Record<string, Group | Command>>;
+}
+
+/** A command of the tree, its values typed by its flags. */
+export function remoteCommand<const F extends Flags>(command: Omit<RemoteCommand<F>, 'kind'>): RemoteCommand {
+  return { kind: 'remote', ...command };
+}
+
+export function localCommand<const F extends Flags>(command: Omit<LocalCommand<F>, 'kind'>): LocalCommand {
+  return { kind: 'local', ...command };
+}
+
+/** `--yes` of every command that destroys something. */
+export const YES = { yes: { meaning: 'Go on without being asked; needed where there is no terminal' } } as const;
+
+type ValueOf<F extends Flag> = Flag extends F
+  ? string | boolean | undefined
+  : F extends { readonly placeholder: string }
+    ? F extends { readonly required: true }
+      ? string
+      : string | undefined
+    : boolean;

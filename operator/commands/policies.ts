@@ -1,0 +1,144 @@
+// `strongroom operator auth policy …`. Rules are checked here with the signer's own schema, so that a mistake is named
+// before anything is sent.
+
+import { readFileSync } from 'node:fs';
+import { type PolicyRecord, policyListSchema, policyRecordSchema } from '../../enclave/api/auth.ts';
+import { type Policy, policyNameSchema, policyRulesSchema } from '../../enclave/api/policy.ts';
+import { parseStrictJson } from '../../enclave/api/strict-json.ts';
+import { type Group, remoteCommand, YES } from '../command.ts';
+import { localFailure } from '../exit.ts';
+import { renderFields, renderTable } from '../table.ts';
+import { note } from '../terminal.ts';
+import { bounded } from '../text.ts';
+
+const POLICIES = '/api/v1/auth/policies';
+const ANY = 'any';
+const MAX_PROBLEM_CHARACTERS = 300;
+
+const NAME = { name: { placeholder: 'NAME', meaning: 'Of the policy', required: true } } as const;
+const RULES = {
+  rules: { placeholder: 'JSON', meaning: 'A list of rules, or @FILE that holds it', required: true },
+} as const;
+
+const create = remoteCommand({
+  summary: 'Create a policy',
+  flags: { ...NAME, ...RULES },
+  examples: [
+    `auth policy create --name monitoring --rules '[{"effect":"allow","scopes":["chamber_status"]}]'`,
+    'auth policy create --name validator-client --rules @validator-client-rules.json',
+  ],
+  async run({ values, client, output }) {
+    const json: Policy = { name: readName(values.name), rules: readRules(values.rules) };
+    output.answer(await client.request({ method: 'POST', path: POLICIES, json }, policyRecordSchema), renderPolicy);
+  },
+});
+
+const list = remoteCommand({
+  summary: 'List the policies',
+  flags: {},
+  examples: ['auth policy list', `auth policy list --output json | jq -r '.policies[].name'`],
+  async run({ client, output }) {
+    output.answer(await client.request({ method: 'GET', path: POLICIES }, policyListSchema), ({ policies }) =>
+      policies.length === 0 ? 'no policies\n' : renderPolicies(policies),
+    );
+  },
+});
+
+const get = remoteCommand({
+  summary: 'Show a policy with its rules',
+  flags: { ...NAME },
+  examples: ['auth policy get --name validator-client', 'auth policy get --name monitoring --output json'],
+  async run({ values, client, output }) {
+    const path = pathOf(values.name);
+    output.answer(await client.request({ method: 'GET', path }, policyRecordSchema), renderPolicy);
+  },
+});
+
+const update = remoteCommand({
+  summary: "Replace a policy's rules",
+  flags: { ...NAME, ...RULES },
+  examples: [
+    'auth policy update --name validator-client --rules @validator-client-rules.json',
+    `auth policy update --name exits --rules '[{"effect":"allow","operations":["VOLUNTARY_EXIT"]}]'`,
+  ],
+  async run({ values, client, output }) {
+    const request = { method: 'PUT', path: pathOf(values.name), json: { rules: readRules(values.rules) } } as const;
+    output.answer(await client.request(request, policyRecordSchema), renderPolicy);
+  },
+});
+
+const remove = remoteCommand({
+  summary: 'Delete a policy that no live token is bound to',
+  flags: { ...NAME, ...YES },
+  examples: ['auth policy delete --name monitoring', 'auth policy delete --name monitoring --yes'],
+  async run({ values, client, terminal, confirm }) {
+    const path = pathOf(values.name);
+    await confirm(`The policy ${values.name} and its rules will be gone.`, values.name);
+    await client.send({ method: 'DELETE', path });
+    note(terminal, `deleted policy ${values.name}`);
+  },
+});
+
+export const policies: Group = {
+  kind: 'group',
+  summary: 'Policies: what tokens may do',
+  commands: { create, list, get, update, delete: remove },
+};
+
+function readName(name: string): string {
+  const parsed = policyNameSchema.safeParse(name);
+  if (!parsed.success) throw localFailure(`--name: ${parsed.error.issues[0]?.message}`);
+  return parsed.data;
+}
+
+function pathOf(name: string): string {
+  return `${POLICIES}/${encodeURIComponent(readName(name))}`;
+}
+
+function readRules(written: string): Policy['rules'] {
+  const json = parseStrictJson(written.startsWith('@') ? readRulesFile(written.slice(1)) : Buffer.from(written));
+  if (json.kind === 'refused') throw localFailure(`--rules: ${json.hint.replace('the body', 'the text')}`);
+  const parsed = policyRulesSchema.safeParse({ rules: json.value });
+  if (parsed.success) return parsed.data.rules;
+  const [issue] = parsed.error.issues;
+  const place = issue?.path.map(String).join('.');
+  throw localFailure(bounded(`--rules: ${place}: ${issue?.message}`, MAX_PROBLEM_CHARACTERS));
+}
+
+function readRulesFile(path: string): Buffer {
+  try {
+    return readFileSync(path);
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable';
+    throw localFailure(`--rules: ${bounded(path, MAX_PROBLEM_CHARACTERS)} cannot be read (${code})`);
+  }
+}
+
+function renderPolicies(records: readonly PolicyRecord[]): string {
+  return renderTable(
+    ['NAME', 'REVISION', 'UPDATED AT', 'RULES'],
+    records.map(({ name, revision, updated_at, rules }) => [name, String(revision), updated_at, String(rules.length)]),
+  );
+}
+
+function renderPolicy({ name, revision, created_at, updated_at, rules }: PolicyRecord): string {
+  const fields = renderFields([
+    ['name', name],
+    ['revision', String(revision)],
+    ['created at', created_at],
+    ['updated at', updated_at],
+  ]);
+  const table = renderTable(
+    ['RULE', 'EFFECT', 'KEYS', 'SCOPES; OPERATIONS'],
+    rules.map(({ effect, scopes, keys, operations }, index) => [
+      String(index + 1),
+      effect,
+      keys === undefined ? ANY : String(keys.length),
+      `${scopes?.join(', ') ?? ANY}; ${operations?.join(', ') ?? ANY}`,
+    ]),
+  );
+  const keyLists = rules.flatMap(({ keys }, index) =>
+    keys === undefined ? [] : [`\nkeys of rule ${index + 1}\n${keys.map((key) => `${key}\n`).join('')}`],
+  );
+  return `${fields}\n${table}${keyLists.join('')}`;
+}

@@ -1,0 +1,41 @@
+// `strongroom operator seal`: break-glass. Writes the latch that seals every replica (service.md, States and transitions).
+
+import { MAX_SEAL_REASON_CHARACTERS, type SealRequest, sealAnswerSchema } from '../../enclave/api/chamber.ts';
+import { remoteCommand, YES } from '../command.ts';
+import { localFailure } from '../exit.ts';
+import { AUTH_TOKEN } from '../settings.ts';
+import { renderFields } from '../table.ts';
+import { note } from '../terminal.ts';
+
+const CONSEQUENCE =
+  'Every replica seals and stops signing, and stays so across restarts, until the SEAL_OVERRIDE row of the state\n' +
+  'table is deleted and every replica is restarted.';
+
+export const seal = remoteCommand({
+  summary: 'Write the break-glass latch: every replica stops signing',
+  flags: {
+    reason: {
+      placeholder: 'TEXT',
+      meaning: `For the latch and the audit log; at most ${MAX_SEAL_REASON_CHARACTERS} characters`,
+    },
+    ...YES,
+    ...AUTH_TOKEN,
+  },
+  examples: ['seal --reason "incident 42"', 'seal --yes --token @/run/secrets/strongroom-seal-token'],
+  async run({ values: { reason }, client, output, terminal, confirm }) {
+    if (reason !== undefined && reason.length > MAX_SEAL_REASON_CHARACTERS) {
+      throw localFailure(`--reason has more than ${MAX_SEAL_REASON_CHARACTERS} characters`);
+    }
+    await confirm(CONSEQUENCE, 'seal');
+    const json: SealRequest = reason === undefined ? {} : { reason };
+    const answer = await client.request({ method: 'POST', path: '/api/v1/chamber/seal', json }, sealAnswerSchema);
+    output.answer(answer, (latch) =>
+      renderFields([
+        ['state', latch.state],
+        ['sealed at', latch.sealed_at ?? 'not recorded'],
+        ['reason', latch.reason ?? 'none given'],
+      ]),
+    );
+    note(terminal, 'sealed; the other replicas follow within their refresh interval');
+  },
+});

@@ -1,0 +1,96 @@
+// `strongroom operator status`: what one replica says about itself: chamber, custody, keys, slashing protection.
+
+import { type ChamberStatus, chamberStatusSchema } from '../../enclave/api/chamber.ts';
+import { remoteCommand } from '../command.ts';
+import { AUTH_TOKEN } from '../settings.ts';
+import { renderFields, renderTable } from '../table.ts';
+
+const DAY_SECONDS = 86_400;
+
+export const status = remoteCommand({
+  summary: 'Show the seal state, loaded keys and health of the replica at the URL',
+  flags: { ...AUTH_TOKEN },
+  examples: [
+    'status --auth-token env:MONITORING_TOKEN',
+    'status --output json --signer-url https://signer-1.example:9443',
+  ],
+  async run({ client, output }) {
+    output.answer(await client.request({ method: 'GET', path: '/api/v1/chamber/status' }, chamberStatusSchema), render);
+  },
+});
+
+function render(status: ChamberStatus): string {
+  const parts = [renderFields([...chamberFields(status), ...serviceFields(status)]), renderKeys(status)];
+  if (status.custody !== null) parts.push(renderCustodyKeys(status.custody));
+  if (Object.keys(status.tee.measurements).length > 0) parts.push(renderMeasurements(status.tee));
+  return parts.join('\n');
+}
+
+function chamberFields({ state, latch, custody, state_watcher }: ChamberStatus): [string, string][] {
+  return [
+    ['state', state],
+    ['latch', latch === null ? 'none' : latchText(latch)],
+    ['custody generation', custody === null ? 'none: no signer state' : String(custody.generation)],
+    ['threshold', custody === null ? 'none' : `${custody.threshold} of ${custody.keys.length}`],
+    ['custody keys', custody === null ? 'none' : `${custody.keys_reachable} of ${custody.keys.length} reachable`],
+    ['state watcher', watcher(state_watcher)],
+  ];
+}
+
+/** A row made by hand may say nothing about itself. */
+function latchText({ sealed_at, accessor, reason }: NonNullable<ChamberStatus['latch']>): string {
+  return `sealed at ${sealed_at ?? 'a time not recorded'} by ${accessor ?? 'nobody named'}: ${reason ?? 'no reason given'}`;
+}
+
+function watcher(state: ChamberStatus['state_watcher']): string {
+  if (state === null) return 'none';
+  return `${state.stale ? 'STALE: signing is refused' : 'fresh'}, last read ${state.age_seconds} s ago`;
+}
+
+function serviceFields({ slashing, network, version, uptime_seconds, tee, keys }: ChamberStatus): [string, string][] {
+  return [
+    ['slashing protection', `${slashing.backend}, ${slashing.status} since ${slashing.since}`],
+    ['keys', String(keys.reduce((sum, { count }) => sum + count, 0))],
+    ['network', network],
+    ['version', version],
+    ['uptime', duration(uptime_seconds)],
+    ['TEE platform', tee.platform],
+  ];
+}
+
+function renderKeys({ keys }: ChamberStatus): string {
+  if (keys.length === 0) return 'no keys are loaded\n';
+  return renderTable(
+    ['KEY SOURCE', 'STATUS', 'COUNT'],
+    keys.map(({ source, status, count }) => [source, status, String(count)]),
+  );
+}
+
+function renderCustodyKeys({ keys }: NonNullable<ChamberStatus['custody']>): string {
+  return renderTable(
+    ['SHARE', 'CUSTODY KEY', 'ARNS'],
+    keys.map(({ arns, status }, index) => [String(index + 1), status, arns.join(' ')]),
+  );
+}
+
+function renderMeasurements({ measurements, configuration_digest }: ChamberStatus['tee']): string {
+  const rows = Object.entries(measurements).map(([register, hex]) => [register, hex]);
+  return (
+    renderTable(['PCR', 'MEASUREMENT'], rows) +
+    (configuration_digest === null ? '' : `\nconfiguration digest\n${configuration_digest}\n`)
+  );
+}
+
+/** The two largest units: `3 d 4 h`. */
+function duration(seconds: number): string {
+  const whole = Math.floor(seconds);
+  const units: [string, number][] = [
+    ['d', Math.floor(whole / DAY_SECONDS)],
+    ['h', Math.floor((whole % DAY_SECONDS) / 3600)],
+    ['min', Math.floor((whole % 3600) / 60)],
+    ['s', whole % 60],
+  ];
+  const first = units.findIndex(([, count]) => count > 0);
+  const shown = first === -1 ? units.slice(-1) : units.slice(first, first + 2);
+  return shown.map(([unit, count]) => `${count} ${unit}`).join(' ');
+}

@@ -1,0 +1,148 @@
+// `strongroom operator auth token …`. A new token is in one answer only: it goes to stdout once and is kept nowhere.
+
+import {
+  ACCESSOR_PATTERN,
+  createdTokenSchema,
+  type TokenRecord,
+  tokenListSchema,
+  tokenRecordSchema,
+} from '../../enclave/api/auth.ts';
+import { MAX_TTL_SECONDS, tokenRequestSchema } from '../../enclave/api/policy.ts';
+import { type Group, remoteCommand, YES } from '../command.ts';
+import { localFailure } from '../exit.ts';
+import { renderFields, renderTable } from '../table.ts';
+import { note } from '../terminal.ts';
+import { bounded } from '../text.ts';
+
+const TOKENS = '/api/v1/auth/tokens';
+const MAX_PROBLEM_CHARACTERS = 300;
+
+const ACCESSOR = { accessor: { placeholder: 'ACCESSOR', meaning: 'Of the token', required: true } } as const;
+
+const create = remoteCommand({
+  summary: 'Create a client token, or a management token; it is shown once',
+  flags: {
+    policies: { placeholder: 'NAME,NAME', meaning: 'Policies that govern the token' },
+    'ttl-seconds': { placeholder: 'SECONDS', meaning: 'Lifetime; without it the token does not expire' },
+    'bound-cidrs': { placeholder: 'CIDR,CIDR', meaning: 'Source networks it works from; else from anywhere' },
+    description: { placeholder: 'TEXT', meaning: 'For people' },
+    management: { meaning: 'A management token: administers policies and tokens' },
+  },
+  examples: [
+    'auth token create --policies validator-client --bound-cidrs 10.0.4.0/24 --ttl-seconds 7776000',
+    'auth token create --management --ttl-seconds 3600 --description "key rotation, Alice"',
+  ],
+  async run({ values, client, output, terminal }) {
+    const json = readTokenRequest({
+      policies: splitList('policies', values.policies),
+      bound_cidrs: splitList('bound-cidrs', values['bound-cidrs']),
+      ttl_seconds: readSeconds(values['ttl-seconds']),
+      description: values.description,
+      management: values.management,
+    });
+    const answer = await client.request({ method: 'POST', path: TOKENS, json }, createdTokenSchema);
+    output.answer(answer, ({ token, ...record }) => `${renderToken(record)}\ntoken\n${token}\n`);
+    note(terminal, 'the token is shown this once: store it now; who has it can use it');
+  },
+});
+
+const list = remoteCommand({
+  summary: 'List the tokens, without their secrets',
+  flags: {},
+  examples: ['auth token list', `auth token list --output json | jq -r '.tokens[].accessor'`],
+  async run({ client, output }) {
+    output.answer(await client.request({ method: 'GET', path: TOKENS }, tokenListSchema), ({ tokens }) =>
+      tokens.length === 0 ? 'no tokens\n' : renderTokens(tokens),
+    );
+  },
+});
+
+const lookup = remoteCommand({
+  summary: 'Show a token: the policies it is bound to, and its limits',
+  flags: { ...ACCESSOR },
+  examples: [
+    'auth token lookup --accessor acc_0123456789abcdef0123456789abcdef',
+    'auth token lookup --accessor acc_0123456789abcdef0123456789abcdef --output json',
+  ],
+  async run({ values, client, output }) {
+    const path = pathOf(values.accessor);
+    output.answer(await client.request({ method: 'GET', path }, tokenRecordSchema), renderToken);
+  },
+});
+
+const revoke = remoteCommand({
+  summary: 'Revoke a token: requests with it are rejected',
+  flags: { ...ACCESSOR, ...YES },
+  examples: [
+    'auth token revoke --accessor acc_0123456789abcdef0123456789abcdef',
+    'auth token revoke --accessor acc_0123456789abcdef0123456789abcdef --yes',
+  ],
+  async run({ values, client, terminal, confirm }) {
+    const path = pathOf(values.accessor);
+    await confirm(`Requests with the token ${values.accessor} will be rejected, for good.`, values.accessor);
+    await client.send({ method: 'DELETE', path });
+    note(terminal, `revoked token ${values.accessor}`);
+  },
+});
+
+export const tokens: Group = {
+  kind: 'group',
+  summary: 'Tokens: who may do it',
+  commands: { create, list, lookup, revoke },
+};
+
+/** The request, without what was not given. */
+function readTokenRequest(given: Readonly<Record<string, unknown>>) {
+  const stated = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+  const parsed = tokenRequestSchema.safeParse(stated);
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  const flag = String(issue?.path[0]).replaceAll('_', '-');
+  throw localFailure(bounded(`--${flag}: ${issue?.message}`, MAX_PROBLEM_CHARACTERS));
+}
+
+function splitList(flag: string, written: string | undefined): string[] | undefined {
+  const items = written?.split(',').map((item) => item.trim());
+  if (items?.includes('') === true) throw localFailure(`--${flag} has an empty item`);
+  return items;
+}
+
+function readSeconds(written: string | undefined): number | undefined {
+  if (written === undefined) return undefined;
+  const seconds = /^[0-9]{1,9}$/.test(written) ? Number(written) : 0;
+  if (seconds < 1 || seconds > MAX_TTL_SECONDS) {
+    throw localFailure(`--ttl-seconds is a whole number of seconds, 1 to ${MAX_TTL_SECONDS}`);
+  }
+  return seconds;
+}
+
+function pathOf(accessor: string): string {
+  // Not repeated: it may be a token in the wrong place.
+  if (!ACCESSOR_PATTERN.test(accessor)) throw localFailure('--accessor is acc_ and 32 hex digits; a token is not one');
+  return `${TOKENS}/${accessor}`;
+}
+
+function renderTokens(records: readonly TokenRecord[]): string {
+  return renderTable(
+    ['ACCESSOR', 'KIND', 'EXPIRES AT', 'POLICIES (DESCRIPTION)'],
+    records.map(({ accessor, kind, root, expires_at, policies, description }) => [
+      accessor,
+      root ? 'root' : kind,
+      expires_at ?? 'never',
+      `${policies.join(', ')}${description === null ? '' : ` (${description})`}`.trimStart(),
+    ]),
+  );
+}
+
+function renderToken(record: TokenRecord): string {
+  return renderFields([
+    ['accessor', record.accessor],
+    ['kind', record.root ? 'management (root)' : record.kind],
+    ['policies', record.policies.join(', ') || 'none'],
+    ['bound CIDRs', record.bound_cidrs.join(', ') || 'from anywhere'],
+    ['description', record.description ?? 'none'],
+    ['created at', record.created_at],
+    ['expires at', record.expires_at ?? 'never'],
+    ['revision', String(record.revision)],
+  ]);
+}

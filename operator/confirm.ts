@@ -1,0 +1,33 @@
+// The question before something is destroyed. The operator types the name of what will be gone, so that a habit of typing
+// `y` cannot do it. Where nobody can be asked the answer is no, unless it was given beforehand with --yes.
+
+import { createInterface } from 'node:readline';
+import { CommandFailure, EXIT } from './exit.ts';
+import { note, type Terminal } from './terminal.ts';
+
+/** @throws CommandFailure with exit code 7 unless `word` is typed */
+export async function confirm(terminal: Terminal, consequence: string, word: string): Promise<void> {
+  if (!terminal.stdin.isTTY || !terminal.stderr.isTTY) {
+    throw new CommandFailure(
+      EXIT.notConfirmed,
+      'not confirmed: there is no terminal to ask on',
+      'add --yes if it is meant',
+    );
+  }
+  note(terminal, consequence);
+  const typed = await readLine(terminal, `Type ${word} to go on: `);
+  if (typed !== word) throw new CommandFailure(EXIT.notConfirmed, 'not confirmed: nothing was sent');
+}
+
+/** Undefined at the end of input and on an interrupt. */
+async function readLine({ stdin, stderr }: Terminal, question: string): Promise<string | undefined> {
+  const lines = createInterface({ input: stdin, output: stderr });
+  try {
+    const { promise, resolve } = Promise.withResolvers<string | undefined>();
+    lines.once('close', () => resolve(undefined));
+    lines.question(question, resolve);
+    return await promise;
+  } finally {
+    lines.close();
+  }
+}

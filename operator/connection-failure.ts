@@ -1,0 +1,92 @@
+// Why no answer came, in words, with what to do. Certificate faults are told apart, because the remedy differs and none
+// of them is "skip the check".
+
+import type { Peer } from './connect.ts';
+import { CommandFailure, EXIT } from './exit.ts';
+import { bounded } from './text.ts';
+
+const MAX_NAMES_CHARACTERS = 300;
+
+export interface Attempt {
+  readonly peer: Peer;
+  readonly timeoutSeconds: number;
+  readonly timedOut: boolean;
+  /** The request changes something and may have arrived. */
+  readonly maybeDone: boolean;
+}
+
+interface Fault {
+  readonly problem: string;
+  readonly advice?: string;
+}
+
+const TRUST_ADVICE =
+  'name the certificate authority of the signer, or its self-signed certificate, with --tls-ca FILE; ' +
+  'check that it is the right one';
+const UNTRUSTED: Fault = { problem: 'its certificate is not signed by a trusted authority', advice: TRUST_ADVICE };
+
+const FAULTS: Readonly<Record<string, Fault>> = {
+  ECONNREFUSED: { problem: 'the connection is refused', advice: 'is the signer running, and its TLS listener on?' },
+  ENOTFOUND: { problem: 'the host name is not known' },
+  EAI_AGAIN: { problem: 'the host name cannot be resolved now' },
+  EHOSTUNREACH: { problem: 'there is no route to the host' },
+  ENETUNREACH: { problem: 'there is no route to the network' },
+  ETIMEDOUT: { problem: 'the connection timed out' },
+  ECONNRESET: { problem: 'the connection was closed before the answer' },
+  EPIPE: { problem: 'the connection was closed before the answer' },
+  CERT_HAS_EXPIRED: { problem: 'its certificate has expired', advice: "renew the signer's certificate" },
+  CERT_NOT_YET_VALID: { problem: 'its certificate is not valid yet', advice: 'check the clocks of both machines' },
+  DEPTH_ZERO_SELF_SIGNED_CERT: { problem: 'its certificate is self-signed and not trusted', advice: TRUST_ADVICE },
+  SELF_SIGNED_CERT_IN_CHAIN: UNTRUSTED,
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: UNTRUSTED,
+  UNABLE_TO_GET_ISSUER_CERT: UNTRUSTED,
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: UNTRUSTED,
+  ERR_SSL_WRONG_VERSION_NUMBER: {
+    problem: 'it does not speak TLS at this port',
+    advice: 'check the port; a listener without TLS needs an http: URL and --allow-plaintext-signer',
+  },
+  ERR_SSL_PACKET_LENGTH_TOO_LONG: { problem: 'it does not speak TLS at this port', advice: 'check the port' },
+  HPE_INVALID_CONSTANT: {
+    problem: 'what answers is no HTTP server',
+    advice: 'check the port; a listener with TLS needs an https: URL',
+  },
+};
+
+export function connectionFailure(error: unknown, attempt: Attempt): CommandFailure {
+  const { problem, advice } = attempt.timedOut
+    ? { problem: `nothing came for ${attempt.timeoutSeconds} s`, advice: 'see --timeout-seconds' }
+    : faultOf(error, attempt.peer);
+  const doubt = 'the request may have been carried out: look before repeating it';
+  return new CommandFailure(
+    EXIT.remote,
+    `no answer from ${attempt.peer.url.origin}: ${problem}`,
+    attempt.maybeDone ? doubt : advice,
+  );
+}
+
+/** The connection ended under a request; asking again may help. */
+export function isReset(error: unknown): boolean {
+  return ['ECONNRESET', 'EPIPE'].includes(codeOf(error));
+}
+
+function faultOf(error: unknown, peer: Peer): Fault {
+  const code = codeOf(error);
+  if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return wrongName(error, peer);
+  const known = Object.hasOwn(FAULTS, code) ? FAULTS[code] : undefined;
+  if (known !== undefined) return known;
+  const message = error instanceof Error ? error.message : String(error);
+  return { problem: bounded(code === '' ? message : `${message} (${code})`, MAX_NAMES_CHARACTERS) };
+}
+
+function wrongName(error: unknown, { url, serverName }: Peer): Fault {
+  const cert = error instanceof Error && 'cert' in error ? (error.cert as { subjectaltname?: string }) : undefined;
+  const names = bounded(cert?.subjectaltname ?? 'no name', MAX_NAMES_CHARACTERS);
+  return {
+    problem: `its certificate is for ${names}, not for ${serverName ?? url.hostname}`,
+    advice: 'use the name in the certificate in the URL, or give it with --tls-server-name if that signer is meant',
+  };
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : '';
+}

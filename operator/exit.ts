@@ -1,0 +1,46 @@
+// Exit codes of the operator commands (decisions.md section 10) and the one way a command fails. Scripts decide by the
+// code, people by the message: it says what happened and, where there is something to do, what. Never a stack, never a token.
+
+export const EXIT = {
+  ok: 0,
+  local: 1,
+  remote: 2,
+  sealed: 3,
+  authentication: 4,
+  evidenceNotAuthentic: 5,
+  evidenceNotExpected: 6,
+  notConfirmed: 7,
+  bug: 70,
+} as const;
+
+export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
+
+export const EXIT_MEANINGS: Readonly<Record<ExitCode, string>> = {
+  0: 'done',
+  1: 'wrong usage, or a local fault: nothing was sent',
+  2: 'the signer refused, failed or could not be reached',
+  3: 'the signer is sealed',
+  4: 'the token is missing, unknown, expired or not allowed to do this',
+  5: 'reserved: attestation evidence that is not authentic',
+  6: 'reserved: authentic evidence of another image than expected',
+  7: 'not confirmed: nothing was sent',
+  70: 'a bug in this program',
+};
+
+export class CommandFailure extends Error {
+  readonly exitCode: ExitCode;
+  /** What to do about it. */
+  readonly advice: string | undefined;
+
+  constructor(exitCode: ExitCode, message: string, advice?: string) {
+    super(message);
+    this.name = 'CommandFailure';
+    this.exitCode = exitCode;
+    this.advice = advice;
+  }
+}
+
+/** Wrong usage, or something on this machine that cannot be used. */
+export function localFailure(message: string, advice?: string): CommandFailure {
+  return new CommandFailure(EXIT.local, message, advice);
+}

@@ -1,0 +1,81 @@
+// argv → command → exit code: the only file of the CLI that reads the process's arguments. Data goes to stdout, everything
+// else to stderr. Every failure becomes one line, advice where there is some, and an exit code (exit.ts).
+
+import { asksForHelp, parseArguments } from './arguments.ts';
+import { createClient } from './client.ts';
+import type { Command } from './command.ts';
+import { confirm } from './confirm.ts';
+import { CommandFailure, EXIT, type ExitCode, localFailure } from './exit.ts';
+import { helpOf } from './help.ts';
+import { createOutput } from './output.ts';
+import { resolveSettings } from './settings.ts';
+import { note, type Terminal } from './terminal.ts';
+import { bounded } from './text.ts';
+import { readToken } from './token.ts';
+import { findCommand, TREE } from './tree.ts';
+import { flagsOf, PROGRAM } from './walk.ts';
+
+const MAX_BUG_CHARACTERS = 500;
+
+/** @param argv the arguments after `operator` */
+export async function main(argv: readonly string[]): Promise<void> {
+  const { env, stdin, stdout, stderr } = process;
+  stdout.on('error', () => process.exit(EXIT.local)); // whoever reads the data has gone
+  process.exitCode = await runOperator(argv, { env, stdin, stdout, stderr });
+}
+
+async function runOperator(argv: readonly string[], terminal: Terminal): Promise<ExitCode> {
+  try {
+    const { path, node, rest } = findCommand(argv);
+    if (asksForHelp(rest)) {
+      terminal.stdout.write(await helpOf(path, node));
+      return EXIT.ok;
+    }
+    if (node.kind === 'group') {
+      if (rest.length > 0) throw localFailure('flags come after the command');
+      terminal.stderr.write(await helpOf(path, node));
+      return EXIT.local;
+    }
+    await runCommand(node, rest, terminal);
+    return EXIT.ok;
+  } catch (error) {
+    return report(error, argv, terminal);
+  }
+}
+
+async function runCommand(command: Command, argv: readonly string[], terminal: Terminal): Promise<void> {
+  const { values, argument } = parseArguments(command, flagsOf(command), argv);
+  if (command.kind === 'local') return command.run({ values, argument, terminal, tree: TREE });
+  const { peer, token: source, timeoutSeconds, output } = resolveSettings(values, terminal.env, command.timeoutSeconds);
+  if (source?.text === '-' && argument === '-') throw localFailure('stdin cannot be both the token and the file');
+  const token = source === undefined ? undefined : await readToken(source, terminal);
+  await command.run({
+    values,
+    argument,
+    client: createClient({ peer, token, timeoutSeconds }),
+    output: createOutput(output, terminal),
+    terminal,
+    confirm: (consequence, word) => (values['yes'] === true ? Promise.resolve() : confirm(terminal, consequence, word)),
+  });
+}
+
+function report(error: unknown, argv: readonly string[], terminal: Terminal): ExitCode {
+  if (error instanceof CommandFailure) {
+    note(terminal, `strongroom: ${error.message}`);
+    if (error.advice !== undefined) note(terminal, `  ${error.advice}`);
+    if (error.exitCode === EXIT.local) note(terminal, `  see ${[PROGRAM, ...leadingWords(argv)].join(' ')} --help`);
+    return error.exitCode;
+  }
+  const message = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+  note(terminal, `strongroom: this is a bug, please report it: ${bounded(message, MAX_BUG_CHARACTERS)}`);
+  return EXIT.bug;
+}
+
+/** The words that name the command, as far as they do. */
+function leadingWords(argv: readonly string[]): readonly string[] {
+  try {
+    return findCommand(argv).path;
+  } catch {
+    return [];
+  }
+}

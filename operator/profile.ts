@@ -1,0 +1,118 @@
+// Profiles: named sets of the common flags in one YAML file of the operator's own, $XDG_CONFIG_HOME/strongroom/operator.yaml.
+// Strict: unknown keys, repeated keys and aliases are refused. A file that holds a token itself (not env:VAR or @file) is
+// refused when others may read it. Messages name places, never content.
+
+import { readFileSync, statSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { dirname, isAbsolute, join, resolve } from 'node:path';
+import { parseDocument } from 'yaml';
+import { z } from 'zod';
+import { localFailure } from './exit.ts';
+import { nearest } from './suggest.ts';
+import type { Terminal } from './terminal.ts';
+import { bounded } from './text.ts';
+
+/** Used when no profile is named and the file has one of this name. */
+export const DEFAULT_PROFILE = 'default';
+const MAX_PROFILE_BYTES = 1024 * 1024;
+
+const text = z.string().min(1);
+const profileSchema = z.strictObject({
+  signer_url: text.exactOptional(),
+  token: text.refine((token) => token !== '-', 'a profile cannot read the token from stdin').exactOptional(),
+  output: text.exactOptional(),
+  tls_ca: text.exactOptional(),
+  tls_server_name: text.exactOptional(),
+  allow_plaintext_signer: z.boolean().exactOptional(),
+  timeout_seconds: z.int().exactOptional(),
+});
+const fileSchema = z.strictObject({ profiles: z.record(z.string(), profileSchema) });
+
+export interface Profile {
+  readonly name: string;
+  /** By the names of the flags. Paths are absolute: in the file they are relative to its folder. */
+  readonly values: Readonly<Record<string, string>>;
+}
+
+export function profilePath(env: Terminal['env']): string {
+  const configured = env['XDG_CONFIG_HOME'];
+  // XDG Base Directory Specification: a relative path is invalid and is ignored.
+  const base = configured !== undefined && isAbsolute(configured) ? configured : join(homedir(), '.config');
+  return join(base, 'strongroom', 'operator.yaml');
+}
+
+/** @returns undefined when none is named and there is no default one */
+export function readProfile(name: string | undefined, env: Terminal['env']): Profile | undefined {
+  const path = profilePath(env);
+  const content = readIfThere(path);
+  if (content === undefined) {
+    if (name === undefined) return undefined;
+    throw localFailure(`there is no profile ${bounded(name, 60)}: ${path} does not exist`);
+  }
+  const { profiles } = parseProfiles(path, content);
+  const literal = Object.values(profiles).some(({ token }) => token !== undefined && !/^(env:|@)/.test(token));
+  if (literal) refuseWhenShared(path);
+  const wanted = name ?? DEFAULT_PROFILE;
+  const profile = Object.hasOwn(profiles, wanted) ? profiles[wanted] : undefined;
+  if (profile !== undefined) return { name: wanted, values: byFlagName(profile, dirname(path)) };
+  if (name === undefined) return undefined;
+  const near = nearest(name, Object.keys(profiles));
+  throw localFailure(
+    `there is no profile ${bounded(name, 60)} in ${path}`,
+    near === undefined ? undefined : `did you mean ${bounded(near, 60)}?`,
+  );
+}
+
+function readIfThere(path: string): string | undefined {
+  try {
+    const content = readFileSync(path);
+    if (content.length > MAX_PROFILE_BYTES) throw localFailure(`${path} is larger than ${MAX_PROFILE_BYTES} bytes`);
+    return content.toString('utf8');
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : undefined;
+    if (code === 'ENOENT') return undefined;
+    if (code === undefined) throw error;
+    throw localFailure(`${path} cannot be read (${code})`);
+  }
+}
+
+function parseProfiles(path: string, content: string): z.output<typeof fileSchema> {
+  const document = parseDocument(content, { version: '1.2', schema: 'core', strict: true, prettyErrors: false });
+  const [problem] = [...document.errors, ...document.warnings];
+  if (problem !== undefined) {
+    const line = content.slice(0, problem.pos[0]).split('\n').length;
+    throw localFailure(`${path} line ${line}: the YAML is malformed (${problem.code.toLowerCase()})`);
+  }
+  const parsed = fileSchema.safeParse(withoutAliases(path, document));
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  const place = issue?.path.map(String).join('.') ?? '';
+  throw localFailure(`${path}: ${bounded(`${place === '' ? 'the file' : place}: ${issue?.message}`, 200)}`);
+}
+
+function withoutAliases(path: string, document: ReturnType<typeof parseDocument>): unknown {
+  try {
+    return document.toJS({ maxAliasCount: 0 }) as unknown;
+  } catch {
+    throw localFailure(`${path}: an alias is used; write the value out`);
+  }
+}
+
+function refuseWhenShared(path: string): void {
+  const { mode } = statSync(path);
+  if ((mode & 0o077) === 0) return;
+  throw localFailure(
+    `${path} holds a token and others may read it (mode ${(mode & 0o777).toString(8).padStart(4, '0')})`,
+    `chmod 600 ${path}, or keep the token elsewhere: token: "@/path/to/file"`,
+  );
+}
+
+function byFlagName(profile: z.output<typeof profileSchema>, folder: string): Record<string, string> {
+  const values = Object.entries(profile).map(([key, value]): [string, string] => {
+    const written = String(value);
+    if (key === 'tls_ca') return ['tls-ca', resolve(folder, written)];
+    if (key === 'token' && written.startsWith('@')) return ['token', `@${resolve(folder, written.slice(1))}`];
+    return [key.replaceAll('_', '-'), written];
+  });
+  return Object.fromEntries(values);
+}

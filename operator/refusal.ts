@@ -1,0 +1,57 @@
+// Answers that say no, as failures of the command: the signer's own reason and request id, the exit code that the reason
+// stands for, and what to do where something can be done.
+
+import { z } from 'zod';
+import type { ErrorReason } from '../enclave/api/errors.ts';
+import { CommandFailure, EXIT, type ExitCode } from './exit.ts';
+import { bounded } from './text.ts';
+
+const MAX_MESSAGE_CHARACTERS = 1000;
+
+/** Looser than what a signer of this version writes: a newer one may know more reasons. */
+const errorBodySchema = z.object({ reason: z.string(), message: z.string(), request_id: z.string() });
+
+const SEALED_ADVICE =
+  'to recover: delete the SEAL_OVERRIDE row of the state table, then restart every replica; there is no other way';
+
+const ADVICE: Partial<Record<ErrorReason, string>> = {
+  sealed: SEALED_ADVICE,
+  auth_sealed: SEALED_ADVICE,
+  missing_credentials: 'name a token with --token, SVC_OPERATOR_TOKEN or a profile',
+  invalid_token: 'check that the token is whole, not expired or revoked, and of this signer',
+  denied: 'policies and tokens need a management token; the other commands need their scope',
+  policy_in_use: 'revoke the tokens that are bound to it first: operator auth token list',
+  already_exists: 'to replace its rules: operator auth policy update',
+  starting: 'try again when the signer is ready',
+};
+
+/** @param text the body as it came */
+export function refusal(status: number, text: string): CommandFailure {
+  const body = readErrorBody(text);
+  if (body === undefined) {
+    return new CommandFailure(
+      exitCodeOf(status, undefined),
+      `refused: HTTP ${status} without a reason`,
+      'this is not how a signer answers: does the URL lead to a proxy, or to another service?',
+    );
+  }
+  const { reason, message, request_id } = body;
+  return new CommandFailure(
+    exitCodeOf(status, reason),
+    bounded(`refused: ${reason}: ${message} (request id ${request_id})`, MAX_MESSAGE_CHARACTERS),
+    Object.hasOwn(ADVICE, reason) ? ADVICE[reason as ErrorReason] : undefined,
+  );
+}
+
+function readErrorBody(text: string): z.output<typeof errorBodySchema> | undefined {
+  try {
+    return errorBodySchema.safeParse(JSON.parse(text)).data;
+  } catch {
+    return undefined;
+  }
+}
+
+function exitCodeOf(status: number, reason: string | undefined): ExitCode {
+  if ((status === 503 && reason === 'sealed') || (status === 401 && reason === 'auth_sealed')) return EXIT.sealed;
+  return status === 401 || status === 403 ? EXIT.authentication : EXIT.remote;
+}

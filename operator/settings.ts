@@ -1,0 +1,166 @@
+// The common flags of remote commands and where their values come from: flags, then SVC_OPERATOR_* variables, then the
+// profile, then defaults (decisions.md section 10). There is no flag that skips the verification of the signer's
+// certificate. A URL without TLS is refused unless plaintext is allowed by name, because it carries the token.
+
+import { readFileSync } from 'node:fs';
+import type { Flags } from './command.ts';
+import type { Peer } from './connect.ts';
+import { localFailure } from './exit.ts';
+import { OUTPUT_FORMATS, type OutputFormat } from './output.ts';
+import { readProfile } from './profile.ts';
+import { nearest } from './suggest.ts';
+import type { Terminal } from './terminal.ts';
+import { bounded } from './text.ts';
+import type { TokenSource } from './token.ts';
+
+/** decisions.md section 1. */
+export const DEFAULT_SIGNER_URL = 'https://127.0.0.1:9443';
+export const DEFAULT_TIMEOUT_SECONDS = 30;
+const MAX_TIMEOUT_SECONDS = 86_400;
+const PREFIX = 'SVC_OPERATOR_';
+
+export const COMMON_FLAGS = {
+  token: { placeholder: 'TOKEN', meaning: 'env:VAR, @FILE, - (stdin), or the token itself (visible to others)' },
+  'signer-url': { placeholder: 'URL', meaning: 'The signer' },
+  'tls-ca': { placeholder: 'FILE', meaning: 'PEM certificates to trust instead of the public ones' },
+  'tls-server-name': { placeholder: 'NAME', meaning: "The name in the signer's certificate, if not the URL's" },
+  'allow-plaintext-signer': { meaning: 'Permit an http: URL; the token is then readable on the way' },
+  output: { placeholder: 'FORMAT', meaning: "table, or json: the signer's answer", choices: OUTPUT_FORMATS },
+  'timeout-seconds': { placeholder: 'SECONDS', meaning: 'Give up after so long without progress' },
+  profile: { placeholder: 'NAME', meaning: 'A profile of the profile file' },
+} as const satisfies Flags;
+
+/** service.md names the flag so for `operator status`; it means --token. */
+export const AUTH_TOKEN = { 'auth-token': { placeholder: 'TOKEN', meaning: 'The same as --token' } } as const;
+
+export type SettingName = keyof typeof COMMON_FLAGS;
+
+export interface Settings {
+  readonly peer: Peer;
+  readonly token: TokenSource | undefined;
+  readonly output: OutputFormat;
+  readonly timeoutSeconds: number;
+}
+
+/** A value and who gave it, for messages. */
+interface Given {
+  readonly text: string;
+  readonly origin: string;
+}
+
+export function variableOf(name: SettingName): string {
+  return PREFIX + name.toUpperCase().replaceAll('-', '_');
+}
+
+/**
+ * @param flags the values of the common flags as parsed
+ * @param defaultTimeoutSeconds of the command, instead of the common one
+ */
+export function resolveSettings(
+  flags: Readonly<Record<string, string | boolean | undefined>>,
+  env: Terminal['env'],
+  defaultTimeoutSeconds = DEFAULT_TIMEOUT_SECONDS,
+): Settings {
+  refuseUnknownVariables(env);
+  if (flags['token'] !== undefined && flags['auth-token'] !== undefined) {
+    throw localFailure('--token and --auth-token are the same: give one of them');
+  }
+  const fromFlagOrVariable = (name: SettingName): Given | undefined => {
+    const flag = name === 'token' && flags['auth-token'] !== undefined ? 'auth-token' : name;
+    const value = flags[flag];
+    if (value !== undefined && value !== false) return { text: String(value), origin: `--${flag}` };
+    const variable = env[variableOf(name)];
+    return variable === undefined || variable === '' ? undefined : { text: variable, origin: variableOf(name) };
+  };
+  const profile = readProfile(fromFlagOrVariable('profile')?.text, env);
+  const given = (name: SettingName): Given | undefined => {
+    const fromProfile = profile?.values[name];
+    return (
+      fromFlagOrVariable(name) ??
+      (fromProfile === undefined ? undefined : { text: fromProfile, origin: `${name} of profile ${profile?.name}` })
+    );
+  };
+  return {
+    peer: {
+      url: readUrl(given('signer-url'), readSwitch(given('allow-plaintext-signer'))),
+      trustedCertificates: readCertificates(given('tls-ca')),
+      serverName: given('tls-server-name')?.text,
+    },
+    token: given('token'),
+    output: readFormat(given('output')),
+    timeoutSeconds: readTimeout(given('timeout-seconds'), defaultTimeoutSeconds),
+  };
+}
+
+/** A mistyped variable would leave its setting at the default unnoticed. */
+function refuseUnknownVariables(env: Terminal['env']): void {
+  const known = (Object.keys(COMMON_FLAGS) as SettingName[]).map(variableOf);
+  const unknown = Object.keys(env).find((name) => name.startsWith(PREFIX) && !known.includes(name));
+  if (unknown === undefined) return;
+  const near = nearest(unknown, known);
+  throw localFailure(
+    `the environment variable ${bounded(unknown, 60)} is no setting`,
+    near === undefined ? `unset it: names that start with ${PREFIX} are for settings` : `did you mean ${near}?`,
+  );
+}
+
+function readUrl(given: Given | undefined, allowPlaintext: boolean): URL {
+  const { text, origin } = given ?? { text: DEFAULT_SIGNER_URL, origin: 'the default' };
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined || !['https:', 'http:'].includes(url.protocol) || url.hostname === '') {
+    throw localFailure(`${origin} is not an https: URL`, `for example ${DEFAULT_SIGNER_URL}`);
+  }
+  if (url.username !== '' || url.password !== '') throw localFailure(`${origin}: a URL carries no credentials here`);
+  if (url.pathname !== '/' || url.search !== '' || url.hash !== '') {
+    throw localFailure(`${origin} has more than a host and a port`, `write ${url.protocol}//${url.host}`);
+  }
+  if (url.protocol === 'http:' && !allowPlaintext) {
+    throw localFailure(
+      `${origin} is without TLS: the token would be readable on the way`,
+      'use an https: URL, or --allow-plaintext-signer where nobody else can listen',
+    );
+  }
+  return url;
+}
+
+function readSwitch(given: Given | undefined): boolean {
+  if (given === undefined) return false;
+  if (given.text !== 'true' && given.text !== 'false') throw localFailure(`${given.origin} is true or false`);
+  return given.text === 'true';
+}
+
+function readCertificates(given: Given | undefined): Buffer | undefined {
+  if (given === undefined) return undefined;
+  let pem: Buffer;
+  try {
+    pem = readFileSync(given.text);
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable';
+    throw localFailure(`${given.origin}: ${printablePath(given.text)} cannot be read (${code})`);
+  }
+  // Node takes a file without certificates for "trust nothing", which then looks like a fault of the signer.
+  if (!pem.includes('-----BEGIN CERTIFICATE-----')) {
+    throw localFailure(`${given.origin}: ${printablePath(given.text)} holds no PEM certificate`);
+  }
+  return pem;
+}
+
+function readFormat(given: Given | undefined): OutputFormat {
+  if (given === undefined) return 'table';
+  const format = OUTPUT_FORMATS.find((known) => known === given.text);
+  if (format === undefined) throw localFailure(`${given.origin} is one of ${OUTPUT_FORMATS.join(', ')}`);
+  return format;
+}
+
+function readTimeout(given: Given | undefined, defaultSeconds: number): number {
+  if (given === undefined) return defaultSeconds;
+  const seconds = /^[0-9]{1,6}$/.test(given.text) ? Number(given.text) : 0;
+  if (seconds < 1 || seconds > MAX_TIMEOUT_SECONDS) {
+    throw localFailure(`${given.origin} is a whole number of seconds, 1 to ${MAX_TIMEOUT_SECONDS}`);
+  }
+  return seconds;
+}
+
+function printablePath(path: string): string {
+  return bounded(path, 200);
+}

@@ -1,0 +1,75 @@
+// The token: from a variable (env:VAR), a file (@FILE), stdin (-), or written out, which works but is visible to every user
+// of the machine when it is an argument. It goes into one header and is written nowhere. It is a string, unlike secrets of
+// the signer, because headers are strings; the process ends right after.
+
+import { readFileSync, statSync } from 'node:fs';
+import { localFailure } from './exit.ts';
+import { note, type Terminal } from './terminal.ts';
+import { bounded } from './text.ts';
+
+/** The longest static token that a signer takes. */
+const MAX_TOKEN_BYTES = 4096;
+const MAX_PATH_CHARACTERS = 200;
+
+export interface TokenSource {
+  readonly text: string;
+  /** `--token`, a variable, or a profile. */
+  readonly origin: string;
+}
+
+/** @throws CommandFailure when the source leads nowhere or does not hold one token */
+export async function readToken({ text, origin }: TokenSource, terminal: Terminal): Promise<string> {
+  if (text === '-') return checked(await readStdin(terminal, origin), 'stdin');
+  if (text.startsWith('env:')) {
+    const variable = text.slice('env:'.length);
+    const value = terminal.env[variable];
+    if (value === undefined || value === '') {
+      throw localFailure(`${origin}: the environment variable ${bounded(variable, 60)} is not set`);
+    }
+    return checked(value, `the environment variable ${variable}`);
+  }
+  if (text.startsWith('@')) return checked(readTokenFile(text.slice(1), origin, terminal), 'the token file');
+  if (origin.startsWith('--')) {
+    note(terminal, `warning: ${origin} holds the token itself, which other users can see; prefer env:VAR, @FILE or -`);
+  }
+  return checked(text, origin);
+}
+
+/** RFC 6750 where the token allows it; else Basic, whose password may be any text (service.md, Authentication 1). */
+export function authorizationHeader(token: string): string {
+  const isPlain = /^[\x21-\x7e]+$/.test(token);
+  return isPlain ? `Bearer ${token}` : `Basic ${Buffer.from(`:${token}`, 'utf8').toString('base64')}`;
+}
+
+/** One trailing newline is the editor's. */
+function checked(content: string, place: string): string {
+  const token = content.replace(/\r?\n$/, '');
+  if (token === '') throw localFailure(`${place} holds no token`);
+  if (/\p{Cc}/u.test(token)) throw localFailure(`${place} holds more than one line, or control characters`);
+  if (Buffer.byteLength(token) > MAX_TOKEN_BYTES) throw localFailure(`${place} holds more than a token`);
+  return token;
+}
+
+function readTokenFile(path: string, origin: string, terminal: Terminal): string {
+  try {
+    if ((statSync(path).mode & 0o077) !== 0) {
+      note(terminal, `warning: others may read the token file ${bounded(path, MAX_PATH_CHARACTERS)}`);
+    }
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable';
+    throw localFailure(`${origin}: the token file ${bounded(path, MAX_PATH_CHARACTERS)} cannot be read (${code})`);
+  }
+}
+
+async function readStdin({ stdin }: Terminal, origin: string): Promise<string> {
+  if (stdin.isTTY)
+    throw localFailure(`${origin} -: stdin is a terminal, and the token would show`, 'pipe the token in');
+  let content = '';
+  stdin.setEncoding('utf8');
+  for await (const chunk of stdin as AsyncIterable<string>) {
+    content += chunk;
+    if (content.length > MAX_TOKEN_BYTES + 2) break; // refused as too long
+  }
+  return content;
+}
