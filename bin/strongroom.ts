@@ -10,6 +10,9 @@ Commands:
              slashing protection records
   ceremony   Plan the master key's custody, make age   strongroom ceremony plan ceremony.yaml
              identities, open the root token
+  setup      Create the DynamoDB tables                strongroom setup tables -c strongroom.yaml
+  operator   Look after a running signer: status,      strongroom operator status
+             seal, policies, tokens
 
 Options:
   --help     This text; \`strongroom COMMAND --help\` for a command
@@ -20,6 +23,7 @@ const [command, ...rest] = process.argv.slice(2);
 
 switch (command) {
   case 'server':
+  case 'setup':
   case 'slashing': {
     const { main } = await import('../enclave/main.ts');
     await main(command, rest);
@@ -28,6 +32,11 @@ switch (command) {
   case 'ceremony': {
     const { main } = await import('../ceremony/main.ts');
     process.exitCode = await main(rest);
+    break;
+  }
+  case 'operator': {
+    const { main } = await import('../operator/main.ts');
+    await main(rest);
     break;
   }
   case '--version': {

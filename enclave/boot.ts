@@ -2,13 +2,14 @@
 // a message that names the step. What a step opens is closed in the opposite order, also when a later step fails.
 // It trusts a configuration that config/ has checked.
 
+import { openAuthorization } from './boot/authorization.ts';
 import { startBackground } from './boot/background.ts';
 import { openCustody, watchState } from './boot/chamber.ts';
 import { type LoadingKeys, startLoadingKeys } from './boot/keys.ts';
 import { type OpenListeners, openListeners } from './boot/listeners.ts';
 import { networkOf } from './boot/network.ts';
 import { openSecretMemory } from './boot/secret-memory.ts';
-import { openApplication, openAuthenticator, openPermits } from './boot/serving.ts';
+import { openApplication, openPermits } from './boot/serving.ts';
 import { openSlashingProtection } from './boot/slashing.ts';
 import { openTelemetry } from './boot/telemetry.ts';
 import { warmUp } from './boot/warm-up.ts';
@@ -67,18 +68,13 @@ async function runSteps(config: Config, world: World, opened: AsyncDisposableSta
   const slashing = await step('slashing protection', () =>
     openSlashingProtection({ config, network, custody }, world, telemetry, opened),
   );
-  const authenticator = await step('authorization', () => openAuthenticator(config));
+  const { authenticator, stateful } = await step('authorization', () =>
+    openAuthorization(config, custody, world, telemetry),
+  );
   const loading = await step('keys', () =>
     startLoadingKeys({ config, core, custody, state }, world, telemetry, opened),
   );
-  const watcher = watchState(
-    config,
-    custody,
-    { revision: 0, refresh: async () => undefined },
-    world,
-    telemetry,
-    opened,
-  );
+  const watcher = watchState({ config, custody, auth: stateful }, world, telemetry, opened);
   const permits = openPermits(config);
   const parts = { authenticator, core, custody, loading, network, permits, slashing, state, telemetry, watcher };
   const app = await step('HTTP application', () => openApplication(config, parts, world));

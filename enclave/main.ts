@@ -2,6 +2,7 @@
 // Exit codes: 0 a clean end, 78 a configuration that cannot be used, 1 any other failure to start, 70 a bug.
 
 import { boot, type RunningSigner, StartupError } from './boot.ts';
+import { runSetupCommand } from './commands/setup.ts';
 import { runSlashingCommand } from './commands/slashing.ts';
 import { serverHelp } from './config/help.ts';
 import { asksForHelp, loadConfig } from './config/load.ts';
@@ -12,7 +13,7 @@ import { createLogger, type Logger } from './observe/logger.ts';
 
 const EXIT = { ok: 0, startup: 1, bug: 70, configuration: 78 } as const;
 
-export async function main(command: 'server' | 'slashing', argv: readonly string[]): Promise<void> {
+export async function main(command: 'server' | 'setup' | 'slashing', argv: readonly string[]): Promise<void> {
   if (command === 'slashing') {
     process.exitCode = await runSlashingCommand(argv, {
       env: process.env,
@@ -20,6 +21,10 @@ export async function main(command: 'server' | 'slashing', argv: readonly string
       stdout: process.stdout,
       stderr: process.stderr,
     });
+    return;
+  }
+  if (command === 'setup') {
+    process.exitCode = await runSetupCommand(argv, process);
     return;
   }
   await serve(argv);

@@ -88,17 +88,23 @@ export function custodyRefusal(
   return watcher?.stale === true ? 'state_stale' : undefined;
 }
 
+export interface WatchParts {
+  readonly config: Config;
+  readonly custody: Custody | undefined;
+  /** Of the stateful mode. */
+  readonly auth: { readonly revision: number; refresh(): Promise<void> } | undefined;
+}
+
 /** Undefined when there is nothing to watch: no signer state, sealed already, or a refresh interval of 0. */
 export function watchState(
-  { signer_state }: Config,
-  custody: Custody | undefined,
-  auth: { readonly revision: number; refresh(): Promise<void> },
+  { config, custody, auth }: WatchParts,
   { logger, clock }: World,
   { metrics }: Pick<Telemetry, 'metrics'>,
   opened: AsyncDisposableStack,
 ): Watcher | undefined {
-  const intervalSeconds = signer_state.refresh_interval_seconds;
-  if (custody === undefined || custody.chamber.state === 'Sealed' || intervalSeconds === 0) return undefined;
+  const intervalSeconds = config.signer_state.refresh_interval_seconds;
+  if (custody === undefined || auth === undefined) return undefined;
+  if (custody.chamber.state === 'Sealed' || intervalSeconds === 0) return undefined;
   const { chamber, table, ceremony } = custody;
   const watcher = new Watcher(
     { intervalSeconds, generation: ceremony.generation, authRevision: auth.revision },

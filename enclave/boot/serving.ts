@@ -4,7 +4,6 @@ import type { FastifyInstance } from 'fastify';
 import { encodeHex } from '../api/hex.ts';
 import type { Operation } from '../api/operations.ts';
 import type { Authenticator } from '../auth/authenticator.ts';
-import { createStaticAuthenticator } from '../auth/static.ts';
 import type { SignerState, World } from '../boot.ts';
 import type { Watcher } from '../chamber/watcher.ts';
 import type { Config } from '../config/options.ts';
@@ -30,20 +29,6 @@ export interface Parts {
   readonly state: SignerState;
   readonly telemetry: Telemetry;
   readonly watcher: Watcher | undefined;
-}
-
-/** The stateless mode: tokens and policies of the configuration, fixed from here on. */
-export function openAuthenticator(config: Config): Authenticator {
-  const { policies, anonymous, tokens } = config.static_auth;
-  return createStaticAuthenticator({
-    policies,
-    anonymousPolicies: anonymous.policies,
-    tokens: tokens.map((token) => ({
-      secret: token.secret.reveal(),
-      policies: token.policies,
-      boundCidrs: token.bound_cidrs,
-    })),
-  });
 }
 
 export function openPermits(config: Config): Permits {

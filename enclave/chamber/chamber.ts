@@ -77,6 +77,17 @@ export class Chamber {
   close(): void {
     this.#masterKey?.wipe();
     this.#masterKey = undefined;
-    for (const wipe of this.#wipes.splice(0)) wipe();
+    for (const wipe of this.#wipes.splice(0)) wipeOrCrash(wipe);
+  }
+}
+
+/** One part that cannot forget must not keep the others from it; the process then ends, and memory with it. */
+function wipeOrCrash(wipe: () => void): void {
+  try {
+    wipe();
+  } catch (error) {
+    queueMicrotask(() => {
+      throw error;
+    });
   }
 }

@@ -40,7 +40,7 @@ export async function patiently<T>({ tableName }: { readonly tableName: string }
       return await call();
     } catch (error) {
       if (!(error instanceof SignerError) || error.reason !== 'state_stale') throw error;
-      const { fault, problem } = error.detail as { readonly fault: AwsFault; readonly problem: string };
+      const { fault = 'conflict', problem } = error.detail as { readonly fault?: AwsFault; readonly problem: string };
       const passing = fault === 'conflict' || fault === 'throttled' || fault === 'unreachable';
       if (!passing || tries === MAX_TRIES) {
         const remedy = error.cause instanceof MalformedRow ? MALFORMED : REMEDIES[fault];

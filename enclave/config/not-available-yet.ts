@@ -13,8 +13,6 @@ export interface Missing {
 
 export const NOT_AVAILABLE_YET: readonly Missing[] = [
   section('key_sources.dynamodb'),
-  section('signer_state'),
-  section('ceremony'),
   value('anti_slashing.backend', 'postgres', ({ anti_slashing }) => anti_slashing.backend === 'postgres'),
   value('anti_slashing.backend', 'dynamodb', ({ anti_slashing }) => anti_slashing.backend === 'dynamodb'),
   value('http.key_manager_api.enabled', 'true', ({ http }) => http.key_manager_api.enabled),

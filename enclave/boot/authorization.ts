@@ -1,0 +1,73 @@
+// Step "authorization": who may do what, from the configuration (stateless) or from the signer-state table under the chamber's
+// master key (stateful). The two modes exclude each other (service.md, startup failure 1).
+
+import type { Authenticator } from '../auth/authenticator.ts';
+import { StatefulAuthenticator } from '../auth/stateful.ts';
+import { AuthHeadRejected } from '../auth/stateful-load.ts';
+import { createStaticAuthenticator } from '../auth/static.ts';
+import type { World } from '../boot.ts';
+import { patiently } from '../chamber/startup-failures.ts';
+import type { Config } from '../config/options.ts';
+import type { Custody } from './chamber.ts';
+import type { Telemetry } from './telemetry.ts';
+
+export interface Authorization {
+  readonly authenticator: Authenticator;
+  /** The same authenticator, when it is of the stateful mode. */
+  readonly stateful: StatefulAuthenticator | undefined;
+}
+
+/** @throws Error when the state is there and not to be believed, and what to do about it */
+export async function openAuthorization(
+  config: Config,
+  custody: Custody | undefined,
+  world: World,
+  telemetry: Pick<Telemetry, 'metrics'>,
+): Promise<Authorization> {
+  if (custody === undefined) return { authenticator: openStatic(config), stateful: undefined };
+  const stateful = await openStateful(custody, world, telemetry);
+  return { authenticator: stateful, stateful };
+}
+
+/** Tokens and policies of the configuration, fixed from here on. */
+function openStatic({ static_auth: { policies, anonymous, tokens } }: Config): Authenticator {
+  return createStaticAuthenticator({
+    policies,
+    anonymousPolicies: anonymous.policies,
+    tokens: tokens.map((token) => ({
+      secret: token.secret.reveal(),
+      policies: token.policies,
+      boundCidrs: token.bound_cidrs,
+    })),
+  });
+}
+
+async function openStateful(
+  { chamber, table }: Custody,
+  { clock, logger }: World,
+  { metrics }: Pick<Telemetry, 'metrics'>,
+): Promise<StatefulAuthenticator> {
+  const sealed = chamber.state === 'Sealed';
+  const key = (purpose: 'authRowHmac' | 'tokenHmac') => (sealed ? Buffer.alloc(32) : chamber.masterKey.subKey(purpose));
+  const stateful = new StatefulAuthenticator(
+    { rows: key('authRowHmac'), tokens: key('tokenHmac') },
+    {
+      state: table,
+      clock,
+      log: logger.module('auth'),
+      onRowRejected: (row) => metrics.authRowsRejected.inc({ row }),
+    },
+  );
+  chamber.onSealed(() => stateful.seal());
+  if (!sealed) await patiently(table, () => stateful.refresh().catch(explain));
+  return stateful;
+}
+
+function explain(error: unknown): never {
+  if (!(error instanceof AuthHeadRejected)) throw error;
+  throw new Error(
+    `the row AUTH_REVISION is ${error.problem.replace('_', ' ')}: restore it from a point-in-time recovery of the table; or, to keep nothing but a new root token, ` +
+      'delete ROOT_TOKEN_BOOTSTRAP and start again',
+    { cause: error },
+  );
+}

@@ -1,0 +1,111 @@
+// `strongroom setup tables`: creates the DynamoDB tables that a configuration names, or prints their definitions as JSON for those
+// who create them otherwise. Tables that exist are looked at and left alone. Exit codes: 0 done, 1 usage, a table that cannot
+// be used or a fault, 78 a configuration that cannot be used.
+
+import { parseArgs } from 'node:util';
+import { type CreateTableCommandInput, createDynamoDBClient, type DynamoDBClient } from '../aws/dynamodb.ts';
+import { backupsOf, setUpTable } from '../aws/dynamodb-setup.ts';
+import { stateTableDefinition } from '../chamber/state-rows.ts';
+import { loadConfig } from '../config/load.ts';
+import type { Config } from '../config/options.ts';
+import { renderViolations } from '../config/violations.ts';
+import { keyTableDefinition } from '../keys/key-table.ts';
+import { slashingTableDefinition } from '../slashing/dynamodb-items.ts';
+import type { Terminal } from './slashing.ts';
+
+const HELP = `strongroom setup tables: the DynamoDB tables that the configuration names
+
+Usage: strongroom setup tables -c CONFIG [--print]
+
+Creates each table that does not exist: on-demand capacity, deletion protection, point-in-time recovery.
+A table that exists is checked and never altered. Region and credentials come from the AWS environment.
+
+  --print   Write the definitions as JSON and create nothing. \`create\` is the input of CreateTable,
+            \`continuous_backups\` that of UpdateContinuousBackups.
+
+  strongroom setup tables -c strongroom.yaml
+  strongroom setup tables -c strongroom.yaml --print > tables.json
+`;
+
+const EXIT = { ok: 0, failed: 1, configuration: 78 } as const;
+
+/** @returns the exit code */
+export async function runSetupCommand(argv: readonly string[], terminal: Omit<Terminal, 'stdin'>): Promise<number> {
+  const [name = '--help', ...rest] = argv;
+  if ([name, ...rest].some((argument) => argument === '--help' || argument === '-h')) {
+    terminal.stdout.write(HELP);
+    return argv.length === 0 ? EXIT.failed : EXIT.ok;
+  }
+  const args = name === 'tables' ? readArguments(rest) : { problem: `there is no command setup ${name}` };
+  if ('problem' in args) return fail(terminal, `${args.problem}\nSee strongroom setup --help`);
+  const loaded = loadConfig({ argv: ['-c', args.config], env: terminal.env }, { compiledCeremony: false });
+  if (!loaded.ok) {
+    terminal.stderr.write(renderViolations(loaded.violations));
+    return EXIT.configuration;
+  }
+  const definitions = definitionsOf(loaded.config);
+  if (definitions.length === 0) return fail(terminal, 'the configuration names no DynamoDB table');
+  if (args.print) return print(definitions, terminal);
+  const client = createDynamoDBClient({});
+  try {
+    return await create(client, definitions, terminal);
+  } catch (error) {
+    return fail(terminal, error instanceof Error ? `${error.name}: ${error.message}` : String(error));
+  } finally {
+    client.destroy();
+  }
+}
+
+function definitionsOf({ signer_state, key_sources, anti_slashing }: Config): readonly CreateTableCommandInput[] {
+  const slashingTable = anti_slashing.backend === 'dynamodb' ? anti_slashing.table : undefined;
+  const { table: keyTable } = key_sources.dynamodb;
+  return [
+    ...(signer_state.table === undefined ? [] : [stateTableDefinition(signer_state.table)]),
+    ...(keyTable === undefined ? [] : [keyTableDefinition(keyTable)]),
+    ...(slashingTable === undefined ? [] : [slashingTableDefinition(slashingTable)]),
+  ];
+}
+
+function print(definitions: readonly CreateTableCommandInput[], { stdout }: Pick<Terminal, 'stdout'>): number {
+  const tables = definitions.map((create) => ({ create, continuous_backups: backupsOf(create.TableName) }));
+  stdout.write(`${JSON.stringify({ tables }, null, 2)}\n`);
+  return EXIT.ok;
+}
+
+async function create(
+  client: DynamoDBClient,
+  definitions: readonly CreateTableCommandInput[],
+  { stdout, stderr }: Pick<Terminal, 'stdout' | 'stderr'>,
+): Promise<number> {
+  let code: number = EXIT.ok;
+  for (const definition of definitions) {
+    const { TableName: table } = definition;
+    const setup = await setUpTable(client, definition);
+    stdout.write(`${table}: ${setup.outcome}\n`);
+    if (setup.outcome === 'created') continue;
+    for (const difference of setup.differences) stderr.write(`strongroom: warning: table ${table}: ${difference}\n`);
+    if (setup.unusable !== undefined) {
+      stderr.write(`strongroom: table ${table} cannot be used: ${setup.unusable}\n`);
+      code = EXIT.failed;
+    }
+  }
+  return code;
+}
+
+function readArguments(
+  argv: readonly string[],
+): { readonly config: string; readonly print: boolean } | { readonly problem: string } {
+  try {
+    const options = { config: { type: 'string', short: 'c' }, print: { type: 'boolean' } } as const;
+    const { values } = parseArgs({ args: [...argv], options });
+    if (values.config === undefined) return { problem: 'name the configuration file with -c' };
+    return { config: values.config, print: values.print === true };
+  } catch (error) {
+    return { problem: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+function fail({ stderr }: Pick<Terminal, 'stderr'>, problem: string): number {
+  stderr.write(`strongroom: ${problem}\n`);
+  return EXIT.failed;
+}
