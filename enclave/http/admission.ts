@@ -1,6 +1,7 @@
 // What is decided when a request's headers are in, before a byte of its body is read, in the order of decisions.md
 // section 2: size 413, sealed or stale 503, credentials 401, policy 403, unknown key 404. A flood is refused here.
 
+import assert from 'node:assert/strict';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { ErrorReason } from '../api/errors.ts';
 import { canonicalPublicKey } from '../api/hex.ts';
@@ -75,7 +76,7 @@ function accessRefusal(
 ): ErrorReason | undefined {
   if (access === undefined) return 'not_found'; // the handler of unknown paths
   if (access.kind === 'open') return undefined;
-  if (access.needsSigning) {
+  if (access.kind === 'scope' && access.needsSigning) {
     const signingRefusal = dependencies.signingRefusal();
     if (signingRefusal !== undefined) return signingRefusal;
   }
@@ -84,12 +85,12 @@ function accessRefusal(
     dependencies.onAuthRejection(authRefusal);
     return authRefusal;
   }
-  return access.namesKey ? keyRefusal(request, dependencies) : undefined;
+  return access.kind === 'scope' && access.namesKey ? keyRefusal(request, dependencies) : undefined;
 }
 
 function authenticate(
   request: FastifyRequest,
-  access: RouteAccess & { kind: 'scope' },
+  access: Exclude<RouteAccess, { kind: 'open' }>,
   { authenticator }: AdmissionDependencies,
 ): ErrorReason | undefined {
   const credential = parseAuthorization(request.raw.headersDistinct['authorization']);
@@ -97,7 +98,20 @@ function authenticate(
   const outcome = authenticator.authenticate(credential, request.raw.socket.remoteAddress);
   if (outcome.kind === 'refused') return outcome.reason;
   request.context.caller = outcome.caller;
-  return allowedBefore(request, outcome.caller, access) ? undefined : 'denied';
+  return isAdmitted(request, outcome.caller, access) ? undefined : 'denied';
+}
+
+function isAdmitted(request: FastifyRequest, caller: Caller, access: Exclude<RouteAccess, { kind: 'open' }>): boolean {
+  switch (access.kind) {
+    case 'any_token':
+      return true;
+    case 'management':
+      return caller.management;
+    case 'scope':
+      return allowedBefore(request, caller, access);
+    default:
+      return false;
+  }
 }
 
 function allowedBefore(
@@ -111,6 +125,12 @@ function allowedBefore(
   const publicKey = canonicalPublicKey(identifier) ?? identifier.slice(0, MAX_SHOWN_CHARACTERS).toLowerCase();
   request.context.publicKey = publicKey;
   return isAllowed(request, evaluateBeforeBody(rules, { scope: access.scope, publicKey }));
+}
+
+/** The accessor of the caller, on a route that is not open. */
+export function actorOf({ context }: FastifyRequest): string {
+  assert(context.caller !== undefined, 'admission lets nobody in without a caller');
+  return context.caller.accessor;
 }
 
 /** Also leaves the name of the policy that denied for the audit line. */

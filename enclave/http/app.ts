@@ -6,6 +6,7 @@ import fastify, { type FastifyError, type FastifyInstance } from 'fastify';
 import type { ErrorReason } from '../api/errors.ts';
 import type { Authenticator } from '../auth/authenticator.ts';
 import type { ClientAddressOptions } from '../auth/client-address.ts';
+import type { StatefulAuthenticator } from '../auth/stateful.ts';
 import type { KeyStore } from '../keys/store.ts';
 import type { Clock } from '../observe/clock.ts';
 import type { Log } from '../observe/log.ts';
@@ -16,6 +17,8 @@ import { createAudit, type HttpObserver } from './audit.ts';
 import { newContext, requestId } from './context.ts';
 import { mountOpenApi } from './openapi.ts';
 import { refuse, sendError, toSignerError } from './replies.ts';
+import { mountAuthPolicies } from './routes/auth-policies.ts';
+import { mountAuthTokens } from './routes/auth-tokens.ts';
 import { type ChamberRoutes, mountChamber } from './routes/chamber.ts';
 import { mountHealth, type Readiness } from './routes/health.ts';
 import { mountPublicKeys } from './routes/public-keys.ts';
@@ -36,6 +39,8 @@ export interface AppDependencies {
   readonly signing: SigningDependencies;
   readonly readiness: Readiness;
   readonly chamber: ChamberRoutes;
+  /** The stateful mode's authenticator, which then is `authenticator` too. Undefined: there is no Auth API. */
+  readonly auth?: StatefulAuthenticator | undefined;
   readonly slashingRecords: SlashingRecords;
   readonly signingRefusal: () => ErrorReason | undefined;
   readonly observer: HttpObserver;
@@ -76,6 +81,10 @@ export async function buildApp(options: AppOptions, dependencies: AppDependencie
   mountSign(app, options, dependencies);
   mountSlashingProtection(app, dependencies.slashingRecords);
   mountChamber(app, dependencies.chamber);
+  if (dependencies.auth !== undefined) {
+    mountAuthPolicies(app, dependencies.auth);
+    mountAuthTokens(app, dependencies.auth, dependencies.clock);
+  }
   await app.ready();
   return app;
 }

@@ -33,9 +33,10 @@ export function createAudit(
         reply.statusCode,
         seconds,
       );
-      if (access?.kind !== 'scope') return;
+      if (access === undefined || access.kind === 'open') return;
       const outcome = reply.statusCode < 400 ? 'ok' : 'refused';
-      if (access.scope === 'sign') observer.signingEnded(context.operation, context.reason ?? 'signed', seconds);
+      const scope = access.kind === 'scope' ? access.scope : undefined;
+      if (scope === 'sign') observer.signingEnded(context.operation, context.reason ?? 'signed', seconds);
       log.info(
         {
           audit: true,
@@ -45,7 +46,10 @@ export function createAudit(
             request.raw.headersDistinct['x-forwarded-for'],
           ),
           accessor: context.caller?.accessor,
-          scope: access.scope,
+          scope,
+          // Administration has no scopes: what was done is the method and the route, to whom is the subject.
+          ...(scope === undefined ? { method: request.method, route: request.routeOptions.url } : {}),
+          subject: context.subject,
           key: context.publicKey,
           operation: context.operation,
           outcome,

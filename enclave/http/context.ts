@@ -11,6 +11,10 @@ import type { PublicKeyHex } from '../slashing/types.ts';
 /** What a caller needs to be admitted to a route. Every route states one; a route without one is refused at mounting. */
 export type RouteAccess =
   | { readonly kind: 'open' }
+  /** Management tokens only: policies and tokens are no scope (service.md, Authentication 7). */
+  | { readonly kind: 'management' }
+  /** Every valid token, for what concerns itself alone. */
+  | { readonly kind: 'any_token' }
   | {
       readonly kind: 'scope';
       readonly scope: Scope;
@@ -27,6 +31,8 @@ export interface RequestContext {
   caller: Caller | undefined;
   publicKey: PublicKeyHex | undefined;
   operation: Operation | undefined;
+  /** The policy (by name) or token (by accessor) that the request is about. */
+  subject: string | undefined;
   /** Why the request was refused; undefined when it was not. */
   reason: ErrorReason | undefined;
   /** The policy whose deny rule refused the request. For the audit line only. */
@@ -41,6 +47,7 @@ export function newContext(startedAt: number): RequestContext {
     caller: undefined,
     publicKey: undefined,
     operation: undefined,
+    subject: undefined,
     reason: undefined,
     deniedBy: undefined,
     bodyReservation: 0,

@@ -26,6 +26,10 @@ export function refuse(request: FastifyRequest, reply: FastifyReply, reason: Err
   return sendError(request, reply, new SignerError(reason, hint === undefined ? {} : { hint }));
 }
 
+export function sendJson(reply: FastifyReply, status: number, body: object): FastifyReply {
+  return reply.code(status).type('application/json; charset=utf-8').send(JSON.stringify(body));
+}
+
 /** Fastify's own faults and everything thrown, as an error of the catalogue. Unknown faults are `internal_error`. */
 export function toSignerError(error: unknown): SignerError {
   if (error instanceof SignerError) return error;

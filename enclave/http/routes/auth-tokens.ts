@@ -1,0 +1,78 @@
+// The tokens of the Auth API (decisions.md section 4): management tokens create, list, show and revoke them; any token may
+// look itself up; client tokens renew themselves. Mounted in the stateful mode only. A token is in the answer to its
+// creation and nowhere else.
+
+import type { FastifyInstance } from 'fastify';
+import { renewRequestSchema, tokenRequestSchema } from '../../api/policy.ts';
+import { renewalLimit } from '../../auth/renewal-limit.ts';
+import type { StatefulAuthenticator } from '../../auth/stateful.ts';
+import { findToken, tokenRecord, tokensOf } from '../../auth/stateful-snapshot.ts';
+import { issueToken, renewToken, revokeToken } from '../../auth/stateful-tokens.ts';
+import type { Clock } from '../../observe/clock.ts';
+import { actorOf } from '../admission.ts';
+import { readJsonBody } from '../json-body.ts';
+import * as schemas from '../openapi-auth.ts';
+import { refuse, sendJson } from '../replies.ts';
+
+const LIST_PATH = '/api/v1/auth/tokens';
+const PATH = '/api/v1/auth/tokens/:accessor';
+const management = { access: { kind: 'management' } } as const;
+const anyToken = { access: { kind: 'any_token' } } as const;
+const MISMATCH = { mismatch: 'invalid_token_request' } as const;
+
+export function mountAuthTokens(app: FastifyInstance, auth: StatefulAuthenticator, clock: Clock): void {
+  mountOwnToken(app, auth, clock);
+
+  app.get(LIST_PATH, { config: management, schema: schemas.listTokens }, async (_request, reply) => {
+    const { snapshot } = auth;
+    return sendJson(reply, 200, { tokens: tokensOf(snapshot).map((token) => tokenRecord(snapshot, token)) });
+  });
+
+  app.post(LIST_PATH, { config: management, schema: schemas.createToken }, async (request, reply) => {
+    const body = readJsonBody(request, tokenRequestSchema, MISMATCH);
+    if (body.kind === 'refused') return refuse(request, reply, body.reason, body.hint);
+    const outcome = await issueToken(auth, actorOf(request), body.value);
+    if (outcome.kind === 'refused') return refuse(request, reply, outcome.reason, outcome.hint);
+    request.context.subject = outcome.answer.accessor;
+    return sendJson(reply.header('cache-control', 'no-store'), 201, outcome.answer);
+  });
+
+  app.get(PATH, { config: management, schema: schemas.getToken }, async (request, reply) => {
+    const { accessor } = request.params as { accessor: string };
+    const { snapshot } = auth;
+    const token = findToken(snapshot, accessor);
+    if (token === undefined) return refuse(request, reply, 'not_found');
+    request.context.subject = accessor;
+    return sendJson(reply, 200, tokenRecord(snapshot, token));
+  });
+
+  app.delete(PATH, { config: management, schema: schemas.revokeToken }, async (request, reply) => {
+    const { accessor } = request.params as { accessor: string };
+    const outcome = await revokeToken(auth, actorOf(request), accessor);
+    if (outcome.kind === 'refused') return refuse(request, reply, outcome.reason, outcome.hint);
+    request.context.subject = accessor;
+    return reply.code(204).send();
+  });
+}
+
+function mountOwnToken(app: FastifyInstance, auth: StatefulAuthenticator, clock: Clock): void {
+  const limit = renewalLimit(clock);
+
+  app.get(`${LIST_PATH}/lookup-self`, { config: anyToken, schema: schemas.lookUpSelf }, async (request, reply) => {
+    const { snapshot } = auth;
+    const token = findToken(snapshot, actorOf(request));
+    return token === undefined
+      ? refuse(request, reply, 'invalid_token') // revoked a moment ago
+      : sendJson(reply, 200, tokenRecord(snapshot, token));
+  });
+
+  app.post(`${LIST_PATH}/renew-self`, { config: anyToken, schema: schemas.renewSelf }, async (request, reply) => {
+    const accessor = actorOf(request);
+    const body = readJsonBody(request, renewRequestSchema, { ...MISMATCH, whenEmpty: {} });
+    if (body.kind === 'refused') return refuse(request, reply, body.reason, body.hint);
+    if (!limit.admits(accessor)) return refuse(request, reply, 'overloaded', 'this token is renewed too often');
+    const outcome = await renewToken(auth, accessor, body.value.ttl_seconds);
+    if (outcome.kind === 'refused') return refuse(request, reply, outcome.reason, outcome.hint);
+    return sendJson(reply, 200, outcome.answer);
+  });
+}
