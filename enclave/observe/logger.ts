@@ -29,7 +29,7 @@ export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', '
 type LogLevel = (typeof LOG_LEVELS)[number];
 
 /** Field names that never reach a log line with their value, at the top level and one level down. */
-const SECRET_FIELDS = [
+const SECRET_FIELDS: ReadonlySet<string> = new Set([
   'authorization',
   'password',
   'passwords',
@@ -40,7 +40,7 @@ const SECRET_FIELDS = [
   'mnemonic',
   'keystore',
   'keystores',
-];
+]);
 
 /** The default level and the modules' own, or undefined when the filter is not well formed. */
 export function parseLogFilter(
@@ -71,8 +71,7 @@ export function createLogger(options: LoggerOptions, destination: LogDestination
       base: null,
       level: 'trace',
       timestamp: () => `,"time":"${new Date().toISOString()}"`,
-      formatters: { level: (label) => ({ level: label }) },
-      redact: { paths: SECRET_FIELDS.flatMap((name) => [name, `*.${name}`]), censor: '[redacted]' },
+      formatters: { level: (label) => ({ level: label }), log: redacted },
     },
     sink as pino.DestinationStream,
   );
@@ -84,9 +83,35 @@ export function createLogger(options: LoggerOptions, destination: LogDestination
   };
 }
 
-/** Buffered while an earlier write is under way, so that logging does not block signing. */
+/** Bytes of log lines that are written together: one system call for many audit lines. */
+const BUFFERED_BYTES = 8 * 1024;
+/** A line waits no longer than this for others. */
+const FLUSH_INTERVAL_MS = 100;
+
+/** Written in the background, so that a slow reader of the log does not hold up signing. */
 function standardOutput(): LogDestination {
-  return pino.destination({ fd: 1, sync: false });
+  return pino.destination({ fd: 1, sync: false, minLength: BUFFERED_BYTES, periodicFlush: FLUSH_INTERVAL_MS });
+}
+
+/** Runs for every line: pino's own redaction by paths costs ten times as much. */
+function redacted(fields: Record<string, unknown>, level = 0): Record<string, unknown> {
+  let clean = fields;
+  for (const name in fields) {
+    const value = fields[name];
+    const replacement = SECRET_FIELDS.has(name)
+      ? '[redacted]'
+      : level === 0 && isRecord(value)
+        ? redacted(value, 1)
+        : value;
+    if (replacement === value) continue;
+    if (clean === fields) clean = { ...fields };
+    clean[name] = replacement;
+  }
+  return clean;
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype;
 }
 
 function pinoLevel(level: LogLevel): string {
