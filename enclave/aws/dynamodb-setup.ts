@@ -18,19 +18,29 @@ const ACTIVE_WITHIN_SECONDS = 300;
 const MAX_BACKUP_TRIES = 30;
 const BACKUP_PAUSE_MS = 2_000;
 
-export type TableSetup =
-  | { readonly outcome: 'created' }
-  /** `unusable`: why the signer cannot work with it; `differences`: what is not as it would have been created. */
-  | { readonly outcome: 'exists'; readonly unusable: string | undefined; readonly differences: readonly string[] };
+export interface TableSetup {
+  readonly outcome: 'created' | 'exists';
+  /** Why the signer cannot work with it. */
+  readonly unusable: string | undefined;
+  /** What is not as it should be: of a table that exists, or where the service does not offer it. */
+  readonly differences: readonly string[];
+}
 
 export async function setUpTable(client: DynamoDBClient, definition: CreateTableCommandInput): Promise<TableSetup> {
   const { TableName } = definition;
   const found = await describe(client, TableName);
-  if (found !== undefined) return { outcome: 'exists', ...(await compare(client, definition, found)) };
+  if (found !== undefined) {
+    const recovery = await backupsProblem(() => hasBackups(client, TableName));
+    return {
+      outcome: 'exists',
+      unusable: unusableBecause(definition, found),
+      differences: differencesOf(found, recovery),
+    };
+  }
   await client.send(new CreateTableCommand(definition));
   await waitUntilTableExists({ client, maxWaitTime: ACTIVE_WITHIN_SECONDS, minDelay: 1, maxDelay: 5 }, { TableName });
-  await turnBackupsOn(client, TableName);
-  return { outcome: 'created' };
+  const recovery = await backupsProblem(() => turnBackupsOn(client, TableName));
+  return { outcome: 'created', unusable: undefined, differences: recovery === undefined ? [] : [recovery] };
 }
 
 /** The input of UpdateContinuousBackups. */
@@ -47,11 +57,23 @@ async function describe(client: DynamoDBClient, tableName: string | undefined) {
   }
 }
 
-async function turnBackupsOn(client: DynamoDBClient, tableName: string | undefined): Promise<void> {
+/** Local stand-ins do not know backups: that is worth saying, and no reason to stop. */
+async function backupsProblem(areOn: () => Promise<boolean>): Promise<string | undefined> {
+  try {
+    return (await areOn()) ? undefined : 'point-in-time recovery is off';
+  } catch (error) {
+    if (error instanceof Error && error.name === 'UnknownOperationException') {
+      return 'this service does not offer point-in-time recovery';
+    }
+    throw error;
+  }
+}
+
+async function turnBackupsOn(client: DynamoDBClient, tableName: string | undefined): Promise<true> {
   for (let tries = 1; ; tries++) {
     try {
       await client.send(new UpdateContinuousBackupsCommand(backupsOf(tableName)));
-      return;
+      return true;
     } catch (error) {
       const notYet = error instanceof Error && error.name === 'ContinuousBackupsUnavailableException';
       if (!notYet || tries === MAX_BACKUP_TRIES) throw error;
@@ -60,31 +82,31 @@ async function turnBackupsOn(client: DynamoDBClient, tableName: string | undefin
   }
 }
 
-type Found = NonNullable<Awaited<ReturnType<typeof describe>>>;
-
-async function compare(
-  client: DynamoDBClient,
-  { TableName, KeySchema, AttributeDefinitions }: CreateTableCommandInput,
-  found: Found,
-): Promise<{ readonly unusable: string | undefined; readonly differences: readonly string[] }> {
-  const sameKeys =
-    spelled(found.KeySchema) === spelled(KeySchema) &&
-    (AttributeDefinitions ?? []).every((wanted) => spelled(found.AttributeDefinitions).includes(spelled(wanted)));
-  const differences = [
-    found.BillingModeSummary?.BillingMode === 'PAY_PER_REQUEST' ? undefined : 'capacity is not on demand',
-    found.DeletionProtectionEnabled === true ? undefined : 'deletion protection is off',
-    (await hasBackups(client, TableName)) ? undefined : 'point-in-time recovery is off',
-  ];
-  return {
-    unusable: sameKeys ? undefined : `its primary key is not ${spelled(KeySchema)}`,
-    differences: differences.filter((difference) => difference !== undefined),
-  };
-}
-
 async function hasBackups(client: DynamoDBClient, tableName: string | undefined): Promise<boolean> {
   const answer = await client.send(new DescribeContinuousBackupsCommand({ TableName: tableName }));
   const { PointInTimeRecoveryDescription: recovery } = answer.ContinuousBackupsDescription ?? {};
   return recovery?.PointInTimeRecoveryStatus === 'ENABLED';
+}
+
+type Found = NonNullable<Awaited<ReturnType<typeof describe>>>;
+
+function unusableBecause(
+  { KeySchema, AttributeDefinitions }: CreateTableCommandInput,
+  found: Found,
+): string | undefined {
+  const sameKeys =
+    spelled(found.KeySchema) === spelled(KeySchema) &&
+    (AttributeDefinitions ?? []).every((wanted) => spelled(found.AttributeDefinitions).includes(spelled(wanted)));
+  return sameKeys ? undefined : `its primary key is not ${spelled(KeySchema)}`;
+}
+
+function differencesOf(found: Found, recovery: string | undefined): readonly string[] {
+  const differences = [
+    found.BillingModeSummary?.BillingMode === 'PAY_PER_REQUEST' ? undefined : 'capacity is not on demand',
+    found.DeletionProtectionEnabled === true ? undefined : 'deletion protection is off',
+    recovery,
+  ];
+  return differences.filter((difference) => difference !== undefined);
 }
 
 /** Members in one order: services answer in any. */

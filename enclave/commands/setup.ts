@@ -82,7 +82,6 @@ async function create(
     const { TableName: table } = definition;
     const setup = await setUpTable(client, definition);
     stdout.write(`${table}: ${setup.outcome}\n`);
-    if (setup.outcome === 'created') continue;
     for (const difference of setup.differences) stderr.write(`strongroom: warning: table ${table}: ${difference}\n`);
     if (setup.unusable !== undefined) {
       stderr.write(`strongroom: table ${table} cannot be used: ${setup.unusable}\n`);

@@ -1,0 +1,136 @@
+// `strongroom setup tables` as a person runs it, against a real table server.
+
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { stringify } from 'yaml';
+import { createDynamoDBClient, DescribeTableCommand } from '../../enclave/aws/dynamodb.ts';
+import { type CustodyWorld, startCustody } from '../support/custody.ts';
+import { dynamoDBClientOptions } from '../support/dynamodb.ts';
+import { startFaultProxy } from '../support/fault-proxy.ts';
+import { runStrongroom } from '../support/signer.ts';
+
+let world: CustodyWorld;
+let folder: string;
+
+beforeAll(async () => {
+  world = await startCustody();
+  folder = mkdtempSync(join(tmpdir(), 'strongroom-setup-'));
+});
+afterAll(async () => {
+  rmSync(folder, { recursive: true, force: true });
+  await world.close();
+});
+
+const UNKNOWN_BACKUPS = 'this service does not offer point-in-time recovery';
+
+/** DynamoDB with backups: a stand-in for what the stand-in does not know. */
+async function withBackups(status: 'ENABLED' | 'DISABLED') {
+  const proxy = await startFaultProxy(world.dynamodb.endpoint);
+  const turnedOn: string[] = [];
+  const described = { PointInTimeRecoveryDescription: { PointInTimeRecoveryStatus: status } };
+  const answer = { kind: 'answer', body: JSON.stringify({ ContinuousBackupsDescription: described }) } as const;
+  proxy.setRule(({ operation, body }) => {
+    if (operation === 'UpdateContinuousBackups') turnedOn.push(body);
+    return operation.endsWith('ContinuousBackups') ? answer : undefined;
+  });
+  return { proxy, turnedOn, environment: world.environment({ dynamodb: proxy.endpoint }) };
+}
+
+function setup(table: string, ...args: string[]) {
+  const file = join(folder, `${table}.yaml`);
+  writeFileSync(file, stringify(world.configuration(table, world.createCeremony()), { aliasDuplicateObjects: false }));
+  return runStrongroom(['setup', 'tables', '-c', file, ...args], { env: world.environment() });
+}
+
+test('creates the table with deletion protection; a second time it says that it exists', async () => {
+  const first = await setup('made');
+  expect(first).toMatchObject({ code: 0, stdout: 'made: created\n' });
+  expect(first.stderr).toContain(UNKNOWN_BACKUPS);
+  const client = createDynamoDBClient(dynamoDBClientOptions(world.dynamodb.endpoint));
+  const { Table } = await client.send(new DescribeTableCommand({ TableName: 'made' }));
+  client.destroy();
+  expect(Table).toMatchObject({
+    KeySchema: [{ AttributeName: 'pk', KeyType: 'HASH' }],
+    BillingModeSummary: { BillingMode: 'PAY_PER_REQUEST' },
+    DeletionProtectionEnabled: true,
+  });
+  expect(await setup('made')).toMatchObject({ code: 0, stdout: 'made: exists\n' });
+});
+
+test('says what an existing table lacks and alters nothing', async () => {
+  await world.dynamodb.createTable({
+    TableName: 'bare',
+    AttributeDefinitions: [{ AttributeName: 'pk', AttributeType: 'S' }],
+    KeySchema: [{ AttributeName: 'pk', KeyType: 'HASH' }],
+    BillingMode: 'PAY_PER_REQUEST',
+  });
+  for (let time = 0; time < 2; time++) {
+    const { code, stdout, stderr } = await setup('bare');
+    expect({ code, stdout }).toEqual({ code: 0, stdout: 'bare: exists\n' });
+    expect(stderr).toContain('warning: table bare: deletion protection is off');
+    expect(stderr).toContain(`warning: table bare: ${UNKNOWN_BACKUPS}`);
+  }
+});
+
+test('turns point-in-time recovery on for a table it creates, and only looks at it on one that exists', async () => {
+  const { proxy, turnedOn, environment } = await withBackups('DISABLED');
+  const file = join(folder, 'backed-up.yaml');
+  const config = world.configuration('backed-up', world.createCeremony());
+  writeFileSync(file, stringify(config, { aliasDuplicateObjects: false }));
+  const run = () => runStrongroom(['setup', 'tables', '-c', file], { env: environment });
+  expect(await run()).toMatchObject({ code: 0, stdout: 'backed-up: created\n', stderr: '' });
+  expect(turnedOn.map((body) => JSON.parse(body))).toEqual([
+    { TableName: 'backed-up', PointInTimeRecoverySpecification: { PointInTimeRecoveryEnabled: true } },
+  ]);
+  const second = await run();
+  expect(second.stderr).toContain('warning: table backed-up: point-in-time recovery is off');
+  expect(turnedOn).toHaveLength(1);
+  await proxy.close();
+});
+
+test('a table with another primary key cannot be used: exit 1', async () => {
+  await world.dynamodb.createTable({
+    TableName: 'other',
+    AttributeDefinitions: [{ AttributeName: 'id', AttributeType: 'S' }],
+    KeySchema: [{ AttributeName: 'id', KeyType: 'HASH' }],
+    BillingMode: 'PAY_PER_REQUEST',
+  });
+  const { code, stderr } = await setup('other');
+  expect(code).toBe(1);
+  expect(stderr).toContain('table other cannot be used: its primary key is not');
+});
+
+test('--print writes the definitions as JSON and creates nothing', async () => {
+  const { code, stdout } = await setup('printed', '--print');
+  expect(code).toBe(0);
+  expect(JSON.parse(stdout)).toEqual({
+    tables: [
+      {
+        create: {
+          TableName: 'printed',
+          AttributeDefinitions: [{ AttributeName: 'pk', AttributeType: 'S' }],
+          KeySchema: [{ AttributeName: 'pk', KeyType: 'HASH' }],
+          BillingMode: 'PAY_PER_REQUEST',
+          DeletionProtectionEnabled: true,
+        },
+        continuous_backups: {
+          TableName: 'printed',
+          PointInTimeRecoverySpecification: { PointInTimeRecoveryEnabled: true },
+        },
+      },
+    ],
+  });
+  expect(await setup('printed')).toMatchObject({ stdout: 'printed: created\n' });
+});
+
+test('without a table in the configuration, without a configuration, with an unknown flag: exit 1', async () => {
+  const file = join(folder, 'none.yaml');
+  writeFileSync(file, 'network: mainnet\n');
+  expect(await runStrongroom(['setup', 'tables', '-c', file])).toMatchObject({ code: 1 });
+  expect(await runStrongroom(['setup', 'tables'])).toMatchObject({ code: 1 });
+  expect(await runStrongroom(['setup', 'tables', '-c', file, '--prin'])).toMatchObject({ code: 1 });
+  expect(await runStrongroom(['setup', 'chairs'])).toMatchObject({ code: 1 });
+  expect(await runStrongroom(['setup', '--help'])).toMatchObject({ code: 0, stderr: '' });
+});
