@@ -76,7 +76,19 @@ async function runSteps(config: Config, world: World, opened: AsyncDisposableSta
   );
   const watcher = watchState({ config, custody, auth: stateful }, world, telemetry, opened);
   const permits = openPermits(config);
-  const parts = { authenticator, core, custody, loading, network, permits, slashing, state, telemetry, watcher };
+  const parts = {
+    authenticator,
+    core,
+    custody,
+    loading,
+    network,
+    permits,
+    slashing,
+    state,
+    stateful,
+    telemetry,
+    watcher,
+  };
   const app = await step('HTTP application', () => openApplication(config, parts, world));
   await step('warm-up', () => warmUp(network));
   const listeners = await step('listeners', () => openListeners(config, app, telemetry, world, opened));

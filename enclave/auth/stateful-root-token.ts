@@ -7,17 +7,10 @@ import { type Manifest, makeHead, makeRow, openHead, pkOf, rowCode, tokenText } 
 import { createAccessor, tokenDigest } from './tokens.ts';
 
 /**
- * For a fresh table.
+ * A new root token, in place of the earlier one if there was one, which is revoked by the same transaction. All other tokens
+ * and policies stay. The condition of the transaction is the revision of the head given here (undefined: that there is none).
  * @param rootToken `createToken('management')`; the caller encrypts and wipes it
  * @param now milliseconds since the Unix epoch
- */
-export function initialAuth(keys: AuthKeys, rootToken: Uint8Array, now: number): AuthWrite {
-  return withRootToken(keys, 1, NO_ROWS, rootToken, now);
-}
-
-/**
- * A new root token in place of the earlier one, which is revoked by the same transaction. All other tokens and policies
- * stay. The condition of the transaction is the revision of the head given here (undefined: that there is none).
  * @throws Error when the head's revision cannot be followed by another: somebody altered it
  */
 export function replaceRootToken(
@@ -30,19 +23,7 @@ export function replaceRootToken(
   if (!Number.isSafeInteger(revision)) {
     throw new Error('the revision in the row AUTH_REVISION was altered: delete the row and start again');
   }
-  const manifest = (head && openHead(keys.rows, head)) ?? NO_ROWS;
-  return withRootToken(keys, revision, manifest, rootToken, now);
-}
-
-const NO_ROWS: Manifest = Object.freeze({ root: null, rows: new Map() });
-
-function withRootToken(
-  keys: AuthKeys,
-  revision: number,
-  before: Manifest,
-  rootToken: Uint8Array,
-  now: number,
-): AuthWrite {
+  const before = (head && openHead(keys.rows, head)) ?? NO_ROWS;
   const pk = pkOf('token', createAccessor());
   const content = tokenText({
     kind: 'management',
@@ -63,3 +44,5 @@ function withRootToken(
     head: makeHead(keys.rows, revision, { root: pk, rows }),
   };
 }
+
+const NO_ROWS: Manifest = Object.freeze({ root: null, rows: new Map() });

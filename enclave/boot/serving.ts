@@ -4,6 +4,7 @@ import type { FastifyInstance } from 'fastify';
 import { encodeHex } from '../api/hex.ts';
 import type { Operation } from '../api/operations.ts';
 import type { Authenticator } from '../auth/authenticator.ts';
+import type { StatefulAuthenticator } from '../auth/stateful.ts';
 import type { SignerState, World } from '../boot.ts';
 import type { Watcher } from '../chamber/watcher.ts';
 import type { Config } from '../config/options.ts';
@@ -27,6 +28,7 @@ export interface Parts {
   readonly permits: Permits;
   readonly slashing: SlashingProtection;
   readonly state: SignerState;
+  readonly stateful: StatefulAuthenticator | undefined;
   readonly telemetry: Telemetry;
   readonly watcher: Watcher | undefined;
 }
@@ -57,6 +59,7 @@ export function openApplication(config: Config, parts: Parts, { logger, clock }:
     },
     {
       authenticator: parts.authenticator,
+      auth: parts.stateful,
       keys,
       signing: {
         network: parts.network,
