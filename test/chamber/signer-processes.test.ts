@@ -1,0 +1,175 @@
+// Replicas as real processes on one state table: first boot all at once, break-glass, the latch across restarts, recovery, and
+// what a start that cannot be says on stderr.
+
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { CeremonyBlock } from '../../ceremony/definition.ts';
+import { chamberStatusSchema, sealAnswerSchema } from '../../enclave/api/chamber.ts';
+import { type CustodyWorld, startCustody } from '../support/custody.ts';
+import { attestation, call, signCall, testKey } from '../support/requests.ts';
+import { type RunningSigner, type SignerOptions, startSigner } from '../support/signer.ts';
+
+const REPLICAS = 8;
+
+let world: CustodyWorld;
+let folder: string;
+let signers: RunningSigner[];
+
+beforeAll(async () => {
+  world = await startCustody();
+});
+afterAll(() => world.close());
+beforeEach(() => {
+  signers = [];
+  folder = mkdtempSync(join(tmpdir(), 'strongroom-chamber-'));
+  mkdirSync(join(folder, 'keys'));
+  writeFileSync(join(folder, 'keys/key.yaml'), `type: file-raw\nprivateKey: "${testKey(0).secret}"\n`);
+});
+afterEach(async () => {
+  await Promise.all(signers.map((signer) => signer.kill()));
+  rmSync(folder, { recursive: true, force: true });
+});
+
+async function start(
+  table: string,
+  ceremony: CeremonyBlock,
+  waitFor: NonNullable<SignerOptions['waitFor']> = 'ready',
+): Promise<RunningSigner> {
+  const signer = await startSigner({
+    config: {
+      ...world.configuration(table, ceremony),
+      key_sources: { filesystem: { paths: [join(folder, 'keys')] } },
+    },
+    env: world.environment(),
+    waitFor,
+  });
+  signers.push(signer);
+  return signer;
+}
+
+const initialised = ({ log }: RunningSigner): boolean => log.some(({ msg }) => String(msg).startsWith('initialised'));
+
+describe('first boot', () => {
+  test(`of ${REPLICAS} processes at once one initialises, all unseal, and one root token works on each`, async () => {
+    const table = await world.createTable();
+    const ceremony = world.createCeremony();
+    const replicas = await Promise.all(Array.from({ length: REPLICAS }, () => start(table, ceremony)));
+    expect(replicas.filter(initialised)).toHaveLength(1);
+    const token = await world.rootToken(table);
+    for (const { url } of replicas) {
+      const { status, json } = await call(`${url}/api/v1/chamber/status`, { token });
+      expect(status).toBe(200);
+      expect(chamberStatusSchema.parse(json)).toMatchObject({
+        state: 'Unsealed',
+        custody: { generation: 1, threshold: 2, keys_reachable: 3 },
+        latch: null,
+        state_watcher: { stale: false },
+        keys: expect.arrayContaining([{ source: 'filesystem', status: 'active', count: 1 }]),
+        slashing: { backend: 'sqlite', status: 'up' },
+        network: 'mainnet',
+        tee: { platform: 'off' },
+      });
+    }
+  });
+});
+
+describe('break-glass', () => {
+  test('a seal on one replica seals both; the latch survives a restart; deleting it and restarting recovers', async () => {
+    const table = await world.createTable();
+    const ceremony = world.createCeremony();
+    const first = await start(table, ceremony);
+    const second = await start(table, ceremony);
+    const token = await world.rootToken(table);
+
+    const sealed = await call(`${first.url}/api/v1/chamber/seal`, { token, body: { reason: 'drill' } });
+    expect(sealed.status).toBe(200);
+    expect(sealAnswerSchema.parse(sealed.json)).toMatchObject({ state: 'Sealed', reason: 'drill' });
+    expect(await world.row(table, 'SEAL_OVERRIDE')).toMatchObject({
+      reason: { S: 'drill' },
+      accessor: { S: expect.stringMatching(/^acc_/) },
+      sealed_at: { S: sealed.json['sealed_at'] },
+    });
+    await expectSealed(first, token);
+    await second.logged('sealed');
+    await expectSealed(second, token);
+    await first.logged('request', { scope: 'chamber_seal', outcome: 'ok' });
+
+    await second.stop();
+    const restarted = await start(table, ceremony, 'listening');
+    await expectSealed(restarted, token);
+
+    await world.deleteRow(table, 'SEAL_OVERRIDE');
+    await expectSealed(first, token); // there is no way back but a restart
+    await restarted.stop();
+    const recovered = await start(table, ceremony);
+    const status = await call(`${recovered.url}/api/v1/chamber/status`, { token });
+    expect(status.json).toMatchObject({ state: 'Unsealed', latch: null });
+  });
+
+  test('a reason that is too long or a body of another shape is 400, no body at all is a seal without a reason', async () => {
+    const table = await world.createTable();
+    const { url } = await start(table, world.createCeremony());
+    const token = await world.rootToken(table);
+    const seal = (body: unknown) => call(`${url}/api/v1/chamber/seal`, { token, body });
+    for (const body of [
+      { reason: 'x'.repeat(513) },
+      { reason: 1 },
+      { reasn: 'typo' },
+      [],
+      '{"reason":"a","reason":"b"}',
+    ]) {
+      expect((await seal(body)).json).toMatchObject({ code: 400, reason: 'malformed_body' });
+    }
+    expect(await world.row(table, 'SEAL_OVERRIDE')).toBeUndefined();
+    expect((await call(`${url}/api/v1/chamber/seal`, { token: null, method: 'POST' })).status).toBe(401);
+    expect((await call(`${url}/api/v1/chamber/seal`, { token: 'sr_mgmt_unknown', method: 'POST' })).status).toBe(403);
+    const answer = await call(`${url}/api/v1/chamber/seal`, { token, method: 'POST' });
+    expect(answer).toMatchObject({ status: 200, json: { state: 'Sealed', reason: null } });
+  });
+});
+
+describe('a start that cannot be', () => {
+  test('names each custody key and why it does not serve, and ends with 1', async () => {
+    const table = await world.createTable();
+    const ceremony = world.createCeremony();
+    await (await start(table, ceremony)).stop();
+    const [a, b] = ceremony.kms_keys.map(({ arns }) => arns[0] ?? '');
+    world.kms.setBehaviour(a ?? '', 'disabled');
+    world.kms.setBehaviour(b ?? '', 'denied');
+    const failure = await start(table, ceremony).catch((error: Error) => error.message);
+    expect(failure).toMatch(/^exit 1/);
+    expect(failure).toContain(
+      'strongroom: cannot start: custody: the master key needs 2 of its 3 custody keys and 1 served',
+    );
+    expect(failure).toContain(`${a} disabled: enable it`);
+    expect(failure).toContain(`${b} access denied`);
+  });
+
+  test('says which table does not exist and how it is created', async () => {
+    const failure = await start('nowhere', world.createCeremony()).catch((error: Error) => error.message);
+    expect(failure).toMatch(/^exit 1/);
+    expect(failure).toMatch(
+      /custody: the state table "nowhere" cannot be used: it does not exist.*strongroom setup tables/,
+    );
+  });
+});
+
+async function expectSealed({ url, metricsUrl }: RunningSigner, token: string): Promise<void> {
+  const refused = await signCall(url, testKey(0).publicKey, attestation(), { token });
+  expect(refused).toMatchObject({ status: 503, json: { reason: 'sealed' } });
+  expect(await call(`${url}/api/v1/eth2/publicKeys`, { token })).toMatchObject({
+    status: 503,
+    json: { reason: 'sealed' },
+  });
+  for (const path of ['/api/v1/chamber/status', '/api/v1/chamber/seal']) {
+    const method = path.endsWith('seal') ? 'POST' : 'GET';
+    expect(await call(url + path, { token, method })).toMatchObject({ status: 401, json: { reason: 'auth_sealed' } });
+  }
+  expect(await call(`${url}/upcheck`)).toMatchObject({ status: 200, text: 'OK' });
+  const health = await call(`${url}/healthcheck`);
+  expect(health.status).toBe(503);
+  expect(health.json['checks']).toContainEqual({ id: 'chamber', status: 'DOWN', detail: 'the chamber is sealed' });
+  expect((await call(metricsUrl)).text).toMatch(/^svc_chamber_unsealed 0$/m);
+}
