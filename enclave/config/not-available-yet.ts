@@ -13,8 +13,6 @@ export interface Missing {
 
 export const NOT_AVAILABLE_YET: readonly Missing[] = [
   section('key_sources.dynamodb'),
-  value('anti_slashing.backend', 'postgres', ({ anti_slashing }) => anti_slashing.backend === 'postgres'),
-  value('anti_slashing.backend', 'dynamodb', ({ anti_slashing }) => anti_slashing.backend === 'dynamodb'),
   value('http.key_manager_api.enabled', 'true', ({ http }) => http.key_manager_api.enabled),
   value('chamber.keys.generate.enabled', 'true', ({ chamber }) => chamber.keys.generate.enabled),
   value('chamber.keys.generate_keys.enabled', 'true', ({ chamber }) => chamber.keys.generate_keys.enabled),
