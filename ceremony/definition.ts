@@ -45,6 +45,7 @@ export const ceremonySchema = z
       .min(1, 'must name at least one custody key')
       .refine(everyKeyOnce, 'must not name one key in two entries: it would count twice towards kms_threshold'),
     retired_kms_keys: custodyKeysSchema.default([]),
+    retired_kms_threshold: z.int().min(1).max(MAX_CUSTODY_KEYS).exactOptional(),
     root_token_recipients: z
       .array(ageRecipientSchema)
       .min(1, 'must name at least one recipient: nobody could open the root token')
@@ -62,6 +63,7 @@ export interface CeremonyBlock {
   readonly kms_threshold: number;
   readonly kms_keys: readonly CustodyKey[];
   readonly retired_kms_keys: readonly CustodyKey[];
+  readonly retired_kms_threshold?: number;
   readonly root_token_recipients: readonly string[];
 }
 
@@ -77,6 +79,11 @@ export interface Ceremony {
   readonly kmsKeys: readonly CustodyKey[];
   /** Keys of earlier generations, which may still open what was wrapped under them. */
   readonly retiredKmsKeys: readonly CustodyKey[];
+  /**
+   * The least threshold of an earlier generation that is still rotated from; undefined: kmsThreshold. Without a floor, whoever
+   * may encrypt under one of the keys and write the row could plant a master key of their own as an "earlier generation".
+   */
+  readonly retiredKmsThreshold: number | undefined;
   readonly rootTokenRecipients: readonly string[];
 }
 
@@ -117,17 +124,19 @@ export function parseCeremony(value: unknown): Ceremony {
     kmsThreshold: data.kms_threshold,
     kmsKeys: data.kms_keys,
     retiredKmsKeys: data.retired_kms_keys,
+    retiredKmsThreshold: data.retired_kms_threshold,
     rootTokenRecipients: data.root_token_recipients,
   };
 }
 
-/** The ceremony as its block: every member, in this order. */
+/** The ceremony as its block: every member, in this order; retired_kms_threshold only when it is stated. */
 export function ceremonyBlock(ceremony: Ceremony): CeremonyBlock {
   return {
     generation: ceremony.generation,
     kms_threshold: ceremony.kmsThreshold,
     kms_keys: ceremony.kmsKeys.map(custodyKey),
     retired_kms_keys: ceremony.retiredKmsKeys.map(custodyKey),
+    ...(ceremony.retiredKmsThreshold === undefined ? {} : { retired_kms_threshold: ceremony.retiredKmsThreshold }),
     root_token_recipients: ceremony.rootTokenRecipients,
   };
 }

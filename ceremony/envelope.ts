@@ -12,6 +12,7 @@ import {
   generationBehind,
   keyRefusedShare,
   otherCeremony,
+  retiredThresholdTooLow,
 } from './refusals.ts';
 import { combineShares, splitSecret } from './shares.ts';
 
@@ -64,6 +65,9 @@ export async function unwrapMasterKey(
   if (record.generation === ceremony.generation && !isOfCeremony(record, ceremony)) {
     return otherCeremony(record, ceremony);
   }
+  if (record.generation < ceremony.generation && record.threshold < leastRetiredThreshold(ceremony)) {
+    return retiredThresholdTooLow(record, ceremony);
+  }
   const opened = await decryptShares(record, ceremony, custodyKeys);
   try {
     const shares = opened.flatMap(({ index, answer }) =>
@@ -99,11 +103,15 @@ interface OpenedShare {
 
 /**
  * Threshold and key set, whatever the order of the entries. The binding cannot replace this: whoever may encrypt under one of
- * the keys and write the row could state the threshold 1 and bind a master key of their own. Of an earlier generation the
- * ceremony knows the keys and not the threshold: its record is held to the keys alone.
+ * the keys and write the row could state the threshold 1 and bind a master key of their own. A record of an earlier generation
+ * is held to the accepted keys and to `leastRetiredThreshold`, for the same reason.
  */
 function isOfCeremony(record: MasterKeyRecord, ceremony: Ceremony): boolean {
   return record.threshold === ceremony.kmsThreshold && keySet(record.shares) === keySet(ceremony.kmsKeys);
+}
+
+function leastRetiredThreshold({ retiredKmsThreshold, kmsThreshold }: Ceremony): number {
+  return retiredKmsThreshold ?? kmsThreshold;
 }
 
 function keySet(keys: readonly CustodyKey[]): string {

@@ -54,6 +54,16 @@ export function otherCeremony(record: MasterKeyRecord, ceremony: Ceremony): Cust
   );
 }
 
+export function retiredThresholdTooLow(record: MasterKeyRecord, ceremony: Ceremony): CustodyRefusal {
+  return refuse(
+    'other_ceremony',
+    9,
+    `the MASTER_KEY row is of generation ${record.generation} with the threshold ${record.threshold}, below the ` +
+      `${ceremony.retiredKmsThreshold ?? ceremony.kmsThreshold} that this ceremony rotates from: if the earlier ceremony really ` +
+      `had it, set retired_kms_threshold to ${record.threshold} for this rotation; if it had not, the row was changed: ${RESTORE}`,
+  );
+}
+
 export function belowThreshold(record: MasterKeyRecord, keys: readonly KeyResult[]): CustodyRefusal {
   const served = keys.filter(({ ok }) => ok).length;
   return refuse(

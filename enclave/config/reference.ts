@@ -66,6 +66,7 @@ At most ${MAX_STATIC_POLICIES} policies and ${MAX_STATIC_TOKENS} tokens.`,
 | \`kms_threshold\` | required | How many custody keys unseal; at most the number of \`kms_keys\` |
 | \`kms_keys[].arns[]\` | required | Key ARNs of one custody key; every replica of a multi-region key; no aliases |
 | \`retired_kms_keys[].arns[]\` | \`[]\` | Custody keys that are still accepted during a rotation |
+| \`retired_kms_threshold\` | \`kms_threshold\` | The least threshold of an earlier generation that is rotated from; state it when a rotation raises the threshold |
 | \`root_token_recipients[]\` | required | age X25519 public keys that the root token is encrypted to |`,
   tee: `| Member of an endpoint | Default | Meaning |
 |---|---|---|

@@ -219,6 +219,19 @@ describe('rotation', () => {
     expect(rotated).toMatchObject({ masterKey, rotationDue: false });
   });
 
+  it('from a lower threshold is refused unless the ceremony states it: one custody key must not become enough', async () => {
+    const keys = custodyKeys();
+    const masterKey = randomBytes(32);
+    const weak = ceremonyOf({ threshold: 1, keys: 3 });
+    const next = ceremonyOf({ threshold: 2, keys: 3, generation: 2 });
+    const record = await wrapped(masterKey, weak, keys);
+    const refused = await refusal(record, next, keys);
+    expect(refused).toMatchObject({ refusal: 'other_ceremony', startupFailure: 9 });
+    expect(refused.message).toMatch(/set retired_kms_threshold to 1/);
+    const stated = { ...next, retiredKmsThreshold: 1 };
+    expect(succeeded(await unwrapMasterKey(record, stated, keys))).toMatchObject({ masterKey, rotationDue: true });
+  });
+
   it('away from a lost key works while k others serve', async () => {
     const next = ceremonyOf({
       threshold: 2,

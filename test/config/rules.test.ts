@@ -385,8 +385,6 @@ describe('an egress endpoint is refused when', () => {
 describe('features of later versions', () => {
   it.each<[string, Given]>([
     ['key_sources.dynamodb', { yaml: lines(KEYS_TABLE, STATE, CEREMONY) }],
-    ['anti_slashing.backend postgres', { yaml: 'anti_slashing: {backend: postgres, url: "postgres://a@b/c"}' }],
-    ['anti_slashing.backend dynamodb', { yaml: 'anti_slashing: {backend: dynamodb, table: slashing}' }],
     ['http.key_manager_api.enabled true', { argv: ['--http-key-manager-api-enabled'] }],
     ['chamber.keys.import.enabled true', { argv: ['--chamber-keys-import-enabled'] }],
     ['chamber.keys.lifecycle.enabled true', { argv: ['--chamber-keys-lifecycle-enabled'] }],
