@@ -2,10 +2,10 @@
 // this replica. Both are for their scope or for a management token. While sealed, nobody can be authenticated: 401.
 
 import type { FastifyInstance } from 'fastify';
-import { type ChamberStatus, type SealAnswer, type SealRequest, sealRequestSchema } from '../../api/chamber.ts';
-import { parseStrictJson } from '../../api/strict-json.ts';
+import { type ChamberStatus, type SealAnswer, sealRequestSchema } from '../../api/chamber.ts';
+import { readJsonBody } from '../json-body.ts';
 import { chamberSealRouteSchema, chamberStatusRouteSchema } from '../openapi.ts';
-import { refuse } from '../replies.ts';
+import { refuse, sendJson } from '../replies.ts';
 
 export interface ChamberRoutes {
   /** Undefined without a signer state. */
@@ -13,7 +13,9 @@ export interface ChamberRoutes {
   readonly status: () => Promise<ChamberStatus>;
 }
 
-const JSON_TYPE = 'application/json; charset=utf-8';
+const ADMITTED = { kind: 'scope', namesKey: false, needsSigning: false, orManagement: true } as const;
+/** Break-glass must not fail for want of two braces. */
+const SEAL_BODY = { mismatch: 'malformed_body', whenEmpty: {} } as const;
 
 export function mountChamber(app: FastifyInstance, { seal, status }: ChamberRoutes): void {
   mountStatus(app, status);
@@ -23,7 +25,7 @@ export function mountChamber(app: FastifyInstance, { seal, status }: ChamberRout
 function mountStatus(app: FastifyInstance, status: ChamberRoutes['status']): void {
   const config = { access: { ...ADMITTED, scope: 'chamber_status' } } as const;
   app.get('/api/v1/chamber/status', { config, schema: chamberStatusRouteSchema }, async (_request, reply) =>
-    reply.type(JSON_TYPE).send(JSON.stringify(await status())),
+    sendJson(reply, 200, await status()),
   );
 }
 
@@ -32,17 +34,8 @@ function mountSeal(app: FastifyInstance, seal: NonNullable<ChamberRoutes['seal']
   app.post('/api/v1/chamber/seal', { config, schema: chamberSealRouteSchema }, async (request, reply) => {
     const { caller } = request.context;
     if (caller === undefined) return refuse(request, reply, 'denied');
-    const parsed = parseSealRequest(request.body);
-    if (parsed === undefined) return refuse(request, reply, 'malformed_body', 'expected {"reason"?: string}');
-    return reply.type(JSON_TYPE).send(JSON.stringify(await seal(parsed.reason ?? null, caller.accessor)));
+    const body = readJsonBody(request, sealRequestSchema, SEAL_BODY);
+    if (body.kind === 'refused') return refuse(request, reply, body.reason, body.hint);
+    return sendJson(reply, 200, await seal(body.value.reason ?? null, caller.accessor));
   });
-}
-
-const ADMITTED = { kind: 'scope', namesKey: false, needsSigning: false, orManagement: true } as const;
-
-/** No body at all is a seal without a reason: break-glass must not fail for want of two braces. */
-function parseSealRequest(body: unknown): SealRequest | undefined {
-  if (!(body instanceof Uint8Array) || body.length === 0) return {};
-  const json = parseStrictJson(body);
-  return json.kind === 'json' ? sealRequestSchema.safeParse(json.value).data : undefined;
 }

@@ -1,0 +1,225 @@
+// A whole signer in this process, on a clock that the test moves and behind a proxy that makes DynamoDB fail: what is signed,
+// what is refused and with which words, and that it all comes back by itself.
+
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { stringify } from 'yaml';
+import { boot, type RunningSigner } from '../../enclave/boot.ts';
+import { loadConfig } from '../../enclave/config/load.ts';
+import { systemClock } from '../../enclave/observe/clock.ts';
+import { createLogger } from '../../enclave/observe/logger.ts';
+import { type CustodyWorld, startCustody } from '../support/custody.ts';
+import { FAULTS, type FaultProxy, randomFaults, startFaultProxy } from '../support/fault-proxy.ts';
+import { type Answer, attestation, call, signCall, testKey } from '../support/requests.ts';
+
+const KEY = testKey(0).publicKey;
+const WAIT = { timeout: 30_000, interval: 20 };
+
+let world: CustodyWorld;
+let proxy: FaultProxy;
+let folder: string;
+let table: string;
+let signer: RunningSigner | undefined;
+let url: string;
+/** Seconds by which the monotonic clock is ahead. */
+let ahead: number;
+
+beforeAll(async () => {
+  world = await startCustody();
+  proxy = await startFaultProxy(world.dynamodb.endpoint);
+  for (const [name, value] of Object.entries(world.environment({ dynamodb: proxy.endpoint }))) vi.stubEnv(name, value);
+});
+afterAll(async () => {
+  vi.unstubAllEnvs();
+  await proxy.close();
+  await world.close();
+});
+beforeEach(async () => {
+  ahead = 0;
+  folder = mkdtempSync(join(tmpdir(), 'strongroom-chamber-'));
+  mkdirSync(join(folder, 'keys'));
+  writeFileSync(join(folder, 'keys/key.yaml'), `type: file-raw\nprivateKey: "${testKey(0).secret}"\n`);
+  table = await world.createTable();
+});
+afterEach(async () => {
+  proxy.setRule(undefined);
+  await signer?.shutDown();
+  signer = undefined;
+  rmSync(folder, { recursive: true, force: true });
+});
+
+async function start(state: Record<string, unknown> = {}): Promise<void> {
+  const custody = world.configuration(table, world.createCeremony());
+  const yaml = stringify(
+    {
+      ...custody,
+      signer_state: { ...(custody['signer_state'] as object), ...state },
+      server: { listen_address: '127.0.0.1', listen_port: 0 },
+      metrics: { listen_address: '127.0.0.1', listen_port: 0 },
+      key_sources: { filesystem: { paths: [join(folder, 'keys')] } },
+      anti_slashing: { path: join(folder, 'slashing.sqlite') },
+    },
+    { aliasDuplicateObjects: false },
+  );
+  const loaded = loadConfig(
+    { argv: ['-c', 'x'], env: {}, readFile: () => Buffer.from(yaml) },
+    { compiledCeremony: false },
+  );
+  if (!loaded.ok) throw new Error(JSON.stringify(loaded.violations));
+  const clock = { now: systemClock.now, monotonic: () => systemClock.monotonic() + ahead * 1000 };
+  const logger = createLogger({ level: 'error', format: 'text', color: false }, process.stderr);
+  signer = await boot(loaded.config, { logger, clock });
+  await signer.keysLoaded;
+  url = `http://127.0.0.1:${signer.listeners.http.port}`;
+}
+
+/** A client token that may sign and list, made with the root token through the Auth API. */
+async function clientToken(): Promise<string> {
+  const token = await world.rootToken(table);
+  const policy = { name: 'vc', rules: [{ effect: 'allow', scopes: ['sign', 'public_keys'] }] };
+  expect(await call(`${url}/api/v1/auth/policies`, { token, body: policy })).toMatchObject({ status: 201 });
+  const created = await call(`${url}/api/v1/auth/tokens`, { token, body: { policies: ['vc'] } });
+  expect(created.status).toBe(201);
+  return created.json['token'] as string;
+}
+
+let epoch = 10;
+function signNext(token: string): Promise<Answer> {
+  epoch += 1;
+  return signCall(url, KEY, attestation({ source: epoch - 1, target: epoch }), { token });
+}
+
+describe('losing DynamoDB', () => {
+  test('signing goes on for the staleness bound, then is 503 state_stale, and resumes by itself', async () => {
+    await start();
+    const token = await clientToken();
+    expect((await signNext(token)).status).toBe(200);
+
+    proxy.setRule(() => FAULTS.resetBefore);
+    ahead += 8;
+    expect((await signNext(token)).status).toBe(200);
+    ahead += 8;
+    expect(await signNext(token)).toMatchObject({ status: 503, json: { reason: 'state_stale' } });
+    const keys = await call(`${url}/api/v1/eth2/publicKeys`, { token });
+    expect(keys).toMatchObject({ status: 503, json: { reason: 'state_stale' } });
+    expect((await call(`${url}/upcheck`)).status).toBe(200);
+    const health = await call(`${url}/healthcheck`);
+    expect(health.status).toBe(503);
+    expect(health.json['checks']).toContainEqual(expect.objectContaining({ id: 'state_watcher', status: 'DOWN' }));
+    expect(health.json['checks']).toContainEqual({ id: 'chamber', status: 'UP' });
+
+    proxy.setRule(undefined);
+    await vi.waitFor(async () => expect((await signNext(token)).status).toBe(200), WAIT);
+    expect((await call(`${url}/healthcheck`)).status).toBe(200);
+  });
+
+  test('a seal that cannot be written answers 503, and can be repeated on the same replica', async () => {
+    await start();
+    const token = await world.rootToken(table);
+    proxy.setRule(() => FAULTS.internalError);
+    const seal = () => call(`${url}/api/v1/chamber/seal`, { token, method: 'POST' });
+    expect(await seal()).toMatchObject({ status: 503, json: { reason: 'state_stale' } });
+    proxy.setRule(undefined);
+    expect(await seal()).toMatchObject({ status: 200, json: { state: 'Sealed' } });
+  });
+});
+
+describe('while 30 % of all requests to DynamoDB fail', () => {
+  const disturbances = [
+    FAULTS.dropAnswer,
+    FAULTS.resetBefore,
+    FAULTS.resetAfter,
+    FAULTS.internalErrorAfterApplying,
+    FAULTS.transactionConflict,
+    FAULTS.throttled,
+  ];
+
+  test('every vote is signed, and policies and tokens are made, changed and revoked without a wrong refusal', async () => {
+    await start();
+    const token = await clientToken();
+    const root = await world.rootToken(table);
+    proxy.setRule(randomFaults(7, 0.3, disturbances));
+    const statuses: number[] = [];
+    for (let round = 0; round < 40; round++) {
+      statuses.push((await signNext(token)).status);
+      const made = await call(`${url}/api/v1/auth/tokens`, { token: root, body: { policies: ['vc'] } });
+      expect([201, 503]).toContain(made.status);
+      if (made.status !== 201) continue;
+      statuses.push((await signNext(made.json['token'] as string)).status);
+      const revoked = await call(`${url}/api/v1/auth/tokens/${String(made.json['accessor'])}`, {
+        token: root,
+        method: 'DELETE',
+      });
+      expect([204, 503]).toContain(revoked.status);
+    }
+    expect(statuses.filter((status) => status !== 200)).toEqual([]);
+    expect(statuses.length).toBeGreaterThan(60);
+    expect(proxy.faults).toBeGreaterThan(20);
+  });
+
+  test('a seal gets through', async () => {
+    await start();
+    const token = await world.rootToken(table);
+    proxy.setRule(randomFaults(11, 0.3, disturbances));
+    await vi.waitFor(async () => {
+      const { status } = await call(`${url}/api/v1/chamber/seal`, { token, method: 'POST' });
+      expect(status).toBe(200);
+    }, WAIT);
+    expect(await world.row(table, 'SEAL_OVERRIDE')).toBeDefined();
+  });
+});
+
+describe('the watcher', () => {
+  test('seals when the latch row appears, whoever wrote it', async () => {
+    await start();
+    const token = await clientToken();
+    await world.putRow(table, { pk: { S: 'SEAL_OVERRIDE' } });
+    await vi.waitFor(async () => {
+      expect(await signNext(token)).toMatchObject({ status: 503, json: { reason: 'sealed' } });
+    }, WAIT);
+  });
+
+  test('an interval of 0 turns it off: no latch is seen and nothing is ever stale', async () => {
+    await start({ refresh_interval_seconds: 0 });
+    const token = await clientToken();
+    const root = await world.rootToken(table);
+    const before = proxy.requests;
+    await world.putRow(table, { pk: { S: 'SEAL_OVERRIDE' } });
+    ahead += 86_400;
+    expect((await signNext(token)).status).toBe(200);
+    const status = await call(`${url}/api/v1/chamber/status`, { token: root });
+    expect(status.json).toMatchObject({ state: 'Unsealed', state_watcher: null });
+    expect(proxy.requests).toBe(before);
+  });
+
+  test('the metrics tell the age of the state, the calls and the chamber', async () => {
+    await start();
+    const metrics = await call(`http://127.0.0.1:${signer?.listeners.metrics.port}/metrics`);
+    expect(metrics.text).toMatch(/^svc_chamber_unsealed 1$/m);
+    expect(metrics.text).toMatch(/^svc_state_age_seconds \d/m);
+    expect(metrics.text).toMatch(/^svc_dynamodb_calls_total\{operation="TransactWriteItems",outcome="ok"\} 1$/m);
+    expect(metrics.text).toMatch(/^svc_kms_calls_total\{operation="Encrypt",outcome="ok"\} 3$/m);
+  });
+});
+
+describe('who may ask for the status and who may seal', () => {
+  test('a client token needs the scope; a management token needs none', async () => {
+    await start();
+    const root = await world.rootToken(table);
+    const policy = { name: 'monitoring', rules: [{ effect: 'allow', scopes: ['chamber_status'] }] };
+    await call(`${url}/api/v1/auth/policies`, { token: root, body: policy });
+    const created = await call(`${url}/api/v1/auth/tokens`, { token: root, body: { policies: ['monitoring'] } });
+    const monitoring = created.json['token'] as string;
+    const other = await clientToken();
+    const status = (token: string) => call(`${url}/api/v1/chamber/status`, { token });
+    const seal = (token: string) => call(`${url}/api/v1/chamber/seal`, { token, method: 'POST' });
+    expect((await status(root)).status).toBe(200);
+    expect((await status(monitoring)).status).toBe(200);
+    expect((await status(other)).status).toBe(403);
+    expect((await seal(monitoring)).status).toBe(403);
+    expect((await seal(other)).status).toBe(403);
+    expect((await seal(root)).status).toBe(200);
+  });
+});
