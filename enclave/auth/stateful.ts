@@ -217,7 +217,7 @@ export class StatefulAuthenticator implements Authenticator {
     this.#parts.onHeadRejected?.(problem);
     if (this.#reportedHead === problem) return;
     this.#reportedHead = problem;
-    this.#parts.log.error({ problem, ...detail, held: this.revision }, HEAD_ADVICE);
+    this.#parts.log.error({ problem, revision: detail?.['revision'], held: this.revision }, HEAD_ADVICE);
   }
 }
 

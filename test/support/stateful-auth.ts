@@ -1,0 +1,207 @@
+// The stateful mode on a real state table: a table server, a table whose root token is known, and replicas that hold the
+// same sub-keys. Whoever attacks the table in a test writes its rows as items, without any key. All keys are TEST keys.
+
+import type { FastifyInstance } from 'fastify';
+import { encodeHex } from '../../enclave/api/hex.ts';
+import type { AuthHead, AuthKeys, AuthRow } from '../../enclave/auth/auth-state.ts';
+import type { Authentication } from '../../enclave/auth/authenticator.ts';
+import { StatefulAuthenticator } from '../../enclave/auth/stateful.ts';
+import type { HeadProblem } from '../../enclave/auth/stateful-load.ts';
+import { replaceRootToken } from '../../enclave/auth/stateful-root-token.ts';
+import type { RowKind } from '../../enclave/auth/stateful-rows.ts';
+import { createToken } from '../../enclave/auth/tokens.ts';
+import {
+  createDynamoDBClient,
+  DeleteItemCommand,
+  type DynamoDBClient,
+  PutItemCommand,
+} from '../../enclave/aws/dynamodb.ts';
+import {
+  AUTH_REVISION,
+  encodeAuthHead,
+  encodeAuthRow,
+  stateTableDefinition,
+} from '../../enclave/chamber/state-rows.ts';
+import { type StateTable, stateTable } from '../../enclave/chamber/state-table.ts';
+import { buildApp } from '../../enclave/http/app.ts';
+import { KeyStore } from '../../enclave/keys/store.ts';
+import type { Clock } from '../../enclave/observe/clock.ts';
+import { dynamoDBClientOptions, startDynamoDB } from './dynamodb.ts';
+import { recordingLog } from './recording-log.ts';
+
+/** Both moments move together, and only when a test says so. */
+export interface TestClock extends Clock {
+  advance(seconds: number): void;
+}
+
+export const START = Date.parse('2026-01-01T00:00:00.000Z');
+
+export function testClock(): TestClock {
+  let elapsedMs = 0;
+  return {
+    now: () => START + elapsedMs,
+    monotonic: () => elapsedMs,
+    advance(seconds) {
+      elapsedMs += seconds * 1000;
+    },
+  };
+}
+
+/** A fresh copy for each replica, which wipes its own. */
+export function testKeys(): AuthKeys {
+  return { rows: Buffer.alloc(32, 0x51), tokens: Buffer.alloc(32, 0x52) };
+}
+
+export interface AuthTable {
+  readonly state: StateTable;
+  readonly rootToken: string;
+  rows(): Promise<readonly AuthRow[]>;
+  row(pk: string): Promise<AuthRow>;
+  head(): Promise<AuthHead>;
+  /** What anybody who can write the table can do. */
+  putRow(row: AuthRow): Promise<void>;
+  deleteRow(pk: string): Promise<void>;
+  putHead(head: AuthHead): Promise<void>;
+}
+
+export interface AuthServer {
+  readonly endpoint: string;
+  /** A fresh state table that was initialised. */
+  createTable(): Promise<AuthTable>;
+  close(): Promise<void>;
+}
+
+export async function startAuthServer(): Promise<AuthServer> {
+  const server = await startDynamoDB();
+  const client = createDynamoDBClient(dynamoDBClientOptions(server.endpoint));
+  let tables = 0;
+  return {
+    endpoint: server.endpoint,
+    async createTable() {
+      tables += 1;
+      const name = `state-${tables}`;
+      await server.createTable(stateTableDefinition(name));
+      return authTable(client, name);
+    },
+    async close() {
+      client.destroy();
+      await server.close();
+    },
+  };
+}
+
+async function authTable(client: DynamoDBClient, name: string): Promise<AuthTable> {
+  const state = stateTable(client, name);
+  const token = createToken('management');
+  const { changes, head } = replaceRootToken(testKeys(), undefined, token, START);
+  await state.commit(undefined, changes, head);
+  const put = async (item: ReturnType<typeof encodeAuthRow>): Promise<void> => {
+    await client.send(new PutItemCommand({ TableName: name, Item: item }));
+  };
+  return {
+    state,
+    rootToken: token.toString('ascii'),
+    rows: () => state.readRows(),
+    async row(pk) {
+      const row = (await state.readRows()).find((candidate) => candidate.pk === pk);
+      if (row === undefined) throw new Error(`there is no row ${pk}`);
+      return row;
+    },
+    async head() {
+      const stored = await state.readHead();
+      if (stored === undefined) throw new Error(`there is no row ${AUTH_REVISION}`);
+      return stored;
+    },
+    putRow: (row) => put(encodeAuthRow(row)),
+    putHead: (stored) => put(encodeAuthHead(stored)),
+    async deleteRow(pk) {
+      await client.send(new DeleteItemCommand({ TableName: name, Key: { pk: { S: pk } } }));
+    },
+  };
+}
+
+export interface AuthReplica {
+  readonly auth: StatefulAuthenticator;
+  readonly clock: TestClock;
+  readonly log: ReturnType<typeof recordingLog>;
+  readonly rejectedRows: readonly RowKind[];
+  readonly rejectedHeads: readonly HeadProblem[];
+  /** From 127.0.0.1 unless another peer is given. */
+  authenticate(token: string, peerAddress?: string): Authentication;
+}
+
+export interface AuthReplicaOptions {
+  readonly clock?: TestClock;
+  /** Instead of the table's own: through a proxy, say. */
+  readonly state?: StateTable;
+  /** Read the table at once; true unless said otherwise. */
+  readonly refreshed?: boolean;
+}
+
+export async function openAuthReplica(table: AuthTable, options: AuthReplicaOptions = {}): Promise<AuthReplica> {
+  const clock = options.clock ?? testClock();
+  const log = recordingLog();
+  const rejectedRows: RowKind[] = [];
+  const rejectedHeads: HeadProblem[] = [];
+  const auth = new StatefulAuthenticator(testKeys(), {
+    state: options.state ?? table.state,
+    clock,
+    log,
+    onRowRejected: (row) => rejectedRows.push(row),
+    onHeadRejected: (problem) => rejectedHeads.push(problem),
+  });
+  if (options.refreshed !== false) await auth.refresh();
+  return {
+    auth,
+    clock,
+    log,
+    rejectedRows,
+    rejectedHeads,
+    authenticate: (token, peerAddress = '127.0.0.1') =>
+      auth.authenticate({ kind: 'token', token: Buffer.from(token) }, peerAddress),
+  };
+}
+
+/** The whole HTTP application on this replica's authorization. It holds no keys, so nothing is ever signed. */
+export function authApp({ auth, clock, log }: AuthReplica): Promise<FastifyInstance> {
+  const vault = {
+    addKey: () => {
+      throw new Error('no key is loaded here');
+    },
+    removeKey: () => undefined,
+    wipe: () => undefined,
+  };
+  const keys = new KeyStore({}, { vault, clock });
+  return buildApp(
+    {
+      maxRequestBodyBytes: 2_097_152,
+      requestTimeoutSeconds: 30,
+      corsAllowedOrigins: null,
+      clientAddress: { trustProxyHeaders: false, trustedProxyCidrs: [] },
+    },
+    {
+      authenticator: auth,
+      auth,
+      keys,
+      get signing() {
+        return nothing('signing')();
+      },
+      readiness: { checks: () => [] },
+      chamber: { seal: undefined, status: nothing('the chamber') },
+      slashingRecords: {
+        backend: { exportHistories: nothing('slashing'), importHistories: nothing('slashing') },
+        genesisValidatorsRoot: encodeHex(new Uint8Array(32)),
+      },
+      signingRefusal: () => undefined,
+      observer: { requestEnded: () => undefined, signingEnded: () => undefined, authRejected: () => undefined },
+      clock,
+      log,
+    },
+  );
+}
+
+function nothing(what: string): () => never {
+  return () => {
+    throw new Error(`${what} is not part of this test`);
+  };
+}
