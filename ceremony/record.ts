@@ -2,10 +2,11 @@
 // under a key derived from the master key itself (decisions.md section 7). The text is whatever the table returned: it is
 // refused unless every member has its exact form, and trusted only after the binding of the opened master key verifies.
 
-import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
+import { createHmac, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
 import { MAX_CUSTODY_KEYS, MAX_GENERATION, MAX_REPLICAS } from './definition.ts';
 import { parseKeyArn } from './key-arn.ts';
+import { deriveSubKey } from './sub-key.ts';
 
 export const RECORD_VERSION = 1;
 const BINDING_BYTES = 32;
@@ -34,7 +35,7 @@ export interface MasterKeyRecord extends UnboundRecord {
 
 /** Sub-key of the master key for the share binding: HKDF-SHA256 without a salt. The caller's to wipe. */
 export function shareBindingKey(masterKey: Buffer): Buffer {
-  return Buffer.from(hkdfSync('sha256', masterKey, Buffer.alloc(0), BINDING_INFO, BINDING_BYTES));
+  return deriveSubKey(masterKey, BINDING_INFO);
 }
 
 /** HMAC-SHA256 over every member but the binding, each number as 32 bits big endian and each text or blob behind its length. */

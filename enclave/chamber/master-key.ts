@@ -3,7 +3,8 @@
 // one caller only: the envelope that splits them. After `wipe` it refuses everything.
 
 import { strict as assert } from 'node:assert';
-import { createHmac, randomFillSync } from 'node:crypto';
+import { randomFillSync } from 'node:crypto';
+import { deriveSubKey } from '../../ceremony/sub-key.ts';
 import { SignerError } from '../api/errors.ts';
 import { loadAddon, type MemoryPolicy } from '../native/load.ts';
 
@@ -45,7 +46,7 @@ export class MasterKey {
   /** 32 bytes of their own; the caller wipes them. @throws SignerError `master_key_unavailable` after `wipe` */
   subKey(purpose: Purpose): Buffer {
     this.#assertHeld();
-    return hkdf(this.#bytes, PURPOSES[purpose]);
+    return deriveSubKey(this.#bytes, PURPOSES[purpose]);
   }
 
   /** Lend the bytes, to be split into shares. They must not be kept. */
@@ -68,18 +69,4 @@ function secretBuffer(memory: MemoryPolicy): Buffer {
   const addon = loadAddon();
   if (addon === undefined) return Buffer.alloc(MASTER_KEY_BYTES); // its own allocation, never of the shared pool
   return Buffer.from(addon.allocateSecret(MASTER_KEY_BYTES, memory));
-}
-
-const NO_SALT = Buffer.alloc(32);
-const FIRST_BLOCK = Buffer.of(1);
-
-/**
- * HKDF-SHA256 of one block (RFC 5869 §2.2, §2.3). Not crypto.hkdfSync: that leaves a copy of its input in a key object until
- * the garbage collector comes, and sealing has to be able to forget at once.
- */
-function hkdf(inputKey: Uint8Array, info: string): Buffer {
-  const pseudorandomKey = createHmac('sha256', NO_SALT).update(inputKey).digest();
-  const subKey = createHmac('sha256', pseudorandomKey).update(info, 'ascii').update(FIRST_BLOCK).digest();
-  pseudorandomKey.fill(0);
-  return subKey;
 }

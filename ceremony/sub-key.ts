@@ -1,0 +1,17 @@
+// Sub-keys of the master key: HKDF-SHA256 without a salt, one `info` a purpose (decisions.md section 7).
+
+import { createHmac } from 'node:crypto';
+
+const NO_SALT = Buffer.alloc(32);
+const FIRST_BLOCK = Buffer.of(1);
+
+/**
+ * 32 bytes, the caller's to wipe: one block of RFC 5869 §2.2 and §2.3. Not crypto.hkdfSync: that leaves a copy of its input in a key
+ * object until the garbage collector comes, and whoever seals has to be able to forget at once.
+ */
+export function deriveSubKey(masterKey: Uint8Array, info: string): Buffer {
+  const pseudorandomKey = createHmac('sha256', NO_SALT).update(masterKey).digest();
+  const subKey = createHmac('sha256', pseudorandomKey).update(info, 'ascii').update(FIRST_BLOCK).digest();
+  pseudorandomKey.fill(0);
+  return subKey;
+}
