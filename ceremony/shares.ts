@@ -14,7 +14,7 @@ export async function splitSecret(secret: Buffer, count: number, threshold: numb
   if (secret.length !== MASTER_KEY_BYTES) throw new RangeError('a master key has 32 bytes');
   if (threshold < 1 || threshold > count) throw new RangeError('a threshold is from 1 to the number of shares');
   if (threshold === 1) return Array.from({ length: count }, () => Buffer.from(secret));
-  return (await split(plainArray(secret), count, threshold)).map(view);
+  return (await split(plainArray(secret), count, threshold)).map(moved);
 }
 
 /**
@@ -27,7 +27,7 @@ export async function combineShares(shares: readonly Buffer[]): Promise<Buffer |
   if (shares.some((share) => share.length !== MASTER_KEY_BYTES + 1)) return undefined;
   const points = shares.map((share) => share[MASTER_KEY_BYTES]);
   if (points.includes(0) || new Set(points).size !== points.length) return undefined;
-  return view(await combine(shares.map(plainArray)));
+  return moved(await combine(shares.map(plainArray)));
 }
 
 /** The package takes arrays whose constructor is Uint8Array itself. The same memory, so wiping one wipes both. */
@@ -35,6 +35,13 @@ function plainArray({ buffer, byteOffset, byteLength }: Uint8Array): Uint8Array 
   return new Uint8Array(buffer, byteOffset, byteLength);
 }
 
-function view({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
-  return Buffer.from(buffer, byteOffset, byteLength);
+/**
+ * Into memory of its own, and the package's array wiped. That array is so small that it lies on the JavaScript heap; asking for its
+ * `buffer` would copy it to other memory and leave the bytes behind where nobody can wipe them.
+ */
+function moved(array: Uint8Array): Buffer {
+  const own = Buffer.from(new ArrayBuffer(array.length));
+  own.set(array);
+  array.fill(0);
+  return own;
 }

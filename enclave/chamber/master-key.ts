@@ -35,10 +35,10 @@ export class MasterKey {
 
   /** A new one from the system's CSPRNG, mixed with what `mix` gives (in an enclave, NSM randomness). */
   static generate(memory: MemoryPolicy, mix?: Uint8Array): MasterKey {
-    const bytes = randomFillSync(Buffer.alloc(MASTER_KEY_BYTES));
+    const bytes = randomFillSync(ownBuffer());
     if (mix !== undefined) {
       assert.equal(mix.length, MASTER_KEY_BYTES);
-      for (let i = 0; i < MASTER_KEY_BYTES; i++) bytes[i] = (bytes[i] ?? 0) ^ (mix[i] ?? 0);
+      for (const [at, byte] of mix.entries()) bytes[at] = (bytes[at] ?? 0) ^ byte;
     }
     return new MasterKey(bytes, memory);
   }
@@ -67,6 +67,10 @@ export class MasterKey {
 
 function secretBuffer(memory: MemoryPolicy): Buffer {
   const addon = loadAddon();
-  if (addon === undefined) return Buffer.alloc(MASTER_KEY_BYTES); // its own allocation, never of the shared pool
-  return Buffer.from(addon.allocateSecret(MASTER_KEY_BYTES, memory));
+  return addon === undefined ? ownBuffer() : Buffer.from(addon.allocateSecret(MASTER_KEY_BYTES, memory));
+}
+
+/** Off the JavaScript heap, where the garbage collector moves small arrays and leaves copies of them. */
+function ownBuffer(): Buffer {
+  return Buffer.from(new ArrayBuffer(MASTER_KEY_BYTES));
 }

@@ -66,7 +66,9 @@ function decrypt(keystore: Keystore, derived: Buffer): DecryptedKeystore {
   if (!timingSafeEqual(checksum, keystore.checksum)) return { refused: 'wrong_password' };
   const decipher = createDecipheriv('aes-128-ctr', derived.subarray(0, 16), keystore.initializationVector);
   const plain = decipher.update(keystore.encryptedSecretKey);
-  const secretKey = Uint8Array.from(plain);
+  // With a buffer of its own from the start: a small array without one lies on the JavaScript heap, where transferring it leaves a copy.
+  const secretKey = new Uint8Array(new ArrayBuffer(plain.length));
+  secretKey.set(plain);
   plain.fill(0);
   return { secretKey };
 }

@@ -1,0 +1,63 @@
+// What is left in memory after a seal: the whole writable memory of a real signer process is searched for the master key and for a
+// validator key from a keystore, before (they have to be there, or the search proves nothing) and after.
+
+import { randomBytes } from 'node:crypto';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { type CustodyWorld, startCustody } from '../support/custody.ts';
+import { makeKeyDirectory, testSecret, writeKeystore } from '../support/keys.ts';
+import { scanProcess } from '../support/memory-scan.ts';
+import { call } from '../support/requests.ts';
+import { startSigner } from '../support/signer.ts';
+import { bootReplica } from './replicas.ts';
+
+let world: CustodyWorld;
+let keys: ReturnType<typeof makeKeyDirectory>;
+
+beforeEach(async () => {
+  world = await startCustody();
+  keys = makeKeyDirectory();
+});
+afterEach(async () => {
+  keys.remove();
+  await world.close();
+});
+
+test.runIf(process.platform === 'linux')(
+  'neither the master key nor a validator key is in memory after a seal',
+  async () => {
+    const validatorKey = Buffer.from(testSecret(1));
+    writeKeystore(keys.path, 'key', validatorKey, 'TEST password');
+    const table = await world.createTable();
+    const ceremony = world.createCeremony();
+    const signer = await startSigner({
+      config: {
+        ...world.configuration(table, ceremony),
+        key_sources: { filesystem: { paths: [keys.path] } },
+        server: { mlock: 'off' }, // otherwise the system lets nobody look into the process
+      },
+      env: world.environment(),
+    });
+    try {
+      const { booted } = await bootReplica(world, { table, ceremony });
+      if (booted.kind !== 'unsealed') throw new Error('the signer has initialised the table');
+      const secrets = {
+        masterKey: booted.masterKey.use((bytes) => Buffer.from(bytes)),
+        keyEncryptionKey: booted.masterKey.subKey('keyEncryption'),
+        validatorKey,
+        validatorKeyReversed: Buffer.from(validatorKey.toReversed()),
+        validatorKeyText: Buffer.from(validatorKey.toString('hex'), 'latin1'),
+        nowhere: randomBytes(32),
+      };
+      const before = scanProcess(signer.pid, secrets);
+      expect(before.masterKey).toBeGreaterThan(0);
+      expect(Number(before.validatorKey) + Number(before.validatorKeyReversed)).toBeGreaterThan(0);
+
+      const token = await world.rootToken(table);
+      expect((await call(`${signer.url}/api/v1/chamber/seal`, { token, method: 'POST' })).status).toBe(200);
+      const after = scanProcess(signer.pid, secrets);
+      expect(after).toEqual(Object.fromEntries(Object.keys(secrets).map((name) => [name, 0])));
+    } finally {
+      await signer.kill();
+    }
+  },
+);
