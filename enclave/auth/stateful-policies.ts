@@ -6,7 +6,7 @@ import type { PolicyRecord } from '../api/auth.ts';
 import type { Policy, Rule } from '../api/policy.ts';
 import { MAX_ALL_POLICIES_BYTES, MAX_POLICIES, MAX_POLICY_BYTES } from './auth-state.ts';
 import type { ChangeRefused, Done, StatefulAuthenticator } from './stateful.ts';
-import { kindOf, pkOf, policyText } from './stateful-rows.ts';
+import { kindOf, pkOf, policyFields } from './stateful-rows.ts';
 import { type AuthSnapshot, findPolicy, isExpired, policiesOf, policyRecord, tokensOf } from './stateful-snapshot.ts';
 import type { Change } from './stateful-write.ts';
 
@@ -63,12 +63,12 @@ function putPolicy(
   content: { readonly createdAt: string; readonly updatedAt: string; readonly rules: readonly Rule[] },
 ): Change<PolicyRecord> | ChangeRefused {
   const pk = pkOf('policy', name);
-  const text = policyText(content);
-  const limitRefusal = limitOf(snapshot, pk, Buffer.byteLength(text));
+  const fields = policyFields(content);
+  const limitRefusal = limitOf(snapshot, pk, Buffer.byteLength(JSON.stringify(fields)));
   if (limitRefusal !== undefined) return limitRefusal;
   return {
     kind: 'change',
-    puts: [{ pk, content: text }],
+    puts: [{ pk, fields }],
     deletes: [],
     answer: (next) => {
       const policy = findPolicy(next, name);

@@ -3,7 +3,7 @@
 // head that does not verify is replaced by one that knows the new root token and nothing else.
 
 import type { AuthHead, AuthKeys, AuthWrite } from './auth-state.ts';
-import { type Manifest, makeHead, makeRow, openHead, pkOf, rowCode, tokenText } from './stateful-rows.ts';
+import { type Manifest, makeHead, makeRow, newCommit, openHead, pkOf, rowCode, tokenFields } from './stateful-rows.ts';
 import { createAccessor, tokenDigest } from './tokens.ts';
 
 /**
@@ -25,7 +25,7 @@ export function replaceRootToken(
   }
   const before = (head && openHead(keys.rows, head)) ?? NO_ROWS;
   const pk = pkOf('token', createAccessor());
-  const content = tokenText({
+  const fields = tokenFields({
     kind: 'management',
     digest: tokenDigest(keys.tokens, rootToken),
     policies: [],
@@ -37,11 +37,12 @@ export function replaceRootToken(
   });
   const rows = new Map(before.rows);
   if (before.root !== null) rows.delete(before.root);
-  const row = makeRow(keys.rows, pk, revision, content);
+  const commit = newCommit(revision);
+  const row = makeRow(keys.rows, pk, commit, fields);
   rows.set(pk, rowCode(row));
   return {
     changes: [...(before.root === null ? [] : [{ delete: before.root }]), { put: row }],
-    head: makeHead(keys.rows, revision, { root: pk, rows }),
+    head: makeHead(keys.rows, commit, { root: pk, rows }),
   };
 }
 

@@ -4,7 +4,7 @@
 // (a newer version's), is undefined here and missing everywhere: it never widens access.
 
 import assert from 'node:assert/strict';
-import { createHmac, timingSafeEqual } from 'node:crypto';
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
 import { policyNameSchema, policyRulesSchema, type Rule } from '../api/policy.ts';
 import { type AuthHead, type AuthRow, MAX_MANIFEST_BYTES } from './auth-state.ts';
@@ -40,11 +40,20 @@ export interface Manifest {
   readonly rows: ReadonlyMap<string, string>;
 }
 
+/** One attempt to write. Its id makes what two replicas write at the same revision differ, however alike it is. */
+export interface Commit {
+  readonly revision: number;
+  readonly id: string;
+}
+
+export type RowFields = Readonly<Record<string, unknown>>;
+
 export type RowKind = 'policy' | 'token';
 
 const PREFIXES = { policy: 'POLICY#', token: 'TOKEN#' } as const;
 const MAC_BYTES = 32;
 const ROW_CODE_BYTES = 16;
+const COMMIT_ID_BYTES = 12;
 const ROW_DOMAIN = 'strongroom auth row v1';
 const HEAD_DOMAIN = 'strongroom auth head v1';
 
@@ -63,14 +72,14 @@ export function identifierOf(pk: string): string {
   return pk.slice(pk.indexOf('#') + 1);
 }
 
-export function policyText({ createdAt, updatedAt, rules }: PolicyContent): string {
+/** The members of a row's canonical JSON, in their order. */
+export function policyFields({ createdAt, updatedAt, rules }: PolicyContent): RowFields {
   const ordered = rules.map(({ effect, scopes, keys, operations }) => ({ effect, scopes, keys, operations }));
-  return JSON.stringify({ version: 1, created_at: createdAt, updated_at: updatedAt, rules: ordered });
+  return { created_at: createdAt, updated_at: updatedAt, rules: ordered };
 }
 
-export function tokenText(token: TokenContent): string {
-  return JSON.stringify({
-    version: 1,
+export function tokenFields(token: TokenContent): RowFields {
+  return {
     kind: token.kind,
     digest: token.digest,
     policies: token.policies,
@@ -79,7 +88,7 @@ export function tokenText(token: TokenContent): string {
     created_at: token.createdAt,
     expires_at: token.expiresAt,
     ttl_seconds: token.ttlSeconds,
-  });
+  };
 }
 
 export function parsePolicyText(text: string): PolicyContent | undefined {
@@ -104,7 +113,8 @@ export function parseTokenText(text: string): TokenContent | undefined {
   };
 }
 
-export function makeRow(key: Uint8Array, pk: string, revision: number, content: string): AuthRow {
+export function makeRow(key: Uint8Array, pk: string, { revision, id }: Commit, fields: RowFields): AuthRow {
+  const content = JSON.stringify({ version: 1, commit: id, ...fields });
   return { pk, revision, content, mac: code(key, ROW_DOMAIN, pk, String(revision), content) };
 }
 
@@ -112,16 +122,20 @@ export function isAuthenticRow(key: Uint8Array, { pk, revision, content, mac }: 
   return isCode(mac, code(key, ROW_DOMAIN, pk, String(revision), content));
 }
 
-/** Names one row in the manifest: 128 bits of its HMAC, which cover its revision and content too. */
+export function newCommit(revision: number): Commit {
+  return { revision, id: randomBytes(COMMIT_ID_BYTES).toString('base64url') };
+}
+
+/** Names one row in the manifest: 128 bits of its HMAC, which covers its revision and content too. */
 export function rowCode({ mac }: Pick<AuthRow, 'mac'>): string {
   return Buffer.from(mac).toString('base64url', 0, ROW_CODE_BYTES);
 }
 
-export function makeHead(key: Uint8Array, revision: number, { root, rows }: Manifest): AuthHead {
+export function makeHead(key: Uint8Array, { revision, id }: Commit, { root, rows }: Manifest): AuthHead {
   assert(Number.isSafeInteger(revision) && revision > 0, 'a revision is a positive whole number');
   assert(root === null || rows.has(root), 'the root token is one of the rows');
   const sorted = [...rows].sort(([a], [b]) => (a < b ? -1 : 1));
-  const manifest = JSON.stringify({ version: 1, root, rows: sorted });
+  const manifest = JSON.stringify({ version: 1, commit: id, root, rows: sorted });
   assert(Buffer.byteLength(manifest) <= MAX_MANIFEST_BYTES, 'the limits on rows keep the manifest within one item');
   return { revision, manifest, mac: code(key, HEAD_DOMAIN, String(revision), manifest) };
 }
@@ -134,17 +148,17 @@ export function openHead(key: Uint8Array, { revision, manifest, mac }: AuthHead)
 }
 
 const timestamp = z.iso.datetime();
-const version = z.literal(1);
+const everyRow = { version: z.literal(1), commit: z.string() };
 
 const policyContentSchema = z.strictObject({
-  version,
+  ...everyRow,
   created_at: timestamp,
   updated_at: timestamp,
   rules: policyRulesSchema.shape.rules,
 });
 
 const tokenContentSchema = z.strictObject({
-  version,
+  ...everyRow,
   kind: z.enum(['client', 'management']),
   digest: z.string().regex(/^[0-9a-f]{64}$/),
   policies: z.array(policyNameSchema),
@@ -156,7 +170,7 @@ const tokenContentSchema = z.strictObject({
 });
 
 const manifestSchema = z.strictObject({
-  version,
+  ...everyRow,
   root: z.string().nullable(),
   rows: z.array(z.tuple([z.string(), z.string()])),
 });

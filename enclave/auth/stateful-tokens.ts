@@ -8,7 +8,7 @@ import type { TokenRequest } from '../api/policy.ts';
 import { MAX_TOKENS } from './auth-state.ts';
 import { parseSafeCidrs } from './cidr.ts';
 import type { ChangeRefused, Done, StatefulAuthenticator } from './stateful.ts';
-import { kindOf, pkOf, type TokenContent, tokenText } from './stateful-rows.ts';
+import { kindOf, pkOf, type TokenContent, tokenFields } from './stateful-rows.ts';
 import { type AuthSnapshot, findPolicy, findToken, tokenRecord, tokensOf } from './stateful-snapshot.ts';
 import type { Change } from './stateful-write.ts';
 import { createAccessor, createToken } from './tokens.ts';
@@ -86,7 +86,7 @@ export function renewToken(
 function putToken(accessor: string, content: TokenContent): Change<TokenRecord> {
   return {
     kind: 'change',
-    puts: [{ pk: pkOf('token', accessor), content: tokenText(content) }],
+    puts: [{ pk: pkOf('token', accessor), fields: tokenFields(content) }],
     deletes: [],
     answer: (next) => {
       const token = findToken(next, accessor);

@@ -3,12 +3,12 @@
 
 import assert from 'node:assert/strict';
 import type { AuthWrite } from './auth-state.ts';
-import { makeHead, makeRow, rowCode } from './stateful-rows.ts';
+import { makeHead, makeRow, newCommit, type RowFields, rowCode } from './stateful-rows.ts';
 import { type AuthSnapshot, snapshotOf, verifyRow } from './stateful-snapshot.ts';
 
 export interface Change<Answer> {
   readonly kind: 'change';
-  readonly puts: readonly { readonly pk: string; readonly content: string }[];
+  readonly puts: readonly { readonly pk: string; readonly fields: RowFields }[];
   readonly deletes: readonly string[];
   /** What the caller is told, from the state that the change makes. */
   readonly answer: (next: AuthSnapshot) => Answer;
@@ -25,11 +25,11 @@ export function prepare(
   { puts, deletes }: Pick<Change<unknown>, 'puts' | 'deletes'>,
 ): Prepared {
   assert(puts.length + deletes.length > 0, 'a change changes something');
-  const revision = snapshot.revision + 1;
+  const commit = newCommit(snapshot.revision + 1);
   const named = new Map(snapshot.manifest.rows);
   const rows = new Map(snapshot.rows);
   for (const pk of deletes) named.delete(pk);
-  const written = puts.map(({ pk, content }) => makeRow(rowKey, pk, revision, content));
+  const written = puts.map(({ pk, fields }) => makeRow(rowKey, pk, commit, fields));
   for (const row of written) {
     const readBack = verifyRow(rowKey, row);
     assert(readBack !== undefined, 'what is written can be read');
@@ -38,7 +38,7 @@ export function prepare(
   }
   const { root } = snapshot.manifest;
   const manifest = { root: root !== null && named.has(root) ? root : null, rows: named };
-  const head = makeHead(rowKey, revision, manifest);
+  const head = makeHead(rowKey, commit, manifest);
   const changes = [...deletes.map((pk) => ({ delete: pk })), ...written.map((row) => ({ put: row }))];
   return { write: { changes, head }, next: snapshotOf(head, manifest, rows) };
 }

@@ -6,7 +6,7 @@ import type { AuthHead, AuthRow } from '../../enclave/auth/auth-state.ts';
 import { evaluate } from '../../enclave/auth/evaluate.ts';
 import { createPolicy, deletePolicy, replacePolicy } from '../../enclave/auth/stateful-policies.ts';
 import { replaceRootToken } from '../../enclave/auth/stateful-root-token.ts';
-import { makeHead, makeRow } from '../../enclave/auth/stateful-rows.ts';
+import { makeHead, makeRow, newCommit, policyFields } from '../../enclave/auth/stateful-rows.ts';
 import { issueToken, revokeToken } from '../../enclave/auth/stateful-tokens.ts';
 import { createToken } from '../../enclave/auth/tokens.ts';
 import {
@@ -20,6 +20,11 @@ import {
 } from '../support/stateful-auth.ts';
 
 const SIGN = { scope: 'sign', publicKey: `0x${'11'.repeat(48)}`, operation: 'ATTESTATION' } as const;
+const ALLOW_ALL = policyFields({
+  createdAt: new Date(START).toISOString(),
+  updatedAt: new Date(START).toISOString(),
+  rules: [{ effect: 'allow' }],
+});
 const FORGED_KEY = Buffer.alloc(32, 0xee);
 
 let server: AuthServer;
@@ -190,14 +195,14 @@ const ATTACKS: readonly Attack[] = [
   },
   {
     what: 'a policy that was made with another key',
-    attack: () => table.putRow(makeRow(FORGED_KEY, 'POLICY#signer', wide.revision, wide.content)),
+    attack: () => table.putRow(makeRow(FORGED_KEY, 'POLICY#signer', newCommit(wide.revision), ALLOW_ALL)),
     logged: () => [['POLICY#signer', 'altered']],
     loses: () => [client.token],
   },
   {
     what: 'rows that are nobody’s',
     attack: async () => {
-      await table.putRow(makeRow(FORGED_KEY, 'POLICY#extra', 1, wide.content));
+      await table.putRow(makeRow(FORGED_KEY, 'POLICY#extra', newCommit(1), ALLOW_ALL));
       await table.putRow({ pk: 'TOKEN#', revision: -1, content: 'not JSON', mac: new Uint8Array([1]) });
     },
     logged: () => [
@@ -286,7 +291,7 @@ describe('the head', () => {
       'one that was made with another key',
       async () => {
         const rows = new Map([['POLICY#signer', 'A'.repeat(22)]]);
-        await table.putHead(makeHead(FORGED_KEY, 1000, { root: null, rows }));
+        await table.putHead(makeHead(FORGED_KEY, newCommit(1000), { root: null, rows }));
       },
       'altered',
     ],
