@@ -16,6 +16,7 @@ import { warmUp } from './boot/warm-up.ts';
 import type { Config } from './config/options.ts';
 import type { Clock } from './observe/clock.ts';
 import type { Logger } from './observe/logger.ts';
+import { inFlightSigning } from './signing/in-flight.ts';
 
 export interface World {
   readonly logger: Logger;
@@ -76,10 +77,12 @@ async function runSteps(config: Config, world: World, opened: AsyncDisposableSta
   );
   const watcher = watchState({ config, custody, auth: stateful }, world, telemetry, opened);
   const permits = openPermits(config);
+  const inFlight = inFlightSigning();
   const parts = {
     authenticator,
     core,
     custody,
+    inFlight,
     loading,
     network,
     permits,

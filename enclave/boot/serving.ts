@@ -10,6 +10,7 @@ import type { Watcher } from '../chamber/watcher.ts';
 import type { Config } from '../config/options.ts';
 import { buildApp } from '../http/app.ts';
 import type { BlsCore } from '../signing/bls.ts';
+import type { InFlightSigning } from '../signing/in-flight.ts';
 import type { Network } from '../signing/networks.ts';
 import { createPermits, type Permits } from '../signing/permits.ts';
 import type { SlashingProtection } from '../slashing/protection.ts';
@@ -23,6 +24,7 @@ export interface Parts {
   readonly authenticator: Authenticator;
   readonly core: BlsCore;
   readonly custody: Custody | undefined;
+  readonly inFlight: InFlightSigning;
   readonly loading: LoadingKeys;
   readonly network: Network;
   readonly permits: Permits;
@@ -66,6 +68,7 @@ export function openApplication(config: Config, parts: Parts, { logger, clock }:
         core: parts.core,
         slashing,
         permits: parts.permits,
+        inFlight: parts.inFlight,
         priorityOperations: new Set<Operation>(signing.priority.enabled ? signing.priority.operations : []),
         canaryKeys: new Set(config.canary_keys),
         onCanary: telemetry.canarySigned,

@@ -9,6 +9,7 @@ import type { LoadedKey } from '../keys/store.ts';
 import type { Span } from '../observe/tracing.ts';
 import type { SlashingProtection } from '../slashing/protection.ts';
 import type { BlsCore, Lane } from './bls.ts';
+import type { InFlightSigning } from './in-flight.ts';
 import type { Network } from './networks.ts';
 import type { Permits } from './permits.ts';
 import { computeSigningRoot, slashableMessage } from './root.ts';
@@ -18,6 +19,8 @@ export interface SigningDependencies {
   readonly core: BlsCore;
   readonly slashing: Pick<SlashingProtection, 'check'>;
   readonly permits: Permits;
+  /** A removed key's slashing history is exported only when nothing is under way with it. */
+  readonly inFlight: Pick<InFlightSigning, 'begin' | 'end'>;
   /** signing.priority.operations, when the priority pool is on. */
   readonly priorityOperations: ReadonlySet<Operation>;
   /** Called for each signature made with a configured canary key, before it is released. */
@@ -55,19 +58,24 @@ export async function sign(
   }
 
   const lane: Lane = dependencies.priorityOperations.has(request.operation) ? 'priority' : 'normal';
-  const turn = dependencies.permits.acquire(lane, context.signal);
-  if (turn !== undefined) await turn;
+  dependencies.inFlight.begin(key.publicKey); // nothing was awaited since the key was found
   try {
-    const refusal = await slashingRefusal(request, key, root, context, dependencies);
-    if (refusal !== undefined) return { kind: 'refused', reason: refusal };
+    const turn = dependencies.permits.acquire(lane, context.signal);
+    if (turn !== undefined) await turn;
+    try {
+      const refusal = await slashingRefusal(request, key, root, context, dependencies);
+      if (refusal !== undefined) return { kind: 'refused', reason: refusal };
 
-    const span = context.span?.child('sign');
-    const signature = await dependencies.core.sign(key.handle, root, lane);
-    span?.end();
-    if (dependencies.canaryKeys.has(key.publicKey)) dependencies.onCanary(key.publicKey, request.operation);
-    return { kind: 'signed', signature };
+      const span = context.span?.child('sign');
+      const signature = await dependencies.core.sign(key.handle, root, lane);
+      span?.end();
+      if (dependencies.canaryKeys.has(key.publicKey)) dependencies.onCanary(key.publicKey, request.operation);
+      return { kind: 'signed', signature };
+    } finally {
+      dependencies.permits.release(lane);
+    }
   } finally {
-    dependencies.permits.release(lane);
+    dependencies.inFlight.end(key.publicKey);
   }
 }
 
