@@ -2,7 +2,8 @@
 // validator key from a keystore, before (they have to be there, or the search proves nothing) and after.
 
 import { randomBytes } from 'node:crypto';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { CeremonyBlock } from '../../ceremony/definition.ts';
 import { type CustodyWorld, startCustody } from '../support/custody.ts';
 import { makeKeyDirectory, testSecret, writeKeystore } from '../support/keys.ts';
 import { scanProcess } from '../support/memory-scan.ts';
@@ -22,13 +23,16 @@ afterEach(async () => {
   await world.close();
 });
 
-test.runIf(process.platform === 'linux')(
-  'neither the master key nor a validator key is in memory after a seal',
-  async () => {
+describe.runIf(process.platform === 'linux')('after a seal', () => {
+  test.each([
+    ['initialised the table', false],
+    ['unsealed from the table', true],
+  ])('neither master key nor validator key is in the memory of a replica that %s', async (_how, isLater) => {
     const validatorKey = Buffer.from(testSecret(1));
     writeKeystore(keys.path, 'key', validatorKey, 'TEST password');
     const table = await world.createTable();
     const ceremony = world.createCeremony();
+    if (isLater) await bootReplica(world, { table, ceremony });
     const signer = await startSigner({
       config: {
         ...world.configuration(table, ceremony),
@@ -38,19 +42,14 @@ test.runIf(process.platform === 'linux')(
       env: world.environment(),
     });
     try {
-      const { booted } = await bootReplica(world, { table, ceremony });
-      if (booted.kind !== 'unsealed') throw new Error('the signer has initialised the table');
       const secrets = {
-        masterKey: booted.masterKey.use((bytes) => Buffer.from(bytes)),
-        keyEncryptionKey: booted.masterKey.subKey('keyEncryption'),
-        validatorKey,
-        validatorKeyReversed: Buffer.from(validatorKey.toReversed()),
-        validatorKeyText: Buffer.from(validatorKey.toString('hex'), 'latin1'),
+        ...(await masterKeys(table, ceremony)),
+        ...spellingsOf(validatorKey),
         nowhere: randomBytes(32),
       };
       const before = scanProcess(signer.pid, secrets);
-      expect(before.masterKey).toBeGreaterThan(0);
-      expect(Number(before.validatorKey) + Number(before.validatorKeyReversed)).toBeGreaterThan(0);
+      expect(before['masterKey']).toBeGreaterThan(0);
+      expect(Number(before['validatorKey']) + Number(before['validatorKeyReversed'])).toBeGreaterThan(0);
 
       const token = await world.rootToken(table);
       expect((await call(`${signer.url}/api/v1/chamber/seal`, { token, method: 'POST' })).status).toBe(200);
@@ -59,5 +58,25 @@ test.runIf(process.platform === 'linux')(
     } finally {
       await signer.kill();
     }
-  },
-);
+  });
+});
+
+async function masterKeys(table: string, ceremony: CeremonyBlock): Promise<Record<string, Buffer>> {
+  const { booted } = await bootReplica(world, { table, ceremony });
+  if (booted.kind !== 'unsealed') throw new Error('nobody has sealed the table');
+  const { masterKey } = booted;
+  return {
+    masterKey: masterKey.use((bytes) => Buffer.from(bytes)),
+    authRowKey: masterKey.subKey('authRowHmac'),
+    tokenKey: masterKey.subKey('tokenHmac'),
+    shareBindingKey: masterKey.subKey('shareBinding'),
+  };
+}
+
+function spellingsOf(validatorKey: Buffer): Record<string, Buffer> {
+  return {
+    validatorKey,
+    validatorKeyReversed: Buffer.from(validatorKey.toReversed()),
+    validatorKeyText: Buffer.from(validatorKey.toString('hex'), 'latin1'),
+  };
+}
