@@ -50,6 +50,7 @@ export const ERROR_REASONS = {
   slashing_integrity: { status: 503, message: 'the slashing protection record of this key fails its integrity check' },
   slashing_rollback: { status: 503, message: 'the slashing protection backend has lost records that were written' },
   signing_unavailable: { status: 503, message: 'the signing core is unavailable' },
+  key_table_unavailable: { status: 503, message: 'the key table cannot be reached' },
   master_key_unavailable: { status: 503, message: 'the master key is not available' },
 } as const satisfies Record<string, ReasonEntry>;
 

@@ -1,0 +1,79 @@
+// The seam between the key table and whoever manages keys (decisions.md sections 5 and 6). Rows that fail their integrity check
+// are left out of every answer as if they were not there; `delete` alone removes them too. Every call that cannot reach the table
+// throws SignerError `key_table_unavailable`: the outcome of a write is unknown then, and repeating it is safe.
+
+export type KeyStatus = 'active' | 'inactive';
+
+/** One element of a deposit data file, as the staking deposit tool writes it: hex without 0x, amount in gwei. */
+export interface StoredDeposit {
+  readonly pubkey: string;
+  readonly withdrawal_credentials: string;
+  readonly amount: number;
+  readonly signature: string;
+  readonly deposit_message_root: string;
+  readonly deposit_data_root: string;
+  readonly fork_version: string;
+  readonly network_name: string;
+  readonly deposit_cli_version: string;
+}
+
+export interface TableKey {
+  /** `0x` and 96 lower-case hex digits. */
+  readonly publicKey: string;
+  readonly status: KeyStatus;
+  /** The revision of its shard that wrote the row as it is. */
+  readonly generation: number;
+  /** RFC 3339 UTC. */
+  readonly createdAt: string;
+  readonly updatedAt: string;
+  readonly hasBackup: boolean;
+  readonly deposit: StoredDeposit | undefined;
+}
+
+export interface NewTableKey {
+  /** 32 bytes, big endian; the caller wipes them. */
+  readonly secretKey: Uint8Array;
+  readonly publicKey: string;
+  readonly status: KeyStatus;
+  /** Armored age file. */
+  readonly backup?: string | undefined;
+  readonly deposit?: StoredDeposit | undefined;
+}
+
+export interface KeyTable {
+  /** Ascending by shard and public key; a page may be shorter than `limit` and still have a next one. */
+  list(options: {
+    readonly status?: KeyStatus | undefined;
+    readonly limit: number;
+    readonly cursor?: string | undefined;
+  }): Promise<{ readonly keys: readonly TableKey[]; readonly nextCursor?: string | undefined }>;
+  get(publicKeys: readonly string[]): Promise<ReadonlyMap<string, TableKey>>;
+  /** Durable when it resolves. After `created` the caller may add the key to the KeyStore with source `dynamodb`. */
+  create(keys: readonly NewTableKey[]): Promise<ReadonlyMap<string, 'created' | 'duplicate'>>;
+  /** Seals the secret again: the status is part of its associated data. */
+  setStatus(
+    changes: readonly { readonly publicKey: string; readonly status: KeyStatus }[],
+  ): Promise<ReadonlyMap<string, 'updated' | 'unchanged' | 'not_found'>>;
+  /** `existing`: the same data is there; `conflict`: other data is there and `replace` is false. */
+  setDeposit(
+    publicKey: string,
+    deposit: StoredDeposit,
+    options: { readonly replace: boolean },
+  ): Promise<'created' | 'existing' | 'conflict' | 'not_found'>;
+  delete(publicKeys: readonly string[]): Promise<ReadonlyMap<string, 'deleted' | 'not_found'>>;
+  /** The plaintext secret, for deposit signatures; the caller wipes it. */
+  secretOf(publicKey: string): Promise<Buffer | undefined>;
+}
+
+/** The part that keeps the KeyStore like the table. */
+export interface KeyTableLoader {
+  /**
+   * From now until the answer is called, no refresh loads these keys. Withhold, remove them from the KeyStore, wait for their
+   * signatures in flight, change their rows, release: the next refresh then loads what the table says.
+   */
+  withhold(publicKeys: readonly string[]): () => void;
+  /** Look at the table now. @throws SignerError `key_table_unavailable`; the loaded set stays */
+  refresh(): Promise<void>;
+  /** Statuses that the configuration loads; what it does not load does not sign. */
+  readonly statusFilter: ReadonlySet<KeyStatus>;
+}
