@@ -6,14 +6,15 @@ import { ceremonyArns, parseCeremony } from '../../ceremony/definition.ts';
 import { replaceRootToken } from '../auth/stateful-root-token.ts';
 import { createToken } from '../auth/tokens.ts';
 import { createDynamoDBClient } from '../aws/dynamodb.ts';
-import { createKms, custodyKeysOf } from '../aws/kms.ts';
+import { createKms, custodyKeysOf, type Kms } from '../aws/kms.ts';
 import type { World } from '../boot.ts';
-import { bootChamber, type MakeRootToken } from '../chamber/boot-chamber.ts';
+import { bootChamber, type MakeRootToken, type UnsealParts, unsealOnly } from '../chamber/boot-chamber.ts';
 import { Chamber } from '../chamber/chamber.ts';
 import { type CustodyKeyHealth, custodyHealth } from '../chamber/custody-health.ts';
 import { type StateTable, stateTable } from '../chamber/state-table.ts';
 import { Watcher } from '../chamber/watcher.ts';
 import type { Config } from '../config/options.ts';
+import type { Log } from '../observe/log.ts';
 import type { Telemetry } from './telemetry.ts';
 
 export interface Custody {
@@ -33,30 +34,41 @@ export async function openCustody(
   const { table: tableName } = config.signer_state;
   if (tableName === undefined) return undefined;
   const log = logger.module('chamber');
-  const ceremony = parseCeremony(config.ceremony);
-  const client = createDynamoDBClient({ onCall: telemetry.dynamodbCalled });
-  opened.defer(() => client.destroy());
-  const kms = createKms({ ceremonyArns: ceremonyArns(ceremony), onCall: telemetry.kmsCalled }, { log });
-  opened.defer(() => kms.close());
-
-  const table = stateTable(client, tableName);
-  const custodyKeys = custodyKeysOf(kms);
-  const memory = config.server.mlock;
-  const booted = await bootChamber({
-    table,
-    ceremony,
-    custodyKeys,
-    makeRootToken: rootTokenMaker(clock),
-    memory,
-    clock,
-    log,
-  });
+  const { kms, ...parts } = openParts(config, tableName, log, telemetry, opened);
+  const { table, ceremony } = parts;
+  const booted = await bootChamber({ ...parts, makeRootToken: rootTokenMaker(clock), clock });
   const found = booted.kind === 'sealed' ? { latch: booted.latch } : { masterKey: booted.masterKey };
   const chamber = new Chamber(found, { table, clock, log });
   opened.defer(() => chamber.close());
   telemetry.metrics.chamberUnsealed.set(1);
   chamber.onSealed(() => telemetry.metrics.chamberUnsealed.set(0));
   return { chamber, table, ceremony, keyHealth: custodyHealth(ceremony.kmsKeys, { reachable: kms.reachable, clock }) };
+}
+
+function openParts(
+  { ceremony: block, server }: Config,
+  tableName: string,
+  log: Log,
+  telemetry: Partial<Pick<Telemetry, 'dynamodbCalled' | 'kmsCalled'>>,
+  opened: AsyncDisposableStack,
+): UnsealParts & { readonly table: StateTable; readonly kms: Kms } {
+  const ceremony = parseCeremony(block);
+  const { dynamodbCalled, kmsCalled } = telemetry;
+  const client = createDynamoDBClient(dynamodbCalled === undefined ? {} : { onCall: dynamodbCalled });
+  opened.defer(() => client.destroy());
+  const kms = createKms(
+    { ceremonyArns: ceremonyArns(ceremony), ...(kmsCalled === undefined ? {} : { onCall: kmsCalled }) },
+    { log },
+  );
+  opened.defer(() => kms.close());
+  return {
+    kms,
+    table: stateTable(client, tableName),
+    ceremony,
+    custodyKeys: custodyKeysOf(kms),
+    memory: server.mlock,
+    log,
+  };
 }
 
 export function rootTokenMaker(clock: World['clock']): MakeRootToken {
@@ -77,6 +89,22 @@ export function slashingIntegrityKey(custody: Custody | undefined): Buffer | und
   return custody === undefined || custody.chamber.state === 'Sealed'
     ? undefined
     : custody.chamber.masterKey.subKey('slashingRowHmac');
+}
+
+/**
+ * The same for a command that works on the slashing store beside the signers. The caller wipes it.
+ * @throws as `openCustody`, and when the table is fresh or sealed
+ */
+export async function commandIntegrityKey(
+  config: Config,
+  { logger }: Pick<World, 'logger'>,
+): Promise<Buffer | undefined> {
+  const { table: tableName } = config.signer_state;
+  if (tableName === undefined) return undefined;
+  await using opened = new AsyncDisposableStack();
+  const masterKey = await unsealOnly(openParts(config, tableName, logger.module('chamber'), {}, opened));
+  opened.defer(() => masterKey.wipe());
+  return masterKey.subKey('slashingRowHmac');
 }
 
 /** Why nothing may be signed now (decisions.md section 2). */

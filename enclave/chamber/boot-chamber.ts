@@ -74,6 +74,27 @@ export async function bootChamber(parts: BootChamberParts): Promise<Booted> {
   throw new StateTableFailure(parts.table.tableName, 'it changes under every attempt; start again');
 }
 
+export type UnsealParts = Pick<BootChamberParts, 'table' | 'ceremony' | 'custodyKeys' | 'memory' | 'log'>;
+
+/**
+ * For a command beside the signers: the master key of a table that they have initialised; nothing is ever written.
+ * @throws StateTableFailure, also for a table that is fresh or sealed; CustodyFailure
+ */
+export async function unsealOnly(parts: UnsealParts): Promise<MasterKey> {
+  const { table } = parts;
+  const { sealOverride, masterKey } = await patiently(table, () => table.readBoot());
+  if (sealOverride !== undefined) {
+    throw new StateTableFailure(table.tableName, 'SEAL_OVERRIDE is there: nothing is unsealed until it is deleted');
+  }
+  if (masterKey === undefined) {
+    throw new StateTableFailure(
+      table.tableName,
+      'it has no MASTER_KEY row: start the server once, which initialises it',
+    );
+  }
+  return (await autoUnseal(masterKey, parts)).masterKey;
+}
+
 /** MASTER_KEY, ROOT_TOKEN_BOOTSTRAP, the root token's row and AUTH_REVISION, all or none. */
 async function autoInit(rows: BootRows, parts: BootChamberParts): Promise<MasterKey | 'raced'> {
   const { table, ceremony, custodyKeys, log } = parts;
@@ -109,7 +130,7 @@ async function openWith(row: MasterKeyRow, rows: BootRows, parts: BootChamberPar
 
 async function autoUnseal(
   row: MasterKeyRow,
-  { ceremony, custodyKeys, memory, log }: BootChamberParts,
+  { ceremony, custodyKeys, memory, log }: UnsealParts,
 ): Promise<{ readonly masterKey: MasterKey; readonly rotationDue: boolean }> {
   const record = parseRecord(row.record);
   // The copy beside the record is for the watcher; whoever changed one alone has altered the row.

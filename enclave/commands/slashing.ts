@@ -8,6 +8,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { parseArgs } from 'node:util';
 import { canonicalPublicKey, encodeHex } from '../api/hex.ts';
+import { commandIntegrityKey } from '../boot/chamber.ts';
 import { networkOf } from '../boot/network.ts';
 import { openSlashingBackend } from '../boot/slashing.ts';
 import { loadConfig } from '../config/load.ts';
@@ -115,7 +116,10 @@ async function withBackend(
 ): Promise<number> {
   const network = networkOf(config);
   const logger = createLogger({ level: 'warn', format: 'text', color: false }, terminal.stderr);
-  const backend = await openSlashingBackend({ config, network }, { logger, clock: systemClock });
+  const integrityKey = await commandIntegrityKey(config, { logger });
+  const backend = await openSlashingBackend({ config, network, integrityKey }, { logger, clock: systemClock }).finally(
+    () => integrityKey?.fill(0),
+  );
   try {
     const genesisValidatorsRoot = encodeHex(network.genesisValidatorsRoot);
     return await command({ backend, genesisValidatorsRoot, terminal, args });
