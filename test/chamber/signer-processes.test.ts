@@ -130,6 +130,24 @@ describe('break-glass', () => {
   });
 });
 
+test('a rotation beside a replica of the former ceremony: that one goes on, and learns of it', async () => {
+  const table = await world.createTable();
+  const old = world.createCeremony();
+  const running = await start(table, old);
+  const next = { ...world.createCeremony(), generation: 2, retired_kms_keys: old.kms_keys };
+  const rotating = await start(table, next);
+  await rotating.logged('rotated: the master key is wrapped anew', { generation: 2, was: 1 });
+  await running.logged('the MASTER_KEY row is of another generation now', { generation: 2, was: 1 });
+  const token = await world.rootToken(table);
+  for (const [{ url }, generation] of [
+    [running, 1],
+    [rotating, 2],
+  ] as const) {
+    const status = await call(`${url}/api/v1/chamber/status`, { token });
+    expect(status).toMatchObject({ status: 200, json: { state: 'Unsealed', custody: { generation } } });
+  }
+});
+
 describe('a start that cannot be', () => {
   test('names each custody key and why it does not serve, and ends with 1', async () => {
     const table = await world.createTable();
