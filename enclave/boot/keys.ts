@@ -17,6 +17,8 @@ export interface LoadingKeys {
   readonly keys: KeyStore;
   /** Resolves when the first load is complete. */
   readonly loaded: Promise<void>;
+  /** The one pool of this process, which imports share. */
+  readonly pool: KeystorePool;
 }
 
 export interface LoadingKeysParts {
@@ -38,10 +40,6 @@ export async function startLoadingKeys(
   const log = logger.module('keys');
   const keys = new KeyStore({}, { vault: core, clock });
   opened.defer(() => keys.seal());
-  if (custody?.chamber.state === 'Sealed') {
-    keys.seal();
-    return { keys, loaded: Promise.resolve() };
-  }
   const pool = new KeystorePool(
     {
       keystoreLoadConcurrency: keystore_load_concurrency,
@@ -50,6 +48,10 @@ export async function startLoadingKeys(
     },
     { log },
   );
+  if (custody?.chamber.state === 'Sealed') {
+    keys.seal();
+    return { keys, loaded: Promise.resolve(), pool };
+  }
   const stop = new AbortController();
   const load = loadFilesystemKeys(
     { paths, rawLoadConcurrency: raw_load_concurrency },
@@ -70,7 +72,7 @@ export async function startLoadingKeys(
     keys.completeFirstLoad();
   });
   loaded.catch(() => undefined); // whoever waits for it hears of a failure; a start that ends earlier does not wait
-  return { keys, loaded };
+  return { keys, loaded, pool };
 }
 
 async function assertDirectory(path: string): Promise<void> {
