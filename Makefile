@@ -3,10 +3,10 @@ NODE := bin/pinned-node
 
 .DEFAULT_GOAL := help
 # GNU make 3.81 (macOS) and later.
-.PHONY: help install core demo test check lint types format docs bench clean
+.PHONY: help install core demo demo-custody test check lint types format docs bench clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 include enclave/native/native.mk
 
@@ -18,6 +18,9 @@ node_modules/.installed: package.json package-lock.json .npmrc
 
 demo: install core ## Start a signer on its defaults, sign an attestation, show a slashable vote refused
 	@$(NODE) demo/demo.ts
+
+demo-custody: install core ## Show a custody ceremony's life on local stand-ins: boot, root token, seal, recovery
+	@$(NODE) demo/custody.ts
 
 test: install core ## Run all tests; the last line is `N passed, N failed, N skipped`
 	@$(NODE) node_modules/vitest/vitest.mjs run

@@ -31,7 +31,8 @@ switch (command) {
   }
   case 'ceremony': {
     const { main } = await import('../ceremony/main.ts');
-    process.exitCode = await main(rest);
+    const { rehearse } = await import('../demo/rehearse.ts');
+    process.exitCode = await main(rest, process, new Map([['rehearse', rehearse]]));
     break;
   }
   case 'operator': {

@@ -14,12 +14,12 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map([
   ['open-root-token', openRootTokenCommand],
 ]);
 
-const HELP = `strongroom ceremony: the custody of the master key
+const help = (commands: ReadonlyMap<string, Command>): string => `strongroom ceremony: the custody of the master key
 
 Usage: strongroom ceremony COMMAND [ARGUMENTS]
 
 Commands:
-${[...COMMANDS].map(([name, { help }]) => `  ${name.padEnd(16)} ${help.split('\n', 1)[0]}`).join('\n')}
+${[...commands].map(([name, { help }]) => `  ${name.padEnd(16)} ${help.split('\n', 1)[0]}`).join('\n')}
 
 Examples:
   strongroom ceremony plan ceremony.yaml
@@ -28,16 +28,24 @@ Examples:
 \`strongroom ceremony COMMAND --help\` for a command
 `;
 
-/** @returns the exit code */
-export async function main(argv: readonly string[], terminal: Terminal = process): Promise<number> {
+/**
+ * @param more commands that reach beyond this folder, which the command tree adds
+ * @returns the exit code
+ */
+export async function main(
+  argv: readonly string[],
+  terminal: Terminal = process,
+  more: ReadonlyMap<string, Command> = new Map(),
+): Promise<number> {
+  const commands = new Map([...COMMANDS, ...more]);
   const [name, ...rest] = argv;
   if (name === undefined || name === 'help' || HELP_FLAGS.has(name)) {
-    (name === undefined ? terminal.stderr : terminal.stdout).write(HELP);
+    (name === undefined ? terminal.stderr : terminal.stdout).write(help(commands));
     return name === undefined ? EXIT.local : EXIT.ok;
   }
-  const command = COMMANDS.get(name);
+  const command = commands.get(name);
   if (command === undefined) {
-    terminal.stderr.write(`strongroom ceremony: unknown command ${name}\n\n${HELP}`);
+    terminal.stderr.write(`strongroom ceremony: unknown command ${name}\n\n${help(commands)}`);
     return EXIT.local;
   }
   if (rest.some((word) => HELP_FLAGS.has(word))) {

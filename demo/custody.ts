@@ -1,0 +1,107 @@
+// What `make demo-custody` runs, to be read from top to bottom: a custody ceremony's whole life on local stand-ins for DynamoDB
+// and KMS, with two replicas of the real program and the real operator commands. All keys are TEST keys.
+
+import { setStage } from './custody-world.ts';
+
+/** Replicas follow within their refresh interval of one second. */
+const ATTEMPTS = 100;
+const PAUSE_MS = 100;
+
+const stage = await setStage('');
+const { say, heading, custody, table } = stage;
+try {
+  heading('Two replicas boot at once on a fresh state table: one initialises, both unseal');
+  const replicas = await Promise.all([stage.startReplica(), stage.startReplica()]);
+  const [first, second] = replicas;
+  for (const replica of replicas) {
+    const steps = replica.log.filter(({ module }) => module === 'chamber').map(({ msg }) => `  ${String(msg)}`);
+    say(`${replica.url}\n${steps.join('\n')}`);
+  }
+
+  heading('The root token is in the table, encrypted to the ceremony participants; an age identity opens it');
+  const row = await custody.row(table, 'ROOT_TOKEN_BOOTSTRAP');
+  say(`${String(row?.['value']?.S).split('\n').slice(0, 2).join('\n')}\n…`);
+  const rootToken = await custody.rootToken(table);
+  say(`opened: ${rootToken.slice(0, 8)}… (${rootToken.length} characters, to be kept offline)`);
+
+  heading('A management token for daily work, a policy, and a client token');
+  const created = await stage.operator(first, rootToken, [
+    'auth',
+    'token',
+    'create',
+    '--management',
+    '--output',
+    'json',
+  ]);
+  const management = (JSON.parse(created) as { token: string }).token;
+  const rules = JSON.stringify([
+    { effect: 'allow', scopes: ['sign', 'public_keys'], keys: [stage.key.publicKey] },
+    { effect: 'deny', operations: ['VOLUNTARY_EXIT'] },
+  ]);
+  say(
+    await stage.operator(first, management, [
+      'auth',
+      'policy',
+      'create',
+      '--name',
+      'validator-client',
+      '--rules',
+      rules,
+    ]),
+  );
+  const client = await stage.operator(first, management, [
+    ...['auth', 'token', 'create', '--policies', 'validator-client', '--ttl-seconds', '86400', '--output', 'json'],
+  ]);
+  const { token, accessor } = JSON.parse(client) as { token: string; accessor: string };
+  say(`client token ${accessor}`);
+
+  heading('The other replica knows the token within the refresh interval, and signs');
+  const signed = await until(
+    () => stage.vote(second, token, 421_875),
+    ({ status }) => status === 200,
+  );
+  say(`${signed.status} ${signed.text.slice(0, 80)}…`);
+
+  heading('Break glass: one command seals every replica');
+  say(await stage.operator(first, management, ['seal', '--reason', 'demonstration', '--yes']));
+  for (const replica of replicas) {
+    const refused = await until(
+      () => stage.vote(replica, token, 421_876),
+      ({ status }) => status === 503,
+    );
+    say(`${replica.url}: ${refused.status} ${refused.text}`);
+  }
+
+  heading('The latch survives a restart: the signer starts sealed');
+  await Promise.all(replicas.map((replica) => replica.stop()));
+  const sealed = await stage.startReplica('listening');
+  say(`${sealed.url}: ${(await stage.vote(sealed, token, 421_876)).text}`);
+  await sealed.stop();
+
+  heading('Recovery: delete the SEAL_OVERRIDE row, then restart every replica');
+  await custody.deleteRow(table, 'SEAL_OVERRIDE');
+  const recovered = await stage.startReplica();
+  const again = await until(
+    () => stage.vote(recovered, token, 421_876),
+    ({ status }) => status === 200,
+  );
+  say(`${again.status} ${again.text.slice(0, 80)}…`);
+  say(await stage.operator(recovered, management, ['status']));
+
+  heading('Go on from here');
+  say(
+    'Try your own ceremony:  bin/strongroom ceremony rehearse ceremony.yaml\nRead:                   docs/architecture.md, docs/reference/operator.md',
+  );
+} finally {
+  await stage.close();
+}
+
+/** The first answer that is as wanted. */
+async function until<T>(ask: () => Promise<T>, wanted: (answer: T) => boolean): Promise<T> {
+  for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
+    const answer = await ask();
+    if (wanted(answer)) return answer;
+    await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+  }
+  throw new Error('the replicas did not follow');
+}

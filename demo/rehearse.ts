@@ -1,0 +1,89 @@
+// `strongroom ceremony rehearse`: the entire first boot of a ceremony against local stand-ins for DynamoDB and KMS, with
+// throw-away keys under the ceremony's own ARNs and a throw-away identity in place of its recipients. Nothing outside this
+// machine is called, nothing is kept, and every line says REHEARSAL, so that no output can pass for the real event.
+
+import { readFile } from 'node:fs/promises';
+import { type Command, CommandError, fileProblem, readArguments } from '../ceremony/commands/command.ts';
+import { ceremonyBlock, InvalidCeremony, parseCeremony } from '../ceremony/definition.ts';
+import { readCeremonyValue } from '../ceremony/yaml.ts';
+import { setStage } from './custody-world.ts';
+
+const PREFIX = 'REHEARSAL  ';
+
+export const rehearse: Command = {
+  help: `Run the entire first boot of a ceremony on this machine, with throw-away keys
+
+Usage: strongroom ceremony rehearse FILE
+
+FILE is YAML: the ceremony block by itself, or a configuration that has one. Its keys and recipients are not used: local stand-ins
+take their place. Needs the development packages of this repository, and Linux on x86-64.
+
+Examples:
+  strongroom ceremony rehearse ceremony.yaml
+  strongroom ceremony rehearse strongroom.yaml | tee rehearsal.log
+`,
+
+  async run(argv) {
+    const { positionals } = readArguments(argv, [], 1);
+    const [file] = positionals;
+    if (file === undefined) throw new CommandError('name the FILE with the ceremony');
+    const ceremony = await readCeremony(file);
+    const stage = await setStage(PREFIX, ceremonyBlock(ceremony));
+    try {
+      await perform(
+        stage,
+        ceremony.kmsKeys.map(({ arns }) => arns),
+        ceremony.kmsThreshold,
+      );
+    } finally {
+      await stage.close();
+    }
+  },
+};
+
+async function readCeremony(file: string): Promise<ReturnType<typeof parseCeremony>> {
+  const text = await readFile(file, 'utf8').catch((error: unknown) => {
+    throw fileProblem(error);
+  });
+  try {
+    return parseCeremony(readCeremonyValue(text));
+  } catch (error) {
+    if (error instanceof InvalidCeremony) throw new CommandError(`${file}: ${error.message}`);
+    throw error;
+  }
+}
+
+async function perform(
+  { custody, heading, say, startReplica, operator, table }: Awaited<ReturnType<typeof setStage>>,
+  keys: readonly (readonly string[])[],
+  threshold: number,
+): Promise<void> {
+  heading('First boot on a fresh state table');
+  const first = await startReplica();
+  await first.logged('initialised: a new master key and root token are written');
+  say(`initialised: the master key is split to ${keys.length} custody keys, any ${threshold} of which open it`);
+
+  heading('Opening the root token with an age identity');
+  const rootToken = await custody.rootToken(table);
+  say(await operator(first, rootToken, ['status']));
+  await first.stop();
+
+  const spare = keys.length - threshold;
+  heading(`Losing ${spare} of ${keys.length} custody keys: as many as the threshold allows`);
+  const lost = keys.slice(0, spare);
+  for (const arns of lost) for (const arn of arns) custody.kms.setBehaviour(arn, 'disabled');
+  const second = await startReplica();
+  say(`unsealed without ${lost.flat().join(', ') || 'losing any: there is none to spare'}`);
+  await second.stop();
+
+  heading('Losing one more: the signer must not start');
+  for (const arn of keys[spare] ?? []) custody.kms.setBehaviour(arn, 'disabled');
+  const failure = await startReplica().then(
+    () => undefined,
+    (error: unknown) => (error instanceof Error ? error.message : String(error)),
+  );
+  if (failure === undefined) throw new Error('the signer started below its threshold');
+  say(/strongroom: cannot start: .*/s.exec(failure)?.[0] ?? failure);
+
+  heading('The rehearsal is over: nothing of it is kept, and the real keys were not called');
+}
