@@ -41,6 +41,8 @@ export function toSignerError(error: unknown): SignerError {
     case 'FST_ERR_CTP_EMPTY_JSON_BODY':
     case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
       return new SignerError('malformed_body', { hint: 'the body and its headers disagree' });
+    case 'FST_ERR_MAX_PARAM_LENGTH':
+      return new SignerError('malformed_parameter', { hint: 'a part of the path is too long' });
     case 'FST_ERR_BAD_URL':
       return new SignerError('malformed_parameter', { hint: 'the path is not a valid URL path' });
     default:

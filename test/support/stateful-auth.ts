@@ -163,7 +163,10 @@ export async function openAuthReplica(table: AuthTable, options: AuthReplicaOpti
 }
 
 /** The whole HTTP application on this replica's authorization. It holds no keys, so nothing is ever signed. */
-export function authApp({ auth, clock, log }: AuthReplica): Promise<FastifyInstance> {
+export function authApp(
+  { auth, clock, log }: AuthReplica,
+  { stateless = false }: { readonly stateless?: boolean } = {},
+): Promise<FastifyInstance> {
   const vault = {
     addKey: () => {
       throw new Error('no key is loaded here');
@@ -181,7 +184,7 @@ export function authApp({ auth, clock, log }: AuthReplica): Promise<FastifyInsta
     },
     {
       authenticator: auth,
-      auth,
+      auth: stateless ? undefined : auth,
       keys,
       get signing() {
         return nothing('signing')();
