@@ -1,14 +1,15 @@
-// The arguments of one command, strictly: node:util parseArgs in strict mode splits them, and what it lets pass (a flag
-// given twice, an empty value, a value outside its choices) is refused here. A mistyped flag is never ignored: a command
+// The arguments of one command, strictly: node:util parseArgs in strict mode has the last word; before it come our own
+// words for its refusals, and what it lets pass (a flag given twice, an empty value, a value outside its choices). A mistyped flag is never ignored: a command
 // that runs without what was asked of it may do the opposite.
 
 import { parseArgs } from 'node:util';
 import type { Argument, Command, Flag, Flags } from './command.ts';
-import { localFailure } from './exit.ts';
+import { UsageFailure } from './exit.ts';
 import { nearest } from './suggest.ts';
 import { bounded } from './text.ts';
 
 const MAX_QUOTED_CHARACTERS = 60;
+const MAX_PROBLEM_CHARACTERS = 200;
 
 export interface ParsedArguments {
   readonly values: Readonly<Record<string, string | boolean | undefined>>;
@@ -39,19 +40,42 @@ export function asksForHelp(argv: readonly string[]): boolean {
   return (end === -1 ? argv : argv.slice(0, end)).some((argument) => argument === '--help' || argument === '-h');
 }
 
-type Tokens = readonly { readonly kind: string; readonly name?: string; readonly rawName?: string }[];
+interface Token {
+  readonly kind: string;
+  readonly name?: string;
+  readonly rawName?: string;
+  readonly value?: string | undefined;
+  readonly inlineValue?: boolean | undefined;
+}
 
-function checkFlags(flags: Flags, tokens: Tokens): void {
+function checkFlags(flags: Flags, tokens: readonly Token[]): void {
   const seen = new Set<string>();
-  for (const { kind, name = '', rawName = '' } of tokens) {
-    if (kind !== 'option') continue;
-    if (!Object.hasOwn(flags, name)) {
+  for (const token of tokens) {
+    if (token.kind !== 'option') continue;
+    const { name = '', rawName = '' } = token;
+    const flag = Object.hasOwn(flags, name) ? flags[name] : undefined;
+    if (flag === undefined) {
       const near = nearest(name, Object.keys(flags));
-      const advice = near === undefined ? undefined : `did you mean --${near}?`;
-      throw localFailure(`there is no flag ${quote(rawName)}`, advice);
+      throw new UsageFailure(
+        `there is no flag ${quote(rawName)}`,
+        near === undefined ? undefined : `did you mean --${near}?`,
+      );
     }
-    if (seen.has(name)) throw localFailure(`--${name} is given more than once`);
+    if (seen.has(name)) throw new UsageFailure(`--${name} is given more than once`);
     seen.add(name);
+    checkForm(name, flag, token);
+  }
+}
+
+/** A value that looks like a flag is a forgotten value, unless it is joined on by `=`; `-` alone is stdin. */
+function checkForm(name: string, { placeholder }: Flag, { value, inlineValue }: Token): void {
+  if (placeholder === undefined) {
+    if (value !== undefined) throw new UsageFailure(`--${name} takes no value`);
+    return;
+  }
+  const forgotten = inlineValue !== true && value !== undefined && /^-./.test(value);
+  if (value === undefined || value === '' || forgotten) {
+    throw new UsageFailure(`--${name} has no value`, `write --${name}=${placeholder}`);
   }
 }
 
@@ -63,17 +87,14 @@ function parseStrictly(config: {
   try {
     return parseArgs({ ...config, args: [...config.args], strict: true });
   } catch (error) {
-    // Its messages name the flag, not the value; the first sentence is what happened.
-    const message = error instanceof Error ? error.message : String(error);
-    throw localFailure(bounded(message.split(/[.\n]/)[0] ?? message, 200));
+    throw new UsageFailure(bounded(error instanceof Error ? error.message : String(error), MAX_PROBLEM_CHARACTERS));
   }
 }
 
 function checkValue(name: string, flag: Flag, value: string | boolean | undefined): void {
-  if (value === undefined && flag.required === true) throw localFailure(`--${name} ${flag.placeholder} is needed`);
-  if (value === '') throw localFailure(`--${name} has no value`);
+  if (value === undefined && flag.required === true) throw new UsageFailure(`--${name} ${flag.placeholder} is needed`);
   if (typeof value === 'string' && flag.choices !== undefined && !flag.choices.includes(value)) {
-    throw localFailure(`--${name} is one of ${flag.choices.join(', ')}, not ${quote(value)}`);
+    throw new UsageFailure(`--${name} is one of ${flag.choices.join(', ')}, not ${quote(value)}`);
   }
 }
 
@@ -82,13 +103,13 @@ function checkArgument(argument: Argument | undefined, positionals: readonly str
   if (argument === undefined) {
     // Not repeated: it may be a token whose flag was forgotten.
     if (given !== undefined)
-      throw localFailure('this command takes flags only, and an argument without a flag is there');
+      throw new UsageFailure('this command takes flags only, and an argument without a flag is there');
     return '';
   }
-  if (given === undefined || given === '') throw localFailure(`${argument.name} is needed: ${argument.meaning}`);
-  if (more.length > 0) throw localFailure(`this command takes one ${argument.name}`);
+  if (given === undefined || given === '') throw new UsageFailure(`${argument.name} is needed: ${argument.meaning}`);
+  if (more.length > 0) throw new UsageFailure(`this command takes one ${argument.name}`);
   if (argument.choices !== undefined && !argument.choices.includes(given)) {
-    throw localFailure(`${argument.name} is one of ${argument.choices.join(', ')}, not ${quote(given)}`);
+    throw new UsageFailure(`${argument.name} is one of ${argument.choices.join(', ')}, not ${quote(given)}`);
   }
   return given;
 }

@@ -12,6 +12,7 @@ import { connectionFailure, isReset } from './connection-failure.ts';
 import { createDeadline, type Deadline } from './deadline.ts';
 import { CommandFailure, EXIT } from './exit.ts';
 import { refusal } from './refusal.ts';
+import { renderPlace } from './text.ts';
 import { authorizationHeader } from './token.ts';
 
 /** A list of every policy of a large deployment, with its keys, stays below it. */
@@ -87,7 +88,7 @@ async function ask(options: ClientOptions, request: ApiRequest, deadline: Deadli
       sent = true;
       return await send(socket, options, request, deadline);
     } catch (error) {
-      const again = request.method === 'GET' && isReset(error) && attempt < MAX_GET_ATTEMPTS;
+      const again = request.method === 'GET' && isReset(error) && !deadline.expired && attempt < MAX_GET_ATTEMPTS;
       if (!again) throw failure(error, options, request, deadline, sent);
     }
   }
@@ -174,7 +175,7 @@ function readAnswer<Schema extends z.ZodType>(text: string, schema: Schema): z.o
   const [issue] = parsed.error.issues;
   throw new CommandFailure(
     EXIT.remote,
-    `the answer is not what this version of strongroom knows (at ${issue?.path.map(String).join('.') || 'the top'})`,
+    `the answer is not what this version of strongroom knows (at ${renderPlace(issue?.path ?? []) || 'the top'})`,
     'does the URL lead to the signer, and is it of the same version?',
   );
 }

@@ -58,14 +58,12 @@ complete -o default -F _strongroom_operator strongroom
 `;
 }
 
+/** Places end with a slash here: fish takes an empty text for no text. */
 function fish(places: readonly Place[], flags: ReadonlyMap<string, Flag>): string {
   const lines = places.flatMap(({ path, candidates }) =>
     candidates.map(({ word, meaning }) => {
-      const when = `complete -c strongroom -n 'test (__strongroom_place) = ${path}' -d ${quote(meaning)}`;
-      if (!word.startsWith('--')) return `${when} -f -a ${word}`;
-      const { placeholder, choices } = flags.get(word.slice(2)) ?? {};
-      const value = choices === undefined ? '' : ` -x -a '${choices.join(' ')}'`;
-      return `${when} -l ${word.slice(2)}${placeholder === undefined || choices !== undefined ? value : ' -r'}`;
+      const offer = word.startsWith('--') ? fishFlag(word.slice(2), flags.get(word.slice(2))) : `-f -a ${word}`;
+      return `complete -c strongroom -n 'test (__strongroom_place) = ${path}/' ${offer} -d ${quote(meaning)}`;
     }),
   );
   return `function __strongroom_place
@@ -78,7 +76,12 @@ function fish(places: readonly Place[], flags: ReadonlyMap<string, Flag>): strin
 end
 complete -c strongroom -n 'test (__strongroom_place) = /' -a operator
 ${lines.join('\n')}
-`.replaceAll(/test \(__strongroom_place\) = (\/operator[a-z/-]*)/g, 'test (__strongroom_place) = $1/');
+`;
+}
+
+function fishFlag(name: string, flag: Flag | undefined): string {
+  if (flag?.choices !== undefined) return `-l ${name} -x -a '${flag.choices.join(' ')}'`;
+  return flag?.placeholder === undefined ? `-l ${name}` : `-l ${name} -r`;
 }
 
 function quote(text: string): string {

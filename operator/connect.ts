@@ -19,6 +19,7 @@ export interface Peer {
  * @throws the socket's own error; nothing was sent then
  */
 export async function connect(peer: Peer, signal: AbortSignal): Promise<Socket> {
+  signal.throwIfAborted(); // its event would never come
   const { promise, resolve, reject } = Promise.withResolvers<Socket>();
   const socket = open(peer, () => resolve(socket));
   const onClose = (): void => reject(new Error('the connection was closed'));

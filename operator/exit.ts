@@ -17,7 +17,7 @@ export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
 export const EXIT_MEANINGS: Readonly<Record<ExitCode, string>> = {
   0: 'done',
-  1: 'wrong usage, or a local fault: nothing was sent',
+  1: 'wrong usage, or a fault on this machine',
   2: 'the signer refused, failed or could not be reached',
   3: 'the signer is sealed',
   4: 'the token is missing, unknown, expired or not allowed to do this',
@@ -40,7 +40,15 @@ export class CommandFailure extends Error {
   }
 }
 
-/** Wrong usage, or something on this machine that cannot be used. */
+/** The command line or the settings say something that cannot be. */
+export class UsageFailure extends CommandFailure {
+  constructor(message: string, advice?: string) {
+    super(EXIT.local, message, advice);
+    this.name = 'UsageFailure';
+  }
+}
+
+/** Something on this machine that cannot be used. */
 export function localFailure(message: string, advice?: string): CommandFailure {
   return new CommandFailure(EXIT.local, message, advice);
 }

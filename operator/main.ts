@@ -5,14 +5,14 @@ import { asksForHelp, parseArguments } from './arguments.ts';
 import { createClient } from './client.ts';
 import type { Command } from './command.ts';
 import { confirm } from './confirm.ts';
-import { CommandFailure, EXIT, type ExitCode, localFailure } from './exit.ts';
+import { CommandFailure, EXIT, type ExitCode, UsageFailure } from './exit.ts';
 import { helpOf } from './help.ts';
 import { createOutput } from './output.ts';
 import { resolveSettings } from './settings.ts';
 import { note, type Terminal } from './terminal.ts';
 import { bounded } from './text.ts';
 import { readToken } from './token.ts';
-import { findCommand, TREE } from './tree.ts';
+import { findCommand, followWords, TREE } from './tree.ts';
 import { flagsOf, PROGRAM } from './walk.ts';
 
 const MAX_BUG_CHARACTERS = 500;
@@ -32,7 +32,6 @@ async function runOperator(argv: readonly string[], terminal: Terminal): Promise
       return EXIT.ok;
     }
     if (node.kind === 'group') {
-      if (rest.length > 0) throw localFailure('flags come after the command');
       terminal.stderr.write(await helpOf(path, node));
       return EXIT.local;
     }
@@ -47,7 +46,7 @@ async function runCommand(command: Command, argv: readonly string[], terminal: T
   const { values, argument } = parseArguments(command, flagsOf(command), argv);
   if (command.kind === 'local') return command.run({ values, argument, terminal, tree: TREE });
   const { peer, token: source, timeoutSeconds, output } = resolveSettings(values, terminal.env, command.timeoutSeconds);
-  if (source?.text === '-' && argument === '-') throw localFailure('stdin cannot be both the token and the file');
+  if (source?.text === '-' && argument === '-') throw new UsageFailure('stdin cannot be both the token and the file');
   const token = source === undefined ? undefined : await readToken(source, terminal);
   await command.run({
     values,
@@ -63,19 +62,10 @@ function report(error: unknown, argv: readonly string[], terminal: Terminal): Ex
   if (error instanceof CommandFailure) {
     note(terminal, `strongroom: ${error.message}`);
     if (error.advice !== undefined) note(terminal, `  ${error.advice}`);
-    if (error.exitCode === EXIT.local) note(terminal, `  see ${[PROGRAM, ...leadingWords(argv)].join(' ')} --help`);
+    if (error instanceof UsageFailure) note(terminal, `  see ${[PROGRAM, ...followWords(argv).path].join(' ')} --help`);
     return error.exitCode;
   }
   const message = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
   note(terminal, `strongroom: this is a bug, please report it: ${bounded(message, MAX_BUG_CHARACTERS)}`);
   return EXIT.bug;
-}
-
-/** The words that name the command, as far as they do. */
-function leadingWords(argv: readonly string[]): readonly string[] {
-  try {
-    return findCommand(argv).path;
-  } catch {
-    return [];
-  }
 }

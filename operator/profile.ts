@@ -10,7 +10,7 @@ import { z } from 'zod';
 import { localFailure } from './exit.ts';
 import { nearest } from './suggest.ts';
 import type { Terminal } from './terminal.ts';
-import { bounded } from './text.ts';
+import { bounded, renderPlace } from './text.ts';
 
 /** Used when no profile is named and the file has one of this name. */
 export const DEFAULT_PROFILE = 'default';
@@ -86,7 +86,7 @@ function parseProfiles(path: string, content: string): z.output<typeof fileSchem
   const parsed = fileSchema.safeParse(withoutAliases(path, document));
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
-  const place = issue?.path.map(String).join('.') ?? '';
+  const place = renderPlace(issue?.path ?? []);
   throw localFailure(`${path}: ${bounded(`${place === '' ? 'the file' : place}: ${issue?.message}`, 200)}`);
 }
 

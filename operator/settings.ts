@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs';
 import type { Flags } from './command.ts';
 import type { Peer } from './connect.ts';
-import { localFailure } from './exit.ts';
+import { localFailure, UsageFailure } from './exit.ts';
 import { OUTPUT_FORMATS, type OutputFormat } from './output.ts';
 import { readProfile } from './profile.ts';
 import { nearest } from './suggest.ts';
@@ -63,7 +63,7 @@ export function resolveSettings(
 ): Settings {
   refuseUnknownVariables(env);
   if (flags['token'] !== undefined && flags['auth-token'] !== undefined) {
-    throw localFailure('--token and --auth-token are the same: give one of them');
+    throw new UsageFailure('--token and --auth-token are the same: give one of them');
   }
   const fromFlagOrVariable = (name: SettingName): Given | undefined => {
     const flag = name === 'token' && flags['auth-token'] !== undefined ? 'auth-token' : name;
@@ -98,7 +98,7 @@ function refuseUnknownVariables(env: Terminal['env']): void {
   const unknown = Object.keys(env).find((name) => name.startsWith(PREFIX) && !known.includes(name));
   if (unknown === undefined) return;
   const near = nearest(unknown, known);
-  throw localFailure(
+  throw new UsageFailure(
     `the environment variable ${bounded(unknown, 60)} is no setting`,
     near === undefined ? `unset it: names that start with ${PREFIX} are for settings` : `did you mean ${near}?`,
   );
@@ -108,14 +108,15 @@ function readUrl(given: Given | undefined, allowPlaintext: boolean): URL {
   const { text, origin } = given ?? { text: DEFAULT_SIGNER_URL, origin: 'the default' };
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !['https:', 'http:'].includes(url.protocol) || url.hostname === '') {
-    throw localFailure(`${origin} is not an https: URL`, `for example ${DEFAULT_SIGNER_URL}`);
+    throw new UsageFailure(`${origin} is not an https: URL`, `for example ${DEFAULT_SIGNER_URL}`);
   }
-  if (url.username !== '' || url.password !== '') throw localFailure(`${origin}: a URL carries no credentials here`);
+  if (url.username !== '' || url.password !== '')
+    throw new UsageFailure(`${origin}: a URL carries no credentials here`);
   if (url.pathname !== '/' || url.search !== '' || url.hash !== '') {
-    throw localFailure(`${origin} has more than a host and a port`, `write ${url.protocol}//${url.host}`);
+    throw new UsageFailure(`${origin} has more than a host and a port`, `write ${url.protocol}//${url.host}`);
   }
   if (url.protocol === 'http:' && !allowPlaintext) {
-    throw localFailure(
+    throw new UsageFailure(
       `${origin} is without TLS: the token would be readable on the way`,
       'use an https: URL, or --allow-plaintext-signer where nobody else can listen',
     );
@@ -125,7 +126,7 @@ function readUrl(given: Given | undefined, allowPlaintext: boolean): URL {
 
 function readSwitch(given: Given | undefined): boolean {
   if (given === undefined) return false;
-  if (given.text !== 'true' && given.text !== 'false') throw localFailure(`${given.origin} is true or false`);
+  if (given.text !== 'true' && given.text !== 'false') throw new UsageFailure(`${given.origin} is true or false`);
   return given.text === 'true';
 }
 
@@ -148,7 +149,7 @@ function readCertificates(given: Given | undefined): Buffer | undefined {
 function readFormat(given: Given | undefined): OutputFormat {
   if (given === undefined) return 'table';
   const format = OUTPUT_FORMATS.find((known) => known === given.text);
-  if (format === undefined) throw localFailure(`${given.origin} is one of ${OUTPUT_FORMATS.join(', ')}`);
+  if (format === undefined) throw new UsageFailure(`${given.origin} is one of ${OUTPUT_FORMATS.join(', ')}`);
   return format;
 }
 
@@ -156,7 +157,7 @@ function readTimeout(given: Given | undefined, defaultSeconds: number): number {
   if (given === undefined) return defaultSeconds;
   const seconds = /^[0-9]{1,6}$/.test(given.text) ? Number(given.text) : 0;
   if (seconds < 1 || seconds > MAX_TIMEOUT_SECONDS) {
-    throw localFailure(`${given.origin} is a whole number of seconds, 1 to ${MAX_TIMEOUT_SECONDS}`);
+    throw new UsageFailure(`${given.origin} is a whole number of seconds, 1 to ${MAX_TIMEOUT_SECONDS}`);
   }
   return seconds;
 }

@@ -13,3 +13,10 @@ export function bounded(text: string, maxCharacters: number): string {
   const shown = text.length > maxCharacters ? `${text.slice(0, maxCharacters)}…` : text;
   return printable(shown);
 }
+
+/** `rules`, 0, `scopes` as `rules[0].scopes`. */
+export function renderPlace(path: readonly PropertyKey[]): string {
+  return path
+    .map((part, at) => (typeof part === 'number' ? `[${part}]` : `${at === 0 ? '' : '.'}${String(part)}`))
+    .join('');
+}

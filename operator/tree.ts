@@ -7,14 +7,16 @@ import { seal } from './commands/seal.ts';
 import { slashing } from './commands/slashing.ts';
 import { status } from './commands/status.ts';
 import { tokens } from './commands/tokens.ts';
-import { localFailure } from './exit.ts';
+import { UsageFailure } from './exit.ts';
 import { nearest } from './suggest.ts';
 import { bounded } from './text.ts';
 import { PROGRAM } from './walk.ts';
 
+const MAX_QUOTED_CHARACTERS = 60;
+
 export const TREE: Group = {
   kind: 'group',
-  summary: 'Look after a running signer: status, seal, policies, tokens, slashing protection records',
+  summary: 'Look after a running signer',
   commands: {
     status,
     seal,
@@ -32,25 +34,31 @@ export interface Found {
   readonly rest: readonly string[];
 }
 
-/** Follow the leading words as far as they go; flags come after them. */
-export function findCommand(argv: readonly string[]): Found {
+/** Follow the leading words as far as they are words of the tree; flags come after them. */
+export function followWords(argv: readonly string[]): Found {
   let node: Group | Command = TREE;
   const path: string[] = [];
   for (const word of argv) {
-    if (node.kind !== 'group' || word.startsWith('-')) break;
-    const next: Group | Command | undefined = Object.hasOwn(node.commands, word) ? node.commands[word] : undefined;
-    if (next === undefined) throw unknownCommand(word, path, node);
+    const next: Group | Command | undefined =
+      node.kind === 'group' && Object.hasOwn(node.commands, word) ? node.commands[word] : undefined;
+    if (next === undefined) break;
     node = next;
     path.push(word);
   }
   return { path, node, rest: argv.slice(path.length) };
 }
 
-function unknownCommand(word: string, path: readonly string[], group: Group): Error {
-  const near = nearest(word, Object.keys(group.commands));
-  const known = Object.keys(group.commands).join(', ');
-  return localFailure(
-    `there is no command ${[PROGRAM, ...path, bounded(word, 60)].join(' ')}`,
-    near === undefined ? `there are: ${known}` : `did you mean ${near}?`,
+/** @throws UsageFailure: a word that is no command, or a flag before it */
+export function findCommand(argv: readonly string[]): Found {
+  const found = followWords(argv);
+  const { path, node, rest } = found;
+  const [word] = rest;
+  if (node.kind !== 'group' || word === undefined || word === '--help' || word === '-h') return found;
+  if (word.startsWith('-')) throw new UsageFailure('flags come after the command');
+  const known = Object.keys(node.commands);
+  const near = nearest(word, known);
+  throw new UsageFailure(
+    `there is no command ${[PROGRAM, ...path, bounded(word, MAX_QUOTED_CHARACTERS)].join(' ')}`,
+    near === undefined ? `there are: ${known.join(', ')}` : `did you mean ${near}?`,
   );
 }

@@ -6,10 +6,10 @@ import { type PolicyRecord, policyListSchema, policyRecordSchema } from '../../e
 import { type Policy, policyNameSchema, policyRulesSchema } from '../../enclave/api/policy.ts';
 import { parseStrictJson } from '../../enclave/api/strict-json.ts';
 import { type Group, remoteCommand, YES } from '../command.ts';
-import { localFailure } from '../exit.ts';
+import { localFailure, UsageFailure } from '../exit.ts';
 import { renderFields, renderTable } from '../table.ts';
 import { note } from '../terminal.ts';
-import { bounded } from '../text.ts';
+import { bounded, renderPlace } from '../text.ts';
 
 const POLICIES = '/api/v1/auth/policies';
 const ANY = 'any';
@@ -24,8 +24,8 @@ const create = remoteCommand({
   summary: 'Create a policy',
   flags: { ...NAME, ...RULES },
   examples: [
-    `auth policy create --name monitoring --rules '[{"effect":"allow","scopes":["chamber_status"]}]'`,
-    'auth policy create --name validator-client --rules @validator-client-rules.json',
+    `auth policy create --name all --rules '[{"effect":"allow","scopes":["sign"]}]'`,
+    'auth policy create --name validator-client --rules @rules.json',
   ],
   async run({ values, client, output }) {
     const json: Policy = { name: readName(values.name), rules: readRules(values.rules) };
@@ -58,8 +58,8 @@ const update = remoteCommand({
   summary: "Replace a policy's rules",
   flags: { ...NAME, ...RULES },
   examples: [
-    'auth policy update --name validator-client --rules @validator-client-rules.json',
-    `auth policy update --name exits --rules '[{"effect":"allow","operations":["VOLUNTARY_EXIT"]}]'`,
+    'auth policy update --name validator-client --rules @rules.json',
+    `auth policy update --name signing --rules '[{"effect":"deny"}]'`,
   ],
   async run({ values, client, output }) {
     const request = { method: 'PUT', path: pathOf(values.name), json: { rules: readRules(values.rules) } } as const;
@@ -87,7 +87,7 @@ export const policies: Group = {
 
 function readName(name: string): string {
   const parsed = policyNameSchema.safeParse(name);
-  if (!parsed.success) throw localFailure(`--name: ${parsed.error.issues[0]?.message}`);
+  if (!parsed.success) throw new UsageFailure(`--name: ${parsed.error.issues[0]?.message}`);
   return parsed.data;
 }
 
@@ -97,12 +97,12 @@ function pathOf(name: string): string {
 
 function readRules(written: string): Policy['rules'] {
   const json = parseStrictJson(written.startsWith('@') ? readRulesFile(written.slice(1)) : Buffer.from(written));
-  if (json.kind === 'refused') throw localFailure(`--rules: ${json.hint.replace('the body', 'the text')}`);
+  if (json.kind === 'refused') throw new UsageFailure(`--rules: ${json.hint.replace('the body', 'the text')}`);
   const parsed = policyRulesSchema.safeParse({ rules: json.value });
   if (parsed.success) return parsed.data.rules;
   const [issue] = parsed.error.issues;
-  const place = issue?.path.map(String).join('.');
-  throw localFailure(bounded(`--rules: ${place}: ${issue?.message}`, MAX_PROBLEM_CHARACTERS));
+  const place = renderPlace(issue?.path ?? []);
+  throw new UsageFailure(bounded(`--rules: ${place}: ${issue?.message}`, MAX_PROBLEM_CHARACTERS));
 }
 
 function readRulesFile(path: string): Buffer {
@@ -128,17 +128,16 @@ function renderPolicy({ name, revision, created_at, updated_at, rules }: PolicyR
     ['created at', created_at],
     ['updated at', updated_at],
   ]);
-  const table = renderTable(
-    ['RULE', 'EFFECT', 'KEYS', 'SCOPES; OPERATIONS'],
-    rules.map(({ effect, scopes, keys, operations }, index) => [
-      String(index + 1),
-      effect,
-      keys === undefined ? ANY : String(keys.length),
-      `${scopes?.join(', ') ?? ANY}; ${operations?.join(', ') ?? ANY}`,
-    ]),
-  );
-  const keyLists = rules.flatMap(({ keys }, index) =>
-    keys === undefined ? [] : [`\nkeys of rule ${index + 1}\n${keys.map((key) => `${key}\n`).join('')}`],
-  );
-  return `${fields}\n${table}${keyLists.join('')}`;
+  return [fields, ...rules.map(renderRule)].join('\n');
+}
+
+/** Keys stand on lines of their own, where they can be copied. */
+function renderRule({ effect, scopes, operations, keys }: PolicyRecord['rules'][number], index: number): string {
+  const fields = renderFields([
+    [`rule ${index + 1}`, effect],
+    ['scopes', scopes?.join(', ') ?? ANY],
+    ['operations', operations?.join(', ') ?? ANY],
+    ['keys', keys === undefined ? ANY : `these ${keys.length}`],
+  ]);
+  return fields + (keys ?? []).map((key) => `${key}\n`).join('');
 }

@@ -2,7 +2,7 @@
 
 import { MAX_SEAL_REASON_CHARACTERS, type SealRequest, sealAnswerSchema } from '../../enclave/api/chamber.ts';
 import { remoteCommand, YES } from '../command.ts';
-import { localFailure } from '../exit.ts';
+import { UsageFailure } from '../exit.ts';
 import { AUTH_TOKEN } from '../settings.ts';
 import { renderFields } from '../table.ts';
 import { note } from '../terminal.ts';
@@ -24,7 +24,7 @@ export const seal = remoteCommand({
   examples: ['seal --reason "incident 42"', 'seal --yes --token @/run/secrets/strongroom-seal-token'],
   async run({ values: { reason }, client, output, terminal, confirm }) {
     if (reason !== undefined && reason.length > MAX_SEAL_REASON_CHARACTERS) {
-      throw localFailure(`--reason has more than ${MAX_SEAL_REASON_CHARACTERS} characters`);
+      throw new UsageFailure(`--reason has more than ${MAX_SEAL_REASON_CHARACTERS} characters`);
     }
     await confirm(CONSEQUENCE, 'seal');
     const json: SealRequest = reason === undefined ? {} : { reason };

@@ -8,7 +8,7 @@ import { pipeline } from 'node:stream/promises';
 import { canonicalPublicKey } from '../../enclave/api/hex.ts';
 import { slashingImportAnswerSchema } from '../../enclave/api/slashing-protection.ts';
 import { type Group, remoteCommand } from '../command.ts';
-import { CommandFailure, localFailure } from '../exit.ts';
+import { CommandFailure, localFailure, UsageFailure } from '../exit.ts';
 import { renderFields } from '../table.ts';
 import { note, type Terminal } from '../terminal.ts';
 import { bounded } from '../text.ts';
@@ -21,7 +21,7 @@ const MAX_PUBLIC_KEYS = 128;
 const MAX_PATH_CHARACTERS = 200;
 
 const exportRecords = remoteCommand({
-  summary: 'Write the slashing protection records as EIP-3076 to stdout or a file',
+  summary: 'Write the records as EIP-3076 to stdout or a file',
   flags: {
     file: { placeholder: 'FILE', meaning: 'Where to; stdout when not given' },
     pubkeys: { placeholder: 'KEY,KEY', meaning: `Only these keys, at most ${MAX_PUBLIC_KEYS}` },
@@ -39,7 +39,7 @@ const exportRecords = remoteCommand({
 });
 
 const importRecords = remoteCommand({
-  summary: 'Merge an EIP-3076 file into the slashing protection records',
+  summary: 'Merge an EIP-3076 file into the records',
   flags: {},
   argument: { name: 'FILE', meaning: 'An EIP-3076 file, or - for stdin' },
   timeoutSeconds: TIMEOUT_SECONDS,
@@ -73,9 +73,9 @@ export const slashing: Group = {
 
 function readPublicKeys(written: string): string[] {
   const keys = written.split(',').map((key) => canonicalPublicKey(key.trim()));
-  if (keys.includes(undefined)) throw localFailure('--pubkeys: a public key is 48 bytes of hex');
+  if (keys.includes(undefined)) throw new UsageFailure('--pubkeys: a public key is 48 bytes of hex');
   if (keys.length > MAX_PUBLIC_KEYS)
-    throw localFailure(`--pubkeys names more than ${MAX_PUBLIC_KEYS} keys; export all`);
+    throw new UsageFailure(`--pubkeys names more than ${MAX_PUBLIC_KEYS} keys; export all`);
   return keys as string[];
 }
 

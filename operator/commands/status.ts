@@ -4,6 +4,7 @@ import { type ChamberStatus, chamberStatusSchema } from '../../enclave/api/chamb
 import { remoteCommand } from '../command.ts';
 import { AUTH_TOKEN } from '../settings.ts';
 import { renderFields, renderTable } from '../table.ts';
+import { printable } from '../text.ts';
 
 const DAY_SECONDS = 86_400;
 
@@ -73,12 +74,12 @@ function renderCustodyKeys({ keys }: NonNullable<ChamberStatus['custody']>): str
   );
 }
 
+/** Without headings beside them: a digest and its register fill the line. */
 function renderMeasurements({ measurements, configuration_digest }: ChamberStatus['tee']): string {
-  const rows = Object.entries(measurements).map(([register, hex]) => [register, hex]);
-  return (
-    renderTable(['PCR', 'MEASUREMENT'], rows) +
-    (configuration_digest === null ? '' : `\nconfiguration digest\n${configuration_digest}\n`)
-  );
+  const registers = `PCR measurements\n${renderFields(Object.entries(measurements))}`;
+  return configuration_digest === null
+    ? registers
+    : `${registers}\nconfiguration digest\n${printable(configuration_digest)}\n`;
 }
 
 /** The two largest units: `3 d 4 h`. */

@@ -9,7 +9,7 @@ import {
 } from '../../enclave/api/auth.ts';
 import { MAX_TTL_SECONDS, tokenRequestSchema } from '../../enclave/api/policy.ts';
 import { type Group, remoteCommand, YES } from '../command.ts';
-import { localFailure } from '../exit.ts';
+import { UsageFailure } from '../exit.ts';
 import { renderFields, renderTable } from '../table.ts';
 import { note } from '../terminal.ts';
 import { bounded } from '../text.ts';
@@ -20,7 +20,7 @@ const MAX_PROBLEM_CHARACTERS = 300;
 const ACCESSOR = { accessor: { placeholder: 'ACCESSOR', meaning: 'Of the token', required: true } } as const;
 
 const create = remoteCommand({
-  summary: 'Create a client token, or a management token; it is shown once',
+  summary: 'Create a token, which is shown once',
   flags: {
     policies: { placeholder: 'NAME,NAME', meaning: 'Policies that govern the token' },
     'ttl-seconds': { placeholder: 'SECONDS', meaning: 'Lifetime; without it the token does not expire' },
@@ -29,8 +29,8 @@ const create = remoteCommand({
     management: { meaning: 'A management token: administers policies and tokens' },
   },
   examples: [
-    'auth token create --policies validator-client --bound-cidrs 10.0.4.0/24 --ttl-seconds 7776000',
-    'auth token create --management --ttl-seconds 3600 --description "key rotation, Alice"',
+    'auth token create --policies validator-client --bound-cidrs 10.0.4.0/24',
+    'auth token create --management --ttl-seconds 3600 --description Alice',
   ],
   async run({ values, client, output, terminal }) {
     const json = readTokenRequest({
@@ -62,7 +62,7 @@ const lookup = remoteCommand({
   flags: { ...ACCESSOR },
   examples: [
     'auth token lookup --accessor acc_0123456789abcdef0123456789abcdef',
-    'auth token lookup --accessor acc_0123456789abcdef0123456789abcdef --output json',
+    'auth token lookup --accessor "$ACCESSOR" --output json',
   ],
   async run({ values, client, output }) {
     const path = pathOf(values.accessor);
@@ -98,12 +98,12 @@ function readTokenRequest(given: Readonly<Record<string, unknown>>) {
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
   const flag = String(issue?.path[0]).replaceAll('_', '-');
-  throw localFailure(bounded(`--${flag}: ${issue?.message}`, MAX_PROBLEM_CHARACTERS));
+  throw new UsageFailure(bounded(`--${flag}: ${issue?.message}`, MAX_PROBLEM_CHARACTERS));
 }
 
 function splitList(flag: string, written: string | undefined): string[] | undefined {
   const items = written?.split(',').map((item) => item.trim());
-  if (items?.includes('') === true) throw localFailure(`--${flag} has an empty item`);
+  if (items?.includes('') === true) throw new UsageFailure(`--${flag} has an empty item`);
   return items;
 }
 
@@ -111,14 +111,15 @@ function readSeconds(written: string | undefined): number | undefined {
   if (written === undefined) return undefined;
   const seconds = /^[0-9]{1,9}$/.test(written) ? Number(written) : 0;
   if (seconds < 1 || seconds > MAX_TTL_SECONDS) {
-    throw localFailure(`--ttl-seconds is a whole number of seconds, 1 to ${MAX_TTL_SECONDS}`);
+    throw new UsageFailure(`--ttl-seconds is a whole number of seconds, 1 to ${MAX_TTL_SECONDS}`);
   }
   return seconds;
 }
 
 function pathOf(accessor: string): string {
   // Not repeated: it may be a token in the wrong place.
-  if (!ACCESSOR_PATTERN.test(accessor)) throw localFailure('--accessor is acc_ and 32 hex digits; a token is not one');
+  if (!ACCESSOR_PATTERN.test(accessor))
+    throw new UsageFailure('--accessor is acc_ and 32 hex digits; a token is not one');
   return `${TOKENS}/${accessor}`;
 }
 

@@ -1,0 +1,188 @@
+// The operator's day on the real signer, over TLS, with custody on stand-ins: from the root token to a sealed chamber, each
+// step by the CLI alone.
+
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { CreatedToken, TokenRecord } from '../../enclave/api/auth.ts';
+import type { ChamberStatus } from '../../enclave/api/chamber.ts';
+import { makeCertificate } from '../support/certificates.ts';
+import { type CustodyWorld, startCustody } from '../support/custody.ts';
+import { deploy } from '../support/deployment.ts';
+import { attestation, MAINNET_ROOT, testKey } from '../support/requests.ts';
+import { type RunningSigner, startSigner } from '../support/signer.ts';
+import { runShell } from './transcript.ts';
+
+const KEY = testKey(0).publicKey;
+
+let folder: string;
+let custody: CustodyWorld;
+let signer: RunningSigner;
+let rootToken: string;
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'strongroom-operator-'));
+  const { cert, key } = makeCertificate(folder, 'signer');
+  custody = await startCustody();
+  const table = await custody.createTable();
+  const { folder: deployment, config } = deploy(2);
+  const { static_auth: _, ...stateful } = config;
+  signer = await startSigner({
+    folder: deployment,
+    env: custody.environment(),
+    config: {
+      ...stateful,
+      ...custody.configuration(table, custody.createCeremony({ keys: 3, threshold: 2 })),
+      tls: { mode: 'file', listen_address: '127.0.0.1', listen_port: 0, file: { cert_path: cert, key_path: key } },
+    },
+  });
+  rootToken = await custody.rootToken(table);
+});
+
+afterAll(async () => {
+  await signer.stop();
+  await custody.close();
+  rmSync(folder, { recursive: true });
+});
+
+function operator(args: string, token = rootToken) {
+  const env = {
+    SVC_OPERATOR_SIGNER_URL: signer.tlsUrl ?? '',
+    SVC_OPERATOR_TLS_CA: 'signer.crt',
+    SVC_OPERATOR_TOKEN: token,
+  };
+  return runShell(`strongroom operator ${args}`, { folder, env });
+}
+
+async function operatorJson<T>(args: string, token?: string): Promise<T> {
+  const { code, stdout, stderr } = await operator(`${args} --output json`, token);
+  expect({ code, stderr: code === 0 ? '' : stderr }).toEqual({ code: 0, stderr: '' });
+  return JSON.parse(stdout) as T;
+}
+
+function sign(token: string): Promise<Response> {
+  return fetch(`${signer.url}/api/v1/eth2/sign/${KEY}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
+    body: JSON.stringify(attestation()),
+  });
+}
+
+describe('from the root token to a sealed chamber', () => {
+  let management: CreatedToken;
+  let client: CreatedToken;
+  let records: CreatedToken;
+
+  it('the root token makes a management token for daily work', async () => {
+    management = await operatorJson('auth token create --management --ttl-seconds 3600 --description daily');
+    expect(management).toMatchObject({ kind: 'management', root: false, description: 'daily' });
+  });
+
+  it('policies are created, listed, shown and replaced', async () => {
+    const rules = JSON.stringify([{ effect: 'allow', scopes: ['sign', 'public_keys'], keys: [KEY] }]);
+    writeFileSync(join(folder, 'rules.json'), rules);
+    const create = await operator('auth policy create --name validator-client --rules @rules.json', management.token);
+    expect(create).toMatchObject({ code: 0, stderr: '' });
+    expect((await operator('auth policy create --name validator-client --rules @rules.json')).code).toBe(2);
+    const slashing = `'[{"effect":"allow","scopes":["slashing_protection"]}]'`;
+    expect((await operator(`auth policy create --name records --rules ${slashing}`)).code).toBe(0);
+    expect((await operator(`auth policy update --name records --rules ${slashing}`)).code).toBe(0);
+    const { policies } = await operatorJson<{ policies: { name: string }[] }>('auth policy list');
+    expect(policies.map(({ name }) => name)).toEqual(['records', 'validator-client']);
+    const shown = await operator('auth policy get --name validator-client');
+    expect(shown.stdout).toContain(`these 1\n${KEY}\n`);
+  });
+
+  it('a client token signs what its policy allows, and administers nothing', async () => {
+    client = await operatorJson('auth token create --policies validator-client --bound-cidrs 127.0.0.0/8');
+    records = await operatorJson('auth token create --policies records');
+    expect((await sign(client.token)).status).toBe(200);
+    const denied = await operator('auth token list', client.token);
+    expect(denied.code).toBe(4);
+    expect(denied.stderr).toContain('refused: denied: ');
+    const unsafe = await operator('auth token create --policies validator-client --bound-cidrs 0.0.0.0/0');
+    expect(unsafe.code).toBe(2);
+    expect(unsafe.stderr).toContain('refused: invalid_token_request: ');
+  });
+
+  it('tokens are listed and looked up without their secrets', async () => {
+    const { tokens } = await operatorJson<{ tokens: TokenRecord[] }>('auth token list');
+    expect(tokens.map(({ kind, root }) => `${kind} ${root}`).sort()).toEqual(
+      ['client false', 'client false', 'management false', 'management true'].sort(),
+    );
+    const looked = await operator(`auth token lookup --accessor ${client.accessor}`);
+    expect(looked.stdout).toContain('validator-client');
+    expect(looked.stdout).not.toContain(client.token);
+  });
+
+  it('a bound policy is not deleted; a revoked token is of no use', async () => {
+    expect((await operator('auth policy delete --name validator-client --yes')).stderr).toContain('policy_in_use');
+    expect(await operator(`auth token revoke --accessor ${client.accessor} --yes`)).toMatchObject({
+      code: 0,
+      stdout: '',
+    });
+    expect((await sign(client.token)).status).toBe(403);
+    expect(await operator('auth policy delete --name validator-client --yes')).toMatchObject({ code: 0, stdout: '' });
+  });
+
+  it('the status tells state, custody, keys and slashing protection', async () => {
+    const status = await operatorJson<ChamberStatus>('status');
+    expect(status).toMatchObject({
+      state: 'Unsealed',
+      custody: { generation: 1, threshold: 2, keys_reachable: 3 },
+      latch: null,
+      network: 'mainnet',
+      slashing: { backend: 'sqlite', status: 'up' },
+    });
+    const { stdout } = await operator('status', management.token);
+    expect(stdout).toMatch(/^state +Unsealed$/m);
+    expect(stdout).toMatch(/^filesystem +active +2$/m);
+  });
+
+  it('slashing protection records go out and in; a broken file is refused with the place', async () => {
+    expect(await operator('slashing export --file records.json', records.token)).toMatchObject({ code: 0, stdout: '' });
+    const exported = JSON.parse(readFileSync(join(folder, 'records.json'), 'utf8'));
+    expect(exported.metadata.genesis_validators_root).toBe(MAINNET_ROOT);
+    expect(exported.data).toMatchObject([{ pubkey: KEY, signed_attestations: [{ target_epoch: '11' }] }]);
+    const imported = await operatorJson<object>('slashing import records.json', records.token);
+    expect(imported).toEqual({ validators: 1, blocks: 0, attestations: 1, already_present: 1, conflicts: 0 });
+    const none = await operator(`slashing export --pubkeys ${testKey(1).publicKey}`, records.token);
+    expect(JSON.parse(none.stdout).data).toEqual([]);
+    writeFileSync(join(folder, 'broken.json'), JSON.stringify({ ...exported, data: [{ pubkey: '0x12' }] }));
+    const broken = await operator('slashing import broken.json', records.token);
+    expect(broken.code).toBe(2);
+    expect(broken.stderr).toMatch(/refused: malformed_body: .*nothing was imported: .*data\[0\]/);
+  });
+
+  it('a large file without the right to import it is refused by name, not by a broken connection', async () => {
+    const entries = Array.from({ length: 400_000 }, (_, at) => ({
+      source_epoch: String(at),
+      target_epoch: String(at + 1),
+    }));
+    const data = [{ pubkey: KEY, signed_blocks: [], signed_attestations: entries }];
+    const metadata = { interchange_format_version: '5', genesis_validators_root: MAINNET_ROOT };
+    writeFileSync(join(folder, 'large.json'), JSON.stringify({ metadata, data }));
+    for (const [token, reason] of [
+      ['sr_client_unknown_to_everyone', 'invalid_token'],
+      [rootToken, 'denied'],
+    ] as const) {
+      const { code, stderr } = await operator('slashing import large.json', token);
+      expect(stderr).toContain(`refused: ${reason}: `);
+      expect(code).toBe(4);
+    }
+  });
+
+  it('seal: nothing without a confirmation; then every door is shut, and the exit code says so', async () => {
+    expect((await operator('seal')).code).toBe(7);
+    expect((await operatorJson<ChamberStatus>('status')).state).toBe('Unsealed');
+    const sealed = await operator('seal --yes --reason "the end of the test"', management.token);
+    expect(sealed.code).toBe(0);
+    expect(sealed.stdout).toMatch(/^reason +the end of the test$/m);
+    for (const command of ['status', 'auth token list', 'seal --yes']) {
+      const { code, stderr } = await operator(command);
+      expect(stderr).toContain('refused: auth_sealed: ');
+      expect(code).toBe(3);
+    }
+  });
+});

@@ -1,0 +1,58 @@
+// Transcripts: a golden file is a session as a person would see it. `$ ` starts a command, run by sh with the real program
+// on its path; what follows is its stdout, then its stderr with `! ` before each line, then its exit code. A file is
+// compared with what its commands do now.
+
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+const BIN = join(import.meta.dirname, '../../bin');
+const GOLDEN = join(import.meta.dirname, 'golden');
+
+export interface Session {
+  /** Where the commands run; also their home. */
+  readonly folder: string;
+  readonly env: Readonly<Record<string, string>>;
+}
+
+export function goldenPath(name: string): string {
+  return join(GOLDEN, `${name}.txt`);
+}
+
+/** What the golden file would say now. */
+export async function rerun(name: string, session: Session): Promise<string> {
+  const parts: string[] = [];
+  for (const line of readFileSync(goldenPath(name), 'utf8').split('\n')) {
+    if (line.startsWith('# ')) parts.push(`${line}\n`);
+    if (line.startsWith('$ ')) parts.push(`${line}\n${await runLine(line.slice(2), session)}`);
+  }
+  return parts.join('\n');
+}
+
+/** Run one line; its output as a transcript shows it. */
+async function runLine(line: string, session: Session): Promise<string> {
+  const { stdout, stderr, code } = await runShell(line, session);
+  const errors = stderr === '' ? '' : stderr.replace(/^/gm, '! ').replace(/! $/, '');
+  return normalise(`${stdout}${errors}exit ${code}\n`, session);
+}
+
+export function runShell(
+  line: string,
+  { folder, env }: Session,
+): Promise<{ readonly stdout: string; readonly stderr: string; readonly code: number }> {
+  const clean = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(SVC_|XDG_|NODE_)/.test(name)));
+  const { promise, resolve } = Promise.withResolvers<{ stdout: string; stderr: string; code: number }>();
+  const child = execFile(
+    'sh',
+    ['-c', line],
+    { cwd: folder, env: { ...clean, PATH: `${BIN}:${process.env['PATH']}`, HOME: folder, ...env } },
+    (error, stdout, stderr) => resolve({ stdout, stderr, code: typeof error?.code === 'number' ? error.code : 0 }),
+  );
+  child.stdin?.end();
+  return promise;
+}
+
+/** Ports and folders differ from run to run. */
+function normalise(text: string, { folder }: Session): string {
+  return text.replaceAll(folder, 'FOLDER').replaceAll(/(localhost|127\.0\.0\.1):(?!9443)\d{4,5}(?!\d)/g, '$1:PORT');
+}

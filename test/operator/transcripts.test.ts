@@ -1,0 +1,72 @@
+// The operator CLI as its users see it: the real program, over TLS, to a server with given answers. `vitest run -u` rewrites
+// the golden files; read what changed.
+
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { TREE } from '../../operator/tree.ts';
+import { walk } from '../../operator/walk.ts';
+import { makeCertificate } from '../support/certificates.ts';
+import { cannedSigner } from './canned-signer.ts';
+import { type FixtureSigner, startFixtureSigner } from './fixture-signer.ts';
+import { goldenPath, rerun } from './transcript.ts';
+
+/** Thirty programs in a row on a busy machine. */
+const TRANSCRIPT_TIMEOUT_MS = 600_000;
+
+let folder: string;
+let signer: FixtureSigner;
+let connected: Record<string, string>;
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'strongroom-operator-'));
+  mkdirSync(join(folder, '.config/strongroom'), { recursive: true });
+  const certificate = makeCertificate(folder, 'signer');
+  signer = await startFixtureSigner(cannedSigner, certificate);
+  const refused = ['stateless', 'latched', 'unknown', 'denied', 'auth_sealed', 'sealed', 'stale'];
+  connected = {
+    SVC_OPERATOR_SIGNER_URL: signer.url,
+    SVC_OPERATOR_TLS_CA: certificate.cert,
+    SVC_OPERATOR_TOKEN: 'sr_mgmt_test',
+    ...Object.fromEntries(refused.map((name) => [name.toUpperCase(), `sr_client_${name}`])),
+  };
+});
+
+afterAll(async () => {
+  await signer.close();
+  rmSync(folder, { recursive: true });
+});
+
+describe('golden transcripts', { timeout: TRANSCRIPT_TIMEOUT_MS }, () => {
+  it.each(['status', 'seal', 'auth', 'slashing'])('%s', async (name) => {
+    await expect(await rerun(name, { folder, env: connected })).toMatchFileSnapshot(goldenPath(name));
+  });
+
+  it.each(['help', 'settings'])('%s', async (name) => {
+    await expect(await rerun(name, { folder, env: {} })).toMatchFileSnapshot(goldenPath(name));
+  });
+
+  it('usage: whatever is wrong on this side, nothing is sent', async () => {
+    const before = signer.received.length;
+    await expect(await rerun('usage', { folder, env: connected })).toMatchFileSnapshot(goldenPath('usage'));
+    expect(signer.received.length).toBe(before);
+  });
+});
+
+describe('what people read', () => {
+  it.each(['status', 'seal', 'auth', 'slashing', 'help'])('%s fits 100 columns', (name) => {
+    const lines = readFileSync(goldenPath(name), 'utf8').split('\n');
+    expect(lines.filter((line) => line.length > 100 && !/^[$!{]/.test(line))).toEqual([]);
+  });
+
+  it('every command has its help in a transcript, with two examples that begin with the command', () => {
+    const help = readFileSync(goldenPath('help'), 'utf8');
+    for (const { path, node } of walk(TREE)) {
+      expect(help).toContain(['USAGE strongroom operator', ...path].join(' '));
+      if (node.kind === 'group') continue;
+      for (const example of node.examples) expect(example.startsWith(path.join(' '))).toBe(true);
+      expect(new Set(node.examples).size).toBe(2);
+    }
+  });
+});
