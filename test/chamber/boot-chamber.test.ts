@@ -192,6 +192,14 @@ describe('auto-unseal', () => {
     await expect(bootReplica(world, { table, ceremony })).rejects.toMatchObject({ startupFailure: 9 });
   });
 
+  test('a generation beside the record that differs from it is startup failure 9', async () => {
+    const table = await world.createTable();
+    const ceremony = world.createCeremony();
+    await bootReplica(world, { table, ceremony });
+    await world.putRow(table, { ...(await world.row(table, 'MASTER_KEY')), generation: { N: '5' } });
+    await expect(bootReplica(world, { table, ceremony })).rejects.toMatchObject({ startupFailure: 9 });
+  });
+
   test('a MASTER_KEY row without a record is startup failure 9', async () => {
     const table = await world.createTable();
     await world.putRow(table, { pk: { S: 'MASTER_KEY' } });

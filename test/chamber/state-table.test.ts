@@ -69,6 +69,25 @@ describe('commit', () => {
   });
 });
 
+test('a commit that is in the table already is committed, not a conflict', async () => {
+  const repeat = () => table.commit(undefined, [policy('a', 1)], head(1));
+  expect(await repeat()).toBe('committed');
+  expect(await repeat()).toBe('committed');
+  expect(await table.commit(undefined, [policy('a', 1)], head(1, 9))).toBe('conflict');
+});
+
+test.each(['MASTER_KEY', 'ROOT_TOKEN_BOOTSTRAP', 'AUTH_REVISION', 'SEAL_OVERRIDE'])(
+  'a table that has %s is not initialised',
+  async (pk) => {
+    await world.putRow(table.tableName, { pk: { S: pk } });
+    const rootToken = { value: 'age', createdAt: '2026-01-02T03:04:05Z' };
+    const auth = { changes: [policy('a', 1)], head: head(1) };
+    expect(await table.initialise({ generation: 1, record: '{}' }, rootToken, auth)).toBe('condition_failed');
+    expect(await table.readRows()).toEqual([]);
+    expect(await world.row(table.tableName, pk)).toEqual({ pk: { S: pk } });
+  },
+);
+
 describe('the latch', () => {
   test('the first one stays, and every later call is told of it', async () => {
     const first = { reason: 'drill', accessor: 'acc_1', sealedAt: '2026-01-02T03:04:05.000Z' };
@@ -158,6 +177,26 @@ describe('replicas that boot while the table is disturbed', () => {
     expect(said(rotated, 'rotated')).toBe(true);
     expect(fingerprint(rotated)).toBe(fingerprint(first));
     expect(await world.row(table.tableName, 'MASTER_KEY')).toMatchObject({ generation: { N: '2' } });
+  });
+
+  test('an answer that is lost until the call gives up: the next try finds its own write, and takes it for that', async () => {
+    const patience = { maxAttempts: 1, requestTimeoutMs: 300 };
+    const options = { table: table.tableName, dynamodb: proxy.endpoint, client: patience };
+    const loseOneCall = () => proxy.setRule(faultTimes(3, FAULTS.resetAfter, 'TransactWriteItems'));
+    const old = world.createCeremony();
+
+    loseOneCall();
+    const first = await bootReplica(world, { ...options, ceremony: old });
+    expect(said(first, 'initialised')).toBe(true);
+
+    const ceremony = { ...world.createCeremony(), generation: 2, retired_kms_keys: old.kms_keys };
+    loseOneCall();
+    expect(said(await bootReplica(world, { ...options, ceremony }), 'rotated')).toBe(true);
+
+    await world.deleteRow(table.tableName, 'ROOT_TOKEN_BOOTSTRAP');
+    loseOneCall();
+    expect(said(await bootReplica(world, { ...options, ceremony }), 'a new root token is written')).toBe(true);
+    expect(await world.row(table.tableName, 'AUTH_REVISION')).toMatchObject({ revision: { N: '2' } });
   });
 
   test('30 % of all requests fail: one master key, one root token, and those that give up say startup failure 8', async () => {
