@@ -5,7 +5,7 @@ import http, { type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import type { FastifyInstance } from 'fastify';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import {
   createdTokenSchema,
   policyListSchema,
@@ -120,7 +120,13 @@ async function createToken(request: object = { policies: ['signer'] }) {
   return createdTokenSchema.parse(body);
 }
 
-function auditLines() {
+/** So many audit lines: a line is written when the answer has left, which the client may see a moment earlier. */
+async function auditLines(count: number) {
+  await vi.waitFor(() => expect(linesSoFar().length).toBeGreaterThanOrEqual(count));
+  return linesSoFar();
+}
+
+function linesSoFar() {
   return replica.log.lines.filter(({ fields }) => fields['audit'] === true).map(({ fields }) => fields);
 }
 
@@ -559,7 +565,7 @@ describe.each([...MANAGEMENT_ROUTES, ...OWN_ROUTES])('%s %s', (method, url) => {
 
   test('leaves one audit line that says who, what and how it ended, and no token', async () => {
     await call(method, url, { body: method === 'GET' ? undefined : body });
-    const lines = auditLines();
+    const lines = await auditLines(1);
     expect(lines).toHaveLength(1);
     const accessor = replica.auth.snapshot.manifest.root?.replace('TOKEN#', '');
     expect(lines[0]).toMatchObject({ accessor, client_ip: '127.0.0.1', method, request_id: expect.any(String) });
@@ -575,7 +581,7 @@ describe.each(MANAGEMENT_ROUTES)('%s %s', (method, url) => {
     const { token, accessor } = await createToken({ policies: ['everything'] });
     const answer = await call(method, url, { token, body: 'not JSON' });
     expect(answer).toMatchObject({ status: 403, body: { reason: 'denied' } });
-    expect(auditLines().at(-1)).toMatchObject({ accessor, outcome: 'refused', reason: 'denied', status: 403 });
+    expect((await auditLines(3)).at(-1)).toMatchObject({ accessor, outcome: 'refused', reason: 'denied', status: 403 });
   });
 });
 
@@ -586,7 +592,9 @@ describe('audit', () => {
     await call('POST', RENEW, { token });
     await call('DELETE', `${TOKENS}/${accessor}`);
     await call('DELETE', `${POLICIES}/signer`);
-    expect(auditLines().map(({ method, route, subject, outcome }) => [method, route, subject, outcome])).toEqual([
+    expect(
+      (await auditLines(5)).map(({ method, route, subject, outcome }) => [method, route, subject, outcome]),
+    ).toEqual([
       ['POST', POLICIES, 'signer', 'ok'],
       ['POST', TOKENS, accessor, 'ok'],
       ['POST', RENEW, undefined, 'ok'],
