@@ -104,7 +104,8 @@ function send(
   const hasBody = json !== undefined || upload !== undefined;
   const headers = {
     host: peer.url.host,
-    connection: 'close',
+    // A server that is to close would do so on a body it refuses, and the refusal could be lost in the reset.
+    connection: upload === undefined ? 'close' : 'keep-alive',
     accept: 'application/json',
     ...(token === undefined ? {} : { authorization: authorizationHeader(token) }),
     ...(hasBody ? { 'content-type': 'application/json' } : {}),

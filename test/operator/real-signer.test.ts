@@ -155,21 +155,22 @@ describe('from the root token to a sealed chamber', () => {
     expect(broken.stderr).toMatch(/refused: malformed_body: .*nothing was imported: .*data\[0\]/);
   });
 
-  it('a large file without the right to import it is refused by name, not by a broken connection', async () => {
+  it('a large file that is refused at its start is refused by name, not by a broken connection', async () => {
     const entries = Array.from({ length: 400_000 }, (_, at) => ({
       source_epoch: String(at),
       target_epoch: String(at + 1),
     }));
-    const data = [{ pubkey: KEY, signed_blocks: [], signed_attestations: entries }];
+    const data = [{ pubkey: 'no key' }, { pubkey: KEY, signed_blocks: [], signed_attestations: entries }];
     const metadata = { interchange_format_version: '5', genesis_validators_root: MAINNET_ROOT };
     writeFileSync(join(folder, 'large.json'), JSON.stringify({ metadata, data }));
-    for (const [token, reason] of [
-      ['sr_client_unknown_to_everyone', 'invalid_token'],
-      [rootToken, 'denied'],
+    for (const [token, reason, exitCode] of [
+      ['sr_client_unknown_to_everyone', 'invalid_token', 4],
+      [rootToken, 'denied', 4],
+      [records.token, 'malformed_body', 2],
     ] as const) {
       const { code, stderr } = await operator('slashing import large.json', token);
       expect(stderr).toContain(`refused: ${reason}: `);
-      expect(code).toBe(4);
+      expect(code).toBe(exitCode);
     }
   });
 
