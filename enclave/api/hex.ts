@@ -1,10 +1,10 @@
 // Hex on the wire: with or without 0x, any case in; lower case with 0x out.
 
-const HEX = /^(?:0x|0X)?((?:[0-9a-fA-F]{2})*)$/;
+const HEX = /^(?:0x|0X)?(?:[0-9a-fA-F]{2})*$/;
 
 /** The bytes of a hex text, or undefined when it is not hex or not `length` bytes long. */
 export function decodeHex(text: string, length?: number): Uint8Array | undefined {
-  const digits = HEX.exec(text)?.[1];
+  const digits = digitsOf(text);
   if (digits === undefined || (length !== undefined && digits.length !== length * 2)) return undefined;
   return Buffer.from(digits, 'hex');
 }
@@ -19,6 +19,12 @@ export function encodeHex(bytes: Uint8Array): string {
  * Undefined when the text is not 48 bytes of hex. Says nothing about the point being on the curve.
  */
 export function canonicalPublicKey(text: string): string | undefined {
-  const digits = HEX.exec(text)?.[1];
+  const digits = digitsOf(text);
   return digits?.length === 96 ? `0x${digits.toLowerCase()}` : undefined;
+}
+
+/** Tested and then cut: a match with its groups would cost more than the decoding. `x` is no digit, so it ends a prefix. */
+function digitsOf(text: string): string | undefined {
+  if (!HEX.test(text)) return undefined;
+  return text[1] === 'x' || text[1] === 'X' ? text.slice(2) : text;
 }
