@@ -10,10 +10,15 @@ import { parseAuthorization } from '../auth/credentials.ts';
 import { admitsRoute, type Decision, evaluateBeforeBody } from '../auth/evaluate.ts';
 import type { KeyStore } from '../keys/store.ts';
 import type { RouteAccess } from './context.ts';
+import { headerValues } from './header-values.ts';
 import { refuse } from './replies.ts';
 
 /** Bytes of request bodies in flight at most, over all connections. */
 export const BODY_BUDGET_BYTES = 256 * 1024 * 1024;
+/** What one token may hold of it: others go on while one floods. */
+const CALLER_BUDGET_BYTES = BODY_BUDGET_BYTES / 4;
+/** Time for an admitted client to send the whole body. */
+const BODY_TIMEOUT_MS = 30_000;
 /** Of an identifier that is no public key. */
 const MAX_SHOWN_CHARACTERS = 100;
 
@@ -24,6 +29,8 @@ export interface AdmissionDependencies {
   /** Why nothing may be signed now, or undefined. */
   readonly signingRefusal: () => ErrorReason | undefined;
   readonly onAuthRejection: (reason: ErrorReason) => void;
+  /** Web pages of other origins are refused: a browser would send their requests with the network position of its user. */
+  readonly isAllowedOrigin: (origin: string) => boolean;
 }
 
 export interface Admission {
@@ -37,29 +44,59 @@ export interface Admission {
 
 export function createAdmission(dependencies: AdmissionDependencies): Admission {
   let bodyBytesInFlight = 0;
+  const bytesByCaller = new Map<string, number>();
 
   const reserve = (request: FastifyRequest, bytes: number): void => {
-    bodyBytesInFlight += bytes - request.context.bodyReservation;
-    request.context.bodyReservation = bytes;
+    const { context } = request;
+    const change = bytes - context.bodyReservation;
+    if (change === 0) return;
+    context.bodyReservation = bytes;
+    bodyBytesInFlight += change;
+    const accessor = context.caller?.accessor ?? '';
+    const held = (bytesByCaller.get(accessor) ?? 0) + change;
+    if (held === 0) bytesByCaller.delete(accessor);
+    else bytesByCaller.set(accessor, held);
   };
-  const bodyRefusal = (request: FastifyRequest): ErrorReason | undefined => {
-    if (request.routeOptions.config.streamsBody === true) return undefined; // never in memory as a whole
+  const bodyRefusal = (request: FastifyRequest, streamsBody: boolean): ErrorReason | undefined => {
     const most = largestBodyBytes(request, dependencies.maxRequestBodyBytes);
-    if (most > dependencies.maxRequestBodyBytes) return 'body_too_large';
-    if (bodyBytesInFlight + most > BODY_BUDGET_BYTES) return 'overloaded';
+    // A stream is never in memory as a whole, and the body of an open route is never read.
+    if (most === 0 || streamsBody || request.context.caller === undefined) return undefined;
+    const { context } = request;
+    const accessor = context.caller?.accessor ?? '';
+    const held = bytesByCaller.get(accessor) ?? 0;
+    if (bodyBytesInFlight + most > BODY_BUDGET_BYTES || held + most > CALLER_BUDGET_BYTES) return 'overloaded';
     reserve(request, most);
+    context.bodyDeadline = setTimeout(() => request.raw.socket.destroy(), BODY_TIMEOUT_MS);
     return undefined;
   };
 
   return {
     admit(request, reply) {
-      const access = request.routeOptions.config.access;
-      const reason = bodyRefusal(request) ?? accessRefusal(request, access, dependencies);
+      const { access, streamsBody = false } = request.routeOptions.config;
+      const reason =
+        sizeRefusal(request, streamsBody, dependencies) ??
+        accessRefusal(request, access, dependencies) ??
+        bodyRefusal(request, streamsBody); // last: nobody holds memory here without credentials
       return reason === undefined ? undefined : refuse(request, reply, reason);
     },
-    bodyRead: (request, bytes) => reserve(request, bytes),
-    release: (request) => reserve(request, 0),
+    bodyRead(request, bytes) {
+      clearTimeout(request.context.bodyDeadline);
+      reserve(request, bytes);
+    },
+    release(request) {
+      clearTimeout(request.context.bodyDeadline);
+      reserve(request, 0);
+    },
   };
+}
+
+function sizeRefusal(
+  request: FastifyRequest,
+  streamsBody: boolean,
+  { maxRequestBodyBytes }: AdmissionDependencies,
+): ErrorReason | undefined {
+  const tooLarge = !streamsBody && largestBodyBytes(request, maxRequestBodyBytes) > maxRequestBodyBytes;
+  return tooLarge ? 'body_too_large' : undefined;
 }
 
 /** As announced; a body of unannounced length (chunked) may become as large as is allowed. */
@@ -80,7 +117,7 @@ function accessRefusal(
     const signingRefusal = dependencies.signingRefusal();
     if (signingRefusal !== undefined) return signingRefusal;
   }
-  const authRefusal = authenticate(request, access, dependencies);
+  const authRefusal = authenticate(request, access, dependencies) ?? originRefusal(request, dependencies);
   if (authRefusal !== undefined) {
     dependencies.onAuthRejection(authRefusal);
     return authRefusal;
@@ -93,12 +130,19 @@ function authenticate(
   access: Exclude<RouteAccess, { kind: 'open' }>,
   { authenticator }: AdmissionDependencies,
 ): ErrorReason | undefined {
-  const credential = parseAuthorization(request.raw.headersDistinct['authorization']);
+  const credential = parseAuthorization(headerValues(request.raw, 'authorization'));
   // Authorization sees the raw TCP peer only, never a proxy header (service.md, Authentication 9).
   const outcome = authenticator.authenticate(credential, request.raw.socket.remoteAddress);
   if (outcome.kind === 'refused') return outcome.reason;
   request.context.caller = outcome.caller;
   return isAdmitted(request, outcome.caller, access) ? undefined : 'denied';
+}
+
+function originRefusal(
+  { headers }: FastifyRequest,
+  { isAllowedOrigin }: AdmissionDependencies,
+): ErrorReason | undefined {
+  return headers.origin === undefined || isAllowedOrigin(headers.origin) ? undefined : 'denied';
 }
 
 function isAdmitted(request: FastifyRequest, caller: Caller, access: Exclude<RouteAccess, { kind: 'open' }>): boolean {
@@ -120,6 +164,7 @@ function allowedBefore(
   access: RouteAccess & { kind: 'scope' },
 ): boolean {
   if (access.orManagement === true && management) return true;
+  if (access.orScope !== undefined && admitsRoute(rules, access.orScope).allowed) return true;
   if (!access.namesKey) return isAllowed(request, admitsRoute(rules, access.scope));
   const { identifier = '' } = request.params as { identifier?: string };
   const publicKey = canonicalPublicKey(identifier) ?? identifier.slice(0, MAX_SHOWN_CHARACTERS).toLowerCase();

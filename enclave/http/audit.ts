@@ -2,10 +2,11 @@
 // values: no token, no body, no signature is ever in it.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { ErrorReason } from '../api/errors.ts';
+import { ERROR_REASONS, type ErrorReason } from '../api/errors.ts';
 import { type ClientAddressOptions, clientAddress } from '../auth/client-address.ts';
 import type { Clock } from '../observe/clock.ts';
 import type { Log } from '../observe/log.ts';
+import { headerValues } from './header-values.ts';
 
 export interface HttpObserver {
   /** A request ended. `route` is the mounted pattern, or `unknown`. */
@@ -23,37 +24,34 @@ export function createAudit(
   addresses: ClientAddressOptions,
   { clock, log, observer }: { clock: Clock; log: Log; observer: HttpObserver },
 ): Audit {
+  const addressOf = rememberedPeer(addresses);
   return {
     record(request, reply) {
       const { context } = request;
+      if (!reply.raw.writableFinished) context.reason ??= 'client_closed';
+      const statusCode = reply.raw.writableFinished ? reply.statusCode : ERROR_REASONS.client_closed.status;
       const seconds = (clock.monotonic() - context.startedAt) / 1000;
-      const access = request.routeOptions.config.access;
-      observer.requestEnded(
-        access === undefined ? 'unknown' : (request.routeOptions.url ?? 'unknown'),
-        reply.statusCode,
-        seconds,
-      );
+      const { config, url } = request.routeOptions; // made anew by each look
+      const { access } = config;
+      observer.requestEnded(access === undefined ? 'unknown' : (url ?? 'unknown'), statusCode, seconds);
       if (access === undefined || access.kind === 'open') return;
-      const outcome = reply.statusCode < 400 ? 'ok' : 'refused';
+      const outcome = statusCode < 400 ? 'ok' : 'refused';
       const scope = access.kind === 'scope' ? access.scope : undefined;
       if (scope === 'sign') observer.signingEnded(context.operation, context.reason ?? 'signed', seconds);
       log.info(
         {
           audit: true,
-          client_ip: clientAddress(
-            addresses,
-            request.raw.socket.remoteAddress,
-            request.raw.headersDistinct['x-forwarded-for'],
-          ),
+          client_ip: addressOf(context.peerAddress, headerValues(request.raw, 'x-forwarded-for')),
           accessor: context.caller?.accessor,
           scope,
           // Administration has no scopes: what was done is the method and the route, to whom is the subject.
-          ...(scope === undefined ? { method: request.method, route: request.routeOptions.url } : {}),
+          method: scope === undefined ? request.method : undefined,
+          route: scope === undefined ? url : undefined,
           subject: context.subject,
           key: context.publicKey,
           operation: context.operation,
           outcome,
-          status: reply.statusCode,
+          status: statusCode,
           reason: context.reason,
           denied_by: context.deniedBy,
           request_id: request.id,
@@ -62,5 +60,21 @@ export function createAudit(
         'request',
       );
     },
+  };
+}
+
+type AddressOf = (peer: string | undefined, forwardedFor: readonly string[] | undefined) => string;
+
+/** Clients keep their connections, so the address to work out is mostly the last one again. */
+function rememberedPeer(addresses: ClientAddressOptions): AddressOf {
+  let lastPeer: string | undefined;
+  let lastAddress = clientAddress(addresses, undefined, undefined);
+  return (peer, forwardedFor) => {
+    if (forwardedFor !== undefined) return clientAddress(addresses, peer, forwardedFor);
+    if (peer !== lastPeer) {
+      lastAddress = clientAddress(addresses, peer, undefined);
+      lastPeer = peer;
+    }
+    return lastAddress;
   };
 }
