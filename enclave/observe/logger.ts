@@ -21,8 +21,12 @@ export interface LogDestination {
 
 export interface Logger {
   module(name: LogModule): Log;
-  /** Write out what is buffered; before the process ends. */
+  /** Lines lost because nobody read the log. */
+  droppedLines(): number;
+  /** Write out what is buffered, however long that takes; before the process ends for a bug. */
   flush(): void;
+  /** Write out what is buffered, and give up when the reader of the log does not take it. */
+  end(): Promise<void>;
 }
 
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'off'] as const;
@@ -63,6 +67,11 @@ export function parseLogFilter(
 export function createLogger(options: LoggerOptions, destination: LogDestination = standardOutput()): Logger {
   const filter = parseLogFilter(options.level);
   if (filter === undefined) throw new RangeError(`logging.level: not a level filter: ${options.level}`);
+  const buffered = isBuffered(destination) ? destination : undefined;
+  let dropped = 0;
+  buffered?.on('drop', () => {
+    dropped += 1;
+  });
   const color = options.color ?? process.stdout.isTTY === true;
   const sink: LogDestination =
     options.format === 'json' ? destination : { write: (line) => destination.write(textLine(line, color)) };
@@ -77,20 +86,49 @@ export function createLogger(options: LoggerOptions, destination: LogDestination
   );
   return {
     module: (name) => root.child({ module: name }, { level: pinoLevel(filter.modules.get(name) ?? filter.level) }),
+    droppedLines: () => dropped,
     flush: () => {
-      if ('flushSync' in destination && typeof destination.flushSync === 'function') destination.flushSync();
+      if (buffered !== undefined) buffered.flushSync();
+    },
+    end: async () => {
+      if (buffered !== undefined) await endInTime(buffered);
     },
   };
 }
 
+type BufferedDestination = ReturnType<typeof pino.destination>;
+
+function isBuffered(destination: LogDestination): destination is BufferedDestination {
+  return 'flushSync' in destination;
+}
+
+async function endInTime(destination: BufferedDestination): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, END_TIMEOUT_MS);
+  destination.flush(() => resolve());
+  await promise;
+  clearTimeout(timer);
+  destination.destroy(); // else it would write the rest, blocking, when the process exits
+}
+
+/** Bytes that may wait for a slow reader of the log; lines beyond are dropped and counted. */
+const MAX_BUFFERED_BYTES = 16 * 1024 * 1024;
+const END_TIMEOUT_MS = 2000;
 /** Bytes of log lines that are written together: one system call for many audit lines. */
-const BUFFERED_BYTES = 8 * 1024;
+const BUFFERED_BYTES = 32 * 1024;
 /** A line waits no longer than this for others. */
 const FLUSH_INTERVAL_MS = 100;
 
 /** Written in the background, so that a slow reader of the log does not hold up signing. */
 function standardOutput(): LogDestination {
-  return pino.destination({ fd: 1, sync: false, minLength: BUFFERED_BYTES, periodicFlush: FLUSH_INTERVAL_MS });
+  return pino.destination({
+    fd: 1,
+    sync: false,
+    minLength: BUFFERED_BYTES,
+    maxLength: MAX_BUFFERED_BYTES,
+    maxWrite: 2 * BUFFERED_BYTES, // has to be more than minLength
+    periodicFlush: FLUSH_INTERVAL_MS,
+  });
 }
 
 /** Runs for every line: pino's own redaction by paths costs ten times as much. */
