@@ -156,6 +156,9 @@ function asArray(row: unknown): readonly SQLOutputValue[] {
   return row;
 }
 
+/** A loop: `map` calls a function for each byte, once for every entry there is when a history is read. */
 function xor(one: Uint8Array, other: Uint8Array): Uint8Array {
-  return one.map((byte, index) => byte ^ (other[index] ?? 0));
+  const result = new Uint8Array(one.length);
+  for (let index = 0; index < one.length; index++) result[index] = (one[index] ?? 0) ^ (other[index] ?? 0);
+  return result;
 }
