@@ -9,7 +9,7 @@ import { stateTableDefinition } from '../chamber/state-rows.ts';
 import { loadConfig } from '../config/load.ts';
 import type { Config } from '../config/options.ts';
 import { renderViolations } from '../config/violations.ts';
-import { keyTableDefinition } from '../keys/key-table.ts';
+import { keyTableDefinition } from '../keys/table-rows.ts';
 import { slashingTableDefinition } from '../slashing/dynamodb-items.ts';
 import type { Terminal } from './slashing.ts';
 
