@@ -95,10 +95,16 @@ async function runSteps(config: Config, world: World, opened: AsyncDisposableSta
   const app = await step('HTTP application', () => openApplication(config, parts, world));
   await step('warm-up', () => warmUp(network));
   const listeners = await step('listeners', () => openListeners(config, app, telemetry, world, opened));
-  startBackground(config, { core, keys: loading.keys, permits, slashing, listeners }, telemetry, opened);
+  startBackground(
+    config,
+    { core, keys: loading.keys, permits, slashing, listeners, logger: world.logger },
+    telemetry,
+    opened,
+  );
 
   const keysLoaded = announceWhenLoaded(loading, world).catch((error: unknown) => {
-    if (!state.shuttingDown) throw new StartupError('keys', error);
+    const ended = state.shuttingDown || loading.keys.state === 'sealed'; // sealing stops a load, and the signer stays, sealed
+    if (!ended) throw new StartupError('keys', error);
   });
   return {
     listeners,

@@ -56,7 +56,7 @@ async function run(config: Config): Promise<void> {
     endOnSignals(signer, logger);
     await signer.keysLoaded;
   } catch (error) {
-    logger.flush();
+    await logger.end();
     const message = error instanceof StartupError || error instanceof Error ? error.message : String(error);
     process.stderr.write(`strongroom: cannot start: ${message}\n`);
     process.exit(EXIT.startup);
@@ -73,7 +73,7 @@ function endOnSignals(signer: RunningSigner, logger: Logger): void {
     log.info({ signal }, 'shutting down');
     await signer.shutDown();
     log.info({}, 'stopped');
-    logger.flush();
+    await logger.end();
     process.exit(EXIT.ok);
   };
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void end(signal));

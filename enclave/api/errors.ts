@@ -9,6 +9,7 @@ interface ReasonEntry {
 
 /** Every reason an error body can carry (decisions.md section 2), by status. */
 export const ERROR_REASONS = {
+  malformed_request: { status: 400, message: 'this is not an HTTP request that the signer understands' },
   malformed_body: { status: 400, message: 'the request body does not match the schema of its type' },
   malformed_parameter: { status: 400, message: 'a path or query parameter is malformed' },
   unsupported_operation: { status: 400, message: 'the signing request type is not supported' },

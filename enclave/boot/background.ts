@@ -2,6 +2,7 @@
 
 import type { Config } from '../config/options.ts';
 import type { KeyStore } from '../keys/store.ts';
+import type { Logger } from '../observe/logger.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import type { BlsCore, Lane } from '../signing/bls.ts';
 import type { Permits } from '../signing/permits.ts';
@@ -14,6 +15,7 @@ export interface Watched {
   readonly permits: Permits;
   readonly slashing: SlashingProtection;
   readonly listeners: OpenListeners;
+  readonly logger: Pick<Logger, 'droppedLines'>;
 }
 
 const LANES: readonly Lane[] = ['normal', 'priority'];
@@ -26,6 +28,11 @@ export function startBackground(
 ): void {
   pollSlashingHealth(config, watched.slashing, opened);
   metrics.onRender(() => readOff(metrics, watched));
+  let droppedLines = 0;
+  metrics.onRender(() => {
+    metrics.logLinesDropped.add(watched.logger.droppedLines() - droppedLines);
+    droppedLines = watched.logger.droppedLines();
+  });
   const refresh = (): void => void countConnections(metrics, watched.listeners);
   repeat(config.metrics.refresh_interval_seconds * 1000, refresh, opened);
 }

@@ -7,6 +7,7 @@ import type { ErrorReason } from '../api/errors.ts';
 import type { Authenticator } from '../auth/authenticator.ts';
 import type { ClientAddressOptions } from '../auth/client-address.ts';
 import type { StatefulAuthenticator } from '../auth/stateful.ts';
+import type { KeyManagementParts } from '../keys/management.ts';
 import type { KeyStore } from '../keys/store.ts';
 import type { Clock } from '../observe/clock.ts';
 import type { Log } from '../observe/log.ts';
@@ -14,13 +15,17 @@ import type { Tracing } from '../observe/tracing.ts';
 import type { SigningDependencies } from '../signing/sign.ts';
 import { type Admission, createAdmission } from './admission.ts';
 import { createAudit, type HttpObserver } from './audit.ts';
+import { answerClientError } from './client-errors.ts';
 import { newContext, requestId } from './context.ts';
+import { trackOpenRequests } from './open-requests.ts';
 import { mountOpenApi } from './openapi.ts';
 import { refuse, sendError, toSignerError } from './replies.ts';
 import { mountAuthPolicies } from './routes/auth-policies.ts';
 import { mountAuthTokens } from './routes/auth-tokens.ts';
 import { type ChamberRoutes, mountChamber } from './routes/chamber.ts';
+import { type ChamberKeyLimits, mountChamberKeys } from './routes/chamber-keys.ts';
 import { mountHealth, type Readiness } from './routes/health.ts';
+import { type KeyManagerLimits, mountKeystores } from './routes/keystores.ts';
 import { mountPublicKeys } from './routes/public-keys.ts';
 import { mountSign } from './routes/sign.ts';
 import { mountSlashingProtection, type SlashingRecords } from './routes/slashing-protection.ts';
@@ -33,6 +38,13 @@ export interface AppOptions {
   readonly clientAddress: ClientAddressOptions;
 }
 
+export interface KeyRoutes {
+  readonly management: KeyManagementParts;
+  /** Undefined: there is no Key Manager API. */
+  readonly keyManager: KeyManagerLimits | undefined;
+  readonly chamber: ChamberKeyLimits;
+}
+
 export interface AppDependencies {
   readonly authenticator: Authenticator;
   readonly keys: KeyStore;
@@ -42,6 +54,7 @@ export interface AppDependencies {
   /** The stateful mode's authenticator, which then is `authenticator` too. Undefined: there is no Auth API. */
   readonly auth?: StatefulAuthenticator | undefined;
   readonly slashingRecords: SlashingRecords;
+  readonly keyRoutes: KeyRoutes;
   readonly signingRefusal: () => ErrorReason | undefined;
   readonly observer: HttpObserver;
   readonly tracing?: Tracing | undefined;
@@ -51,8 +64,6 @@ export interface AppDependencies {
 
 /** Longer than any client's idle time (wire.md, How clients behave). */
 const KEEP_ALIVE_SECONDS = 75;
-/** Time for a client to send one whole request: an import of slashing records is long. Only admitted callers send bodies. */
-const RECEIVE_TIMEOUT_SECONDS = 600;
 const MAX_PATH_PARAMETER_CHARACTERS = 256;
 
 /** @throws Error when a route does not state who may use it. */
@@ -62,13 +73,15 @@ export async function buildApp(options: AppOptions, dependencies: AppDependencie
     genReqId: requestId,
     bodyLimit: options.maxRequestBodyBytes,
     keepAliveTimeout: KEEP_ALIVE_SECONDS * 1000,
-    requestTimeout: RECEIVE_TIMEOUT_SECONDS * 1000,
+    requestTimeout: 0, // bodies have a deadline of their own each (admission.ts): an import takes longer than a request
     forceCloseConnections: 'idle',
     return503OnClosing: false, // listen.ts answers in the shape of every other error
     exposeHeadRoutes: false,
+    clientErrorHandler: answerClientError,
     routerOptions: { maxParamLength: MAX_PATH_PARAMETER_CHARACTERS, ignoreTrailingSlash: true },
     frameworkErrors: (error, request, reply) => {
-      request.context = newContext(dependencies.clock.monotonic());
+      request.context = newContext(dependencies.clock.monotonic(), request.raw.socket.remoteAddress);
+      reply.header('x-request-id', request.id);
       void sendError(request, reply, toSignerError(error));
     },
   });
@@ -81,6 +94,7 @@ export async function buildApp(options: AppOptions, dependencies: AppDependencie
   mountSign(app, options, dependencies);
   mountSlashingProtection(app, dependencies.slashingRecords);
   mountChamber(app, dependencies.chamber);
+  mountKeys(app, dependencies.keyRoutes);
   if (dependencies.auth !== undefined) {
     mountAuthPolicies(app, dependencies.auth);
     mountAuthTokens(app, dependencies.auth, dependencies.clock);
@@ -89,10 +103,15 @@ export async function buildApp(options: AppOptions, dependencies: AppDependencie
   return app;
 }
 
+function mountKeys(app: FastifyInstance, { management, keyManager, chamber }: KeyRoutes): void {
+  mountChamberKeys(app, chamber, management);
+  if (keyManager !== undefined) mountKeystores(app, keyManager, management);
+}
+
 function installContext(app: FastifyInstance, clock: Clock): void {
   app.decorateRequest('context');
   app.addHook('onRequest', (request, reply, done) => {
-    request.context = newContext(clock.monotonic());
+    request.context = newContext(clock.monotonic(), request.raw.socket.remoteAddress);
     reply.header('x-request-id', request.id);
     done();
   });
@@ -112,25 +131,22 @@ function installHooks(app: FastifyInstance, options: AppOptions, dependencies: A
     keys: dependencies.keys,
     signingRefusal: dependencies.signingRefusal,
     onAuthRejection: dependencies.observer.authRejected,
+    isAllowedOrigin: (origin) =>
+      ['*', origin].some((allowed) => options.corsAllowedOrigins?.includes(allowed) === true),
   });
   app.addHook('onRoute', (route) => {
     if (route.config?.access === undefined && route.method !== 'OPTIONS') {
       throw new Error(`${String(route.method)} ${route.url} does not state who may use it`);
     }
   });
-  app.addHook('onRequest', (request, reply, done) => {
-    if (admission.admit(request, reply) === undefined) done();
-  });
-  acceptAnyBodyAsBytes(app, admission);
-  app.addHook('onResponse', (request, reply, done) => {
+  const openRequests = trackOpenRequests((request, reply) => {
     admission.release(request);
     audit.record(request, reply);
-    done();
   });
-  app.addHook('onRequestAbort', (request, done) => {
-    admission.release(request);
-    done();
+  app.addHook('onRequest', (request, reply, done) => {
+    if (openRequests.begin(request, reply) && admission.admit(request, reply) === undefined) done();
   });
+  acceptAnyBodyAsBytes(app, admission);
   app.setNotFoundHandler((request, reply) => refuse(request, reply, 'not_found'));
   app.setErrorHandler((thrown: FastifyError, request, reply) => {
     const error = toSignerError(thrown);

@@ -18,6 +18,8 @@ export type RouteAccess =
   | {
       readonly kind: 'scope';
       readonly scope: Scope;
+      /** Admits as well as `scope` does, which is what the audit line names. */
+      readonly orScope?: Scope;
       /** The path names one validator key, which the policy has to allow. */
       readonly namesKey: boolean;
       /** Answers 503 while the signer may not sign; other routes answer 401 while the credentials are sealed. */
@@ -28,6 +30,8 @@ export type RouteAccess =
 
 export interface RequestContext {
   readonly startedAt: number;
+  /** The TCP peer as it was when the request came: a socket that is gone has no address any more. */
+  readonly peerAddress: string | undefined;
   caller: Caller | undefined;
   publicKey: PublicKeyHex | undefined;
   operation: Operation | undefined;
@@ -39,11 +43,14 @@ export interface RequestContext {
   deniedBy: string | undefined;
   /** Bytes this request holds of the budget for bodies in flight. */
   bodyReservation: number;
+  /** Cuts the connection when the body does not come in time. */
+  bodyDeadline: NodeJS.Timeout | undefined;
 }
 
-export function newContext(startedAt: number): RequestContext {
+export function newContext(startedAt: number, peerAddress: string | undefined): RequestContext {
   return {
     startedAt,
+    peerAddress,
     caller: undefined,
     publicKey: undefined,
     operation: undefined,
@@ -51,6 +58,7 @@ export function newContext(startedAt: number): RequestContext {
     reason: undefined,
     deniedBy: undefined,
     bodyReservation: 0,
+    bodyDeadline: undefined,
   };
 }
 

@@ -5,6 +5,8 @@ import type http from 'node:http';
 import https from 'node:https';
 import type { AddressInfo, Server } from 'node:net';
 import type { FastifyInstance } from 'fastify';
+import { answerClientError } from './client-errors.ts';
+import { hasOpenRequests } from './open-requests.ts';
 
 export interface ListenAddress {
   readonly host: string;
@@ -27,10 +29,13 @@ export const MAX_PLAIN_CONNECTIONS = 16_384;
 /** Connections that wait to be accepted; the kernel may allow fewer. */
 const BACKLOG = 4096;
 const IDLE_SWEEP_MS = 50;
+/** Longer than the keep-alive time, which ends idle connections first. */
+const STALLED_AFTER_MS = 120_000;
 
 export async function listenPlain(app: FastifyInstance, address: ListenAddress): Promise<Listener> {
   const { server } = app;
   server.maxConnections = MAX_PLAIN_CONNECTIONS;
+  cutStalledConnections(server);
   await app.listen({ host: address.host, port: address.port, backlog: BACKLOG });
   return listener(server);
 }
@@ -51,6 +56,8 @@ export async function listenTls(
   );
   server.maxConnections = options.maxConnections;
   server.on('tlsClientError', (_error, socket) => socket.destroy());
+  server.on('clientError', answerClientError);
+  cutStalledConnections(server);
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   server.once('error', reject);
   server.listen({ host: options.host, port: options.port, backlog: BACKLOG }, resolve);
@@ -79,6 +86,16 @@ export async function closeGracefully(servers: readonly http.Server[], timeoutSe
   for (const server of servers) server.closeAllConnections();
   await closed;
   return false;
+}
+
+/**
+ * A connection on which nothing moves is cut when it holds an answer that its client does not read, or no request at all. One
+ * that waits for us is left alone: some requests take long (service.md, request_timeout_seconds).
+ */
+function cutStalledConnections(server: http.Server | https.Server): void {
+  server.setTimeout(STALLED_AFTER_MS, (socket) => {
+    if (socket.writableLength > 0 || !hasOpenRequests(socket)) socket.destroy();
+  });
 }
 
 function listener<S extends Server>(server: S): Listener & { server: S } {

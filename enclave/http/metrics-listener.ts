@@ -9,22 +9,34 @@ export interface MetricsSource {
 }
 
 const MAX_SCRAPERS = 64;
+/** Scrapes that come closer together share one rendering, which costs the main thread some milliseconds. */
+const RENDERING_LIVES_MS = 1000;
 const SCRAPE_TIMEOUT_MS = 10_000;
 
 export async function listenMetrics(source: MetricsSource, address: ListenAddress): Promise<http.Server> {
-  const server = http.createServer(
-    { requestTimeout: SCRAPE_TIMEOUT_MS, keepAliveTimeout: 75_000 },
-    (request, response) => {
-      void answer(source, request, response);
-    },
-  );
+  const rendering = shared(source);
+  const server = http.createServer({ requestTimeout: SCRAPE_TIMEOUT_MS }, (request, response) => {
+    void answer(rendering, request, response);
+  });
   server.maxConnections = MAX_SCRAPERS;
+  server.setTimeout(SCRAPE_TIMEOUT_MS);
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   server.once('error', reject);
   server.listen({ host: address.host, port: address.port }, resolve);
   await promise;
   server.off('error', reject);
   return server;
+}
+
+function shared(source: MetricsSource): MetricsSource {
+  let last: { readonly at: number; readonly result: ReturnType<MetricsSource['render']> } | undefined;
+  return {
+    render() {
+      const now = performance.now();
+      if (last === undefined || now - last.at > RENDERING_LIVES_MS) last = { at: now, result: source.render() };
+      return last.result;
+    },
+  };
 }
 
 async function answer(
@@ -40,7 +52,8 @@ async function answer(
   }
   try {
     const { contentType, body } = await source.render();
-    response.writeHead(200, { 'content-type': contentType }).end(body);
+    // One scrape a connection: nobody queues up many on one.
+    response.writeHead(200, { 'content-type': contentType, connection: 'close' }).end(body);
   } catch {
     response
       .writeHead(500, { 'content-type': 'text/plain; charset=utf-8' })

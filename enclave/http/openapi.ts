@@ -133,7 +133,9 @@ export async function mountOpenApi(app: FastifyInstance): Promise<void> {
     },
   });
   const config = { access: { kind: 'open' } } as const;
-  app.get('/api/openapi.json', { config, schema: documentRouteSchema }, async (_request, reply) =>
-    reply.type('application/json; charset=utf-8').send(JSON.stringify(app.swagger())),
-  );
+  let document: Buffer | undefined; // made once: it is large, and anybody may ask for it
+  app.get('/api/openapi.json', { config, schema: documentRouteSchema }, async (_request, reply) => {
+    document ??= Buffer.from(JSON.stringify(app.swagger()));
+    return reply.type('application/json').send(document);
+  });
 }

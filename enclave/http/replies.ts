@@ -43,6 +43,8 @@ export function toSignerError(error: unknown): SignerError {
       return new SignerError('malformed_body', { hint: 'the body and its headers disagree' });
     case 'FST_ERR_MAX_PARAM_LENGTH':
       return new SignerError('malformed_parameter', { hint: 'a part of the path is too long' });
+    case 'ECONNRESET': // the client went away in the middle of its body
+      return new SignerError('client_closed', { cause: error });
     case 'FST_ERR_BAD_URL':
       return new SignerError('malformed_parameter', { hint: 'the path is not a valid URL path' });
     default:

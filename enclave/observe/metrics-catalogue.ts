@@ -202,6 +202,11 @@ export const METRICS = {
   httpConnections: gauge('svc_http_connections', 'Open connections of a listener.', {
     listener: closed('plain', 'tls', 'metrics'),
   }),
+  logLinesDropped: counter(
+    'svc_log_lines_dropped_total',
+    'Log lines lost because the reader of the log did not take them.',
+    {},
+  ),
   eventLoopLagSeconds: gauge(
     'svc_event_loop_lag_seconds',
     'How late the main thread ran its timers since the metrics were last read.',

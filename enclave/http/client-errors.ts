@@ -1,0 +1,22 @@
+// What is not HTTP, or too much of it, in the shape of every other error (decisions.md section 2). Such a request never
+// reaches the application; the connection is closed after the answer.
+
+import { randomUUIDv7 } from 'node:crypto';
+import { STATUS_CODES } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { ERROR_REASONS, type ErrorBody, type ErrorReason } from '../api/errors.ts';
+
+export function answerClientError(error: NodeJS.ErrnoException, socket: Duplex): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const reason: ErrorReason = error.code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 'request_timeout' : 'malformed_request';
+  const { status, message } = ERROR_REASONS[reason];
+  const body: ErrorBody = { code: status, reason, message, request_id: randomUUIDv7() };
+  const text = JSON.stringify(body);
+  socket.end(
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Type: application/json\r\n` +
+      `Content-Length: ${Buffer.byteLength(text)}\r\nConnection: close\r\n\r\n${text}`,
+  );
+}

@@ -1,0 +1,54 @@
+// Every request from its headers to its end, whatever the end is: answered, refused, given up by the client, or cut with its
+// connection. What a request holds is given back here and nowhere else, so a client that goes away cannot keep it, and what
+// it did is recorded. A connection may have only so many requests without an answer.
+
+import type { Socket } from 'node:net';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+
+/** Requests of one connection that wait for their answer. No client of ours pipelines; a flood that does is cut. */
+export const MAX_UNANSWERED_REQUESTS = 16;
+
+export interface OpenRequests {
+  /** False when the connection has too many already: it is closed, and the request goes no further. */
+  begin(request: FastifyRequest, reply: FastifyReply): boolean;
+}
+
+const byConnection = new WeakMap<Socket, Map<FastifyRequest, FastifyReply>>();
+
+/** Whether the connection has requests that wait for their answer. */
+export function hasOpenRequests(socket: Socket): boolean {
+  return (byConnection.get(socket)?.size ?? 0) > 0;
+}
+
+/** @param onEnd called exactly once for each request that began */
+export function trackOpenRequests(onEnd: (request: FastifyRequest, reply: FastifyReply) => void): OpenRequests {
+  const openOf = (socket: Socket): Map<FastifyRequest, FastifyReply> => {
+    const known = byConnection.get(socket);
+    if (known !== undefined) return known;
+    const open = new Map<FastifyRequest, FastifyReply>();
+    byConnection.set(socket, open);
+    // An answer that waits behind another one on this connection never hears that the connection is gone.
+    socket.once('close', () => {
+      for (const [request, reply] of open) end(open, request, reply);
+    });
+    return open;
+  };
+  const end = (open: Map<FastifyRequest, FastifyReply>, request: FastifyRequest, reply: FastifyReply): void => {
+    if (open.delete(request)) onEnd(request, reply);
+  };
+
+  return {
+    begin(request, reply) {
+      const { socket } = request.raw;
+      const open = openOf(socket);
+      if (open.size >= MAX_UNANSWERED_REQUESTS) {
+        socket.destroy();
+        return false;
+      }
+      open.set(request, reply);
+      // After the last byte is handed over, and also when the connection breaks before.
+      reply.raw.once('close', () => end(open, request, reply));
+      return true;
+    },
+  };
+}

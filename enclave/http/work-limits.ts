@@ -1,0 +1,45 @@
+// The limits of a route that does long work: how much of it at once, and how long a client waits for an answer. Beyond the first the
+// request is refused before it is looked at (503 overloaded), beyond the second it is answered 503 request_timeout.
+
+import { SignerError } from '../api/errors.ts';
+
+export interface WorkLimits {
+  readonly maxConcurrentRequests: number;
+  readonly requestTimeoutSeconds: number;
+}
+
+/** Of a route whose requests name items. */
+export interface ItemLimits extends WorkLimits {
+  readonly maxItemsPerRequest: number;
+}
+
+/** @throws SignerError `overloaded`, `request_timeout`, and what the work throws */
+export type LimitedWork = <T>(work: (signal: AbortSignal) => Promise<T>) => Promise<T>;
+
+/** One for all routes that share a limit. */
+export function limitWork({ maxConcurrentRequests, requestTimeoutSeconds }: WorkLimits): LimitedWork {
+  let running = 0;
+  return async (work) => {
+    if (running >= maxConcurrentRequests) throw new SignerError('overloaded');
+    running += 1;
+    const { promise: late, reject } = Promise.withResolvers<never>();
+    const controller = new AbortController();
+    const timer = setTimeout(() => {
+      const error = new SignerError('request_timeout', { hint: 'repeat it: what is done already is answered as such' });
+      controller.abort(error);
+      reject(error);
+    }, requestTimeoutSeconds * 1000);
+    // Work that is not answered any more still holds its place until it ends.
+    const done = work(controller.signal).finally(() => {
+      running -= 1;
+      clearTimeout(timer);
+    });
+    return Promise.race([done, late]);
+  };
+}
+
+/** @throws SignerError `too_many_items` */
+export function assertItems(count: number, { maxItemsPerRequest }: Pick<ItemLimits, 'maxItemsPerRequest'>): void {
+  if (count <= maxItemsPerRequest) return;
+  throw new SignerError('too_many_items', { hint: `at most ${maxItemsPerRequest}` });
+}
