@@ -16,6 +16,7 @@ import { createPermits, type Permits } from '../signing/permits.ts';
 import type { SlashingProtection } from '../slashing/protection.ts';
 import { type Custody, custodyRefusal } from './chamber.ts';
 import { chamberRoutes } from './chamber-status.ts';
+import { keyRoutes } from './key-management.ts';
 import type { LoadingKeys } from './keys.ts';
 import { readinessOf } from './readiness.ts';
 import type { Telemetry } from './telemetry.ts';
@@ -77,7 +78,8 @@ export function openApplication(config: Config, parts: Parts, { logger, clock }:
         backend: parts.slashing.backend,
         genesisValidatorsRoot: encodeHex(parts.network.genesisValidatorsRoot),
       },
-      readiness: readinessOf(state, { keys, slashing, custodyRefusal: refusal }),
+      keyRoutes: keyRoutes(config, parts, { logger }),
+      readiness: readinessOf(state, { keys, slashing, keyTable: loading.table?.loader, custodyRefusal: refusal }),
       chamber: chamberRoutes(config, { custody, watcher, keys, slashing }, { clock }),
       signingRefusal: () => (state.shuttingDown ? 'shutting_down' : refusal()),
       observer: telemetry.http,

@@ -12,13 +12,9 @@ export interface Missing {
 }
 
 export const NOT_AVAILABLE_YET: readonly Missing[] = [
-  section('key_sources.dynamodb'),
-  value('http.key_manager_api.enabled', 'true', ({ http }) => http.key_manager_api.enabled),
   value('chamber.keys.generate.enabled', 'true', ({ chamber }) => chamber.keys.generate.enabled),
   value('chamber.keys.generate_keys.enabled', 'true', ({ chamber }) => chamber.keys.generate_keys.enabled),
   value('chamber.keys.deposit_data.enabled', 'true', ({ chamber }) => chamber.keys.deposit_data.enabled),
-  value('chamber.keys.import.enabled', 'true', ({ chamber }) => chamber.keys.import.enabled),
-  value('chamber.keys.lifecycle.enabled', 'true', ({ chamber }) => chamber.keys.lifecycle.enabled),
   value('chamber.keys.backup.recipients', 'not empty', ({ chamber }) => chamber.keys.backup.recipients.length > 0),
   value('tls.mode', 'ratls', ({ tls }) => tls.mode === 'ratls'),
   value('tee.platform', 'nitro', ({ tee }) => tee.platform === 'nitro'),

@@ -385,9 +385,6 @@ describe('an egress endpoint is refused when', () => {
 describe('features of later versions', () => {
   it.each<[string, Given]>([
     ['key_sources.dynamodb', { yaml: lines(KEYS_TABLE, STATE, CEREMONY) }],
-    ['http.key_manager_api.enabled true', { argv: ['--http-key-manager-api-enabled'] }],
-    ['chamber.keys.import.enabled true', { argv: ['--chamber-keys-import-enabled'] }],
-    ['chamber.keys.lifecycle.enabled true', { argv: ['--chamber-keys-lifecycle-enabled'] }],
     ['chamber.keys.backup.recipients not empty', { argv: [`--chamber-keys-backup-recipients=${RECIPIENT}`] }],
     ['tls.mode ratls', { yaml: 'tls: {mode: ratls}' }],
     ['tee.platform nitro', { yaml: 'tee: {platform: nitro, nitro: {}}' }],

@@ -195,6 +195,24 @@ export function authApp(
         backend: { exportHistories: nothing('slashing'), importHistories: nothing('slashing') },
         genesisValidatorsRoot: encodeHex(new Uint8Array(32)),
       },
+      keyRoutes: {
+        management: {
+          store: keys,
+          get pool() {
+            return nothing('the keystore pool')();
+          },
+          table: undefined,
+          slashing: { merge: nothing('slashing'), export: nothing('slashing') },
+          drain: nothing('signing'),
+          log,
+        },
+        keyManager: undefined,
+        chamber: {
+          list: { maxConcurrentRequests: 16, requestTimeoutSeconds: 30 },
+          import: undefined,
+          lifecycle: undefined,
+        },
+      },
       signingRefusal: () => undefined,
       observer: { requestEnded: () => undefined, signingEnded: () => undefined, authRejected: () => undefined },
       clock,

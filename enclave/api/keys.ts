@@ -1,0 +1,87 @@
+// The key routes of the chamber on the wire (decisions.md section 5). What comes in is strict; results are per key and in the order of
+// the request. How many keys one request may name is each route's own option.
+
+import { z } from 'zod';
+import { publicKeySchema } from './policy.ts';
+
+export const MAX_LISTED_KEYS = 1000;
+const MAX_CURSOR_CHARACTERS = 512;
+
+const timestamp = z.iso.datetime();
+const message = z.string().exactOptional();
+export const keySourceSchema = z.enum(['filesystem', 'dynamodb', 'memory']);
+export const keyStatusSchema = z.enum(['active', 'inactive']);
+
+/** The query of GET /api/v1/chamber/keys. */
+export const keyListQuerySchema = z.strictObject({
+  status: keyStatusSchema.optional(),
+  source: keySourceSchema.optional(),
+  limit: z.coerce.number().int().min(1).max(MAX_LISTED_KEYS).default(MAX_LISTED_KEYS),
+  cursor: z.string().min(1).max(MAX_CURSOR_CHARACTERS).optional(),
+});
+
+export const keyRecordSchema = z.object({
+  pubkey: publicKeySchema,
+  source: keySourceSchema,
+  status: keyStatusSchema,
+  /** It can sign on the replica that answers. */
+  loaded: z.boolean(),
+  /** Of a key that is in no table: when it was loaded. */
+  created_at: timestamp,
+  updated_at: timestamp,
+  has_backup: z.boolean(),
+  has_deposit_data: z.boolean(),
+});
+
+/** A page may be shorter than its limit; null is the end. */
+export const keyListSchema = z.object({ keys: z.array(keyRecordSchema), next_cursor: z.string().nullable() });
+
+/** A keystore or an interchange file: as JSON text, or inline. */
+const jsonFile = z.union([z.string(), z.looseObject({})], { error: 'a JSON object, or the text of one' });
+
+export const keyImportSchema = z
+  .strictObject({
+    keystores: z.array(jsonFile),
+    passwords: z.array(z.string()),
+    slashing_protection: jsonFile.exactOptional(),
+    /** Persisted into the key table, or held in the memory of the replica that answers until it ends. */
+    storage: z.strictObject({ persist: z.boolean() }),
+  })
+  .refine(({ keystores, passwords }) => keystores.length === passwords.length, {
+    path: ['passwords'],
+    message: 'one password for each keystore',
+  });
+
+/** `pubkey` is null where the keystore does not tell. */
+export const keyImportAnswerSchema = z.object({
+  data: z.array(
+    z.object({ pubkey: publicKeySchema.nullable(), status: z.enum(['imported', 'duplicate', 'error']), message }),
+  ),
+});
+
+export const keyPatchSchema = z.strictObject({
+  keys: z
+    .array(z.strictObject({ pubkey: publicKeySchema, status: keyStatusSchema }))
+    .refine((keys) => new Set(keys.map(({ pubkey }) => pubkey)).size === keys.length, 'a public key is named twice'),
+});
+
+export const keyPatchAnswerSchema = z.object({
+  data: z.array(
+    z.object({ pubkey: publicKeySchema, status: z.enum(['updated', 'unchanged', 'not_found', 'error']), message }),
+  ),
+});
+
+export const keyDeleteSchema = z.strictObject({ pubkeys: z.array(publicKeySchema) });
+
+export const keyDeleteAnswerSchema = z.object({
+  data: z.array(z.object({ pubkey: publicKeySchema, status: z.enum(['deleted', 'not_found', 'error']), message })),
+  /** EIP-3076: of the keys that were deleted, and of those that are not here and have records. */
+  slashing_protection: z.looseObject({}),
+});
+
+export type KeyListQuery = z.output<typeof keyListQuerySchema>;
+export type KeyRecord = z.output<typeof keyRecordSchema>;
+export type KeyList = z.output<typeof keyListSchema>;
+export type KeyImportAnswer = z.output<typeof keyImportAnswerSchema>;
+export type KeyPatchAnswer = z.output<typeof keyPatchAnswerSchema>;
+export type KeyDeleteAnswer = z.output<typeof keyDeleteAnswerSchema>;

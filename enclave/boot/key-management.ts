@@ -1,0 +1,74 @@
+// The key routes as they are configured, and what they work on.
+
+import { encodeHex } from '../api/hex.ts';
+import type { World } from '../boot.ts';
+import type { Config } from '../config/options.ts';
+import type { KeyRoutes } from '../http/app.ts';
+import type { ItemLimits } from '../http/work-limits.ts';
+import type { KeyManagementParts } from '../keys/management.ts';
+import type { InFlightSigning } from '../signing/in-flight.ts';
+import type { Network } from '../signing/networks.ts';
+import { exportInterchangeText, mergeInterchangeText } from '../slashing/interchange-text.ts';
+import type { SlashingProtection } from '../slashing/protection.ts';
+import type { LoadingKeys } from './keys.ts';
+
+export interface KeyRoutesParts {
+  readonly loading: LoadingKeys;
+  readonly network: Network;
+  readonly inFlight: InFlightSigning;
+  readonly slashing: Pick<SlashingProtection, 'backend'>;
+}
+
+export function keyRoutes(config: Config, parts: KeyRoutesParts, { logger }: Pick<World, 'logger'>): KeyRoutes {
+  const { list, import: importing, lifecycle } = config.chamber.keys;
+  const { key_manager_api: keyManager } = config.http;
+  return {
+    management: keyManagement(parts, { logger }),
+    keyManager: keyManager.enabled
+      ? {
+          maxConcurrentReads: keyManager.max_concurrent_reads,
+          maxConcurrentWrites: keyManager.max_concurrent_writes,
+          requestTimeoutSeconds: keyManager.request_timeout_seconds,
+          maxItemsPerRequest: keyManager.max_items_per_request,
+        }
+      : undefined,
+    chamber: {
+      list: {
+        maxConcurrentRequests: list.max_concurrent_requests,
+        requestTimeoutSeconds: config.server.request_timeout_seconds,
+      },
+      import: importing.enabled ? itemLimits(importing) : undefined,
+      lifecycle: lifecycle.enabled ? itemLimits(lifecycle) : undefined,
+    },
+  };
+}
+
+function keyManagement(
+  { loading, network, inFlight, slashing }: KeyRoutesParts,
+  { logger }: Pick<World, 'logger'>,
+): KeyManagementParts {
+  const records = { backend: slashing.backend, genesisValidatorsRoot: encodeHex(network.genesisValidatorsRoot) };
+  return {
+    store: loading.keys,
+    pool: loading.pool,
+    table: undefined,
+    slashing: {
+      merge: (text, allows) => mergeInterchangeText(text, allows, records),
+      export: (publicKeys) => exportInterchangeText(publicKeys, records),
+    },
+    drain: inFlight.drain,
+    log: logger.module('keys'),
+  };
+}
+
+function itemLimits(options: {
+  readonly max_items_per_request: number;
+  readonly max_concurrent_requests: number;
+  readonly request_timeout_seconds: number;
+}): ItemLimits {
+  return {
+    maxItemsPerRequest: options.max_items_per_request,
+    maxConcurrentRequests: options.max_concurrent_requests,
+    requestTimeoutSeconds: options.request_timeout_seconds,
+  };
+}

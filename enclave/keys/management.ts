@@ -1,0 +1,35 @@
+// Keys that come and go while the signer runs: what the Key Manager API and the chamber's key routes do it with. Each key is dealt with
+// by its source: memory here, the table through its rows, files not at all. A key signs only after the slashing protection records
+// that came with it are merged, and its records are exported only after its last signature.
+
+import type { Log } from '../observe/log.ts';
+import type { KeystorePool } from './keystore-pool.ts';
+import type { KeyStore } from './store.ts';
+import type { KeyTable, KeyTableLoader } from './table-types.ts';
+
+/** Whether the caller may do this to the key; one that it may not refuses the whole request. */
+export type Allows = (publicKey: string) => boolean;
+
+/** EIP-3076 files of the configured slashing protection. */
+export interface SlashingFiles {
+  /** All or nothing. @throws SignerError `malformed_body`, also for another network; `denied` for a key that is not allowed */
+  merge(interchange: string, allows: Allows): Promise<void>;
+  /** `recorded` are the keys that the file says something about. */
+  export(publicKeys: readonly string[]): Promise<{ readonly file: string; readonly recorded: ReadonlySet<string> }>;
+}
+
+export interface TableParts {
+  readonly rows: KeyTable;
+  readonly loader: KeyTableLoader;
+}
+
+export interface KeyManagementParts {
+  readonly store: KeyStore;
+  readonly pool: KeystorePool;
+  /** Undefined without `key_sources.dynamodb`. */
+  readonly table: TableParts | undefined;
+  readonly slashing: SlashingFiles;
+  /** Resolves when none of the keys is signing. */
+  readonly drain: (publicKeys: readonly string[]) => Promise<void>;
+  readonly log: Log;
+}
