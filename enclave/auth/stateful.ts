@@ -154,13 +154,13 @@ export class StatefulAuthenticator implements Authenticator {
     this.#assertUnsealed();
     try {
       const loaded = await loadAuth(this.#keys.rows, this.#parts.state, this.#snapshot);
-      this.#assertUnsealed();
+      this.#assertUnsealed(); // the keys may have been wiped in the middle of it
       this.#reportedHead = undefined;
       if (loaded === undefined) return;
       this.#install(loaded.snapshot);
       this.#reportRows(loaded.rejected);
     } catch (error) {
-      this.#assertUnsealed(); // wiped meanwhile: the keys verify nothing any more
+      this.#assertUnsealed();
       if (error instanceof AuthHeadRejected) this.#reportHead(error);
       throw error;
     }
@@ -173,7 +173,7 @@ export class StatefulAuthenticator implements Authenticator {
       if (planned.kind !== 'change') return planned;
       const { write, next } = prepare(this.#keys.rows, snapshot, planned);
       if ((await this.#parts.state.commit(snapshot.revision, write.changes, write.head)) === 'committed') {
-        if (!this.#sealed) this.#install(next);
+        this.#install(next);
         return { kind: 'done', answer: planned.answer(next) };
       }
       await this.refresh();
@@ -193,9 +193,9 @@ export class StatefulAuthenticator implements Authenticator {
     return needsManagement && !bound.caller.management ? { kind: 'refused', reason: 'denied' } : undefined;
   }
 
-  /** Revisions only go up: a slower read never undoes what a faster one or our own commit has shown. */
+  /** Revisions only go up: a late answer to our commit never undoes what a read has shown. Nothing comes back after sealing. */
   #install(snapshot: AuthSnapshot): void {
-    if (snapshot.revision > this.revision) this.#snapshot = snapshot;
+    if (!this.#sealed && snapshot.revision > this.revision) this.#snapshot = snapshot;
   }
 
   #assertUnsealed(): void {
