@@ -1,5 +1,6 @@
-// Step "keys": the store, and a load that goes on in the background. A directory that is not there ends the start; bad
-// files are counted and make /healthcheck DOWN, and the keys that are loaded sign meanwhile.
+// Step "keys": the store, and a load of every source that goes on in the background. A directory or table that is not there
+// ends the start; bad files are counted and make /healthcheck DOWN, refused rows of the table are counted, and the keys that
+// are loaded sign meanwhile. A key that two sources have stays with the one that loaded it first.
 
 import { readdir } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
@@ -11,14 +12,17 @@ import { KeystorePool, memoryLimitBytes } from '../keys/keystore-pool.ts';
 import { KeyStore } from '../keys/store.ts';
 import type { BlsCore } from '../signing/bls.ts';
 import type { Custody } from './chamber.ts';
+import { type OpenedKeyTable, openConfiguredKeyTable } from './key-table.ts';
 import type { Telemetry } from './telemetry.ts';
 
 export interface LoadingKeys {
   readonly keys: KeyStore;
-  /** Resolves when the first load is complete. */
-  readonly loaded: Promise<void>;
   /** The one pool of this process, which imports share. */
   readonly pool: KeystorePool;
+  /** Undefined without `key_sources.dynamodb`, and when the signer starts sealed. */
+  readonly table: OpenedKeyTable | undefined;
+  /** Resolves when the first load is complete. */
+  readonly loaded: Promise<void>;
 }
 
 export interface LoadingKeysParts {
@@ -31,48 +35,61 @@ export interface LoadingKeysParts {
 
 export async function startLoadingKeys(
   { config, core, custody, state }: LoadingKeysParts,
-  { logger, clock }: World,
+  world: World,
   telemetry: Telemetry,
   opened: AsyncDisposableStack,
 ): Promise<LoadingKeys> {
-  const { paths, keystore_load_concurrency, raw_load_concurrency } = config.key_sources.filesystem;
+  const { paths, raw_load_concurrency } = config.key_sources.filesystem;
   for (const path of paths) await assertDirectory(path);
-  const log = logger.module('keys');
+  const { clock } = world;
+  const log = world.logger.module('keys');
   const keys = new KeyStore({}, { vault: core, clock });
   opened.defer(() => keys.seal());
-  const pool = new KeystorePool(
-    {
-      keystoreLoadConcurrency: keystore_load_concurrency,
-      memoryLimitBytes: memoryLimitBytes(),
-      cores: availableParallelism(),
-    },
-    { log },
-  );
+  const pool = openPool(config, world, opened);
   if (custody?.chamber.state === 'Sealed') {
     keys.seal();
-    return { keys, loaded: Promise.resolve(), pool };
+    return { keys, pool, table: undefined, loaded: Promise.resolve() };
   }
   const stop = new AbortController();
-  const load = loadFilesystemKeys(
-    { paths, rawLoadConcurrency: raw_load_concurrency },
-    { store: keys, pool, log, clock, signal: stop.signal },
-  );
   custody?.chamber.onSealed(() => {
     keys.seal();
     stop.abort(new SignerError('sealed'));
   });
+  const table =
+    custody === undefined
+      ? undefined
+      : await openConfiguredKeyTable({ config, custody, store: keys }, world, telemetry, opened);
+  const files = loadFilesystemKeys(
+    { paths, rawLoadConcurrency: raw_load_concurrency },
+    { store: keys, pool, log, clock, signal: stop.signal },
+  );
+  const rows = table?.loader.load();
   opened.defer(async () => {
     stop.abort(new Error('the signer shuts down'));
-    await pool.close();
-    await load.catch(() => undefined);
+    await table?.loader.stop();
+    await Promise.allSettled([files, rows]);
   });
-  const loaded = load.then(({ failures, seconds }) => {
+  const loaded = Promise.all([files, rows]).then(([{ failures, seconds }]) => {
     state.keyFailures = failures.length;
     telemetry.keyFilesLoaded(seconds, failures.length);
     keys.completeFirstLoad();
+    void table?.loader.keepRefreshing();
   });
   loaded.catch(() => undefined); // whoever waits for it hears of a failure; a start that ends earlier does not wait
-  return { keys, loaded, pool };
+  return { keys, pool, table, loaded };
+}
+
+function openPool(config: Config, { logger }: World, opened: AsyncDisposableStack): KeystorePool {
+  const pool = new KeystorePool(
+    {
+      keystoreLoadConcurrency: config.key_sources.filesystem.keystore_load_concurrency,
+      memoryLimitBytes: memoryLimitBytes(),
+      cores: availableParallelism(),
+    },
+    { log: logger.module('keys') },
+  );
+  opened.defer(() => pool.close());
+  return pool;
 }
 
 async function assertDirectory(path: string): Promise<void> {

@@ -8,10 +8,15 @@ import type { SlashingProtection } from '../slashing/protection.ts';
 export interface ReadinessParts {
   readonly keys: Pick<KeyStore, 'state'>;
   readonly slashing: Pick<SlashingProtection, 'health'>;
+  /** Undefined without a key table. */
+  readonly keyTable: { readonly stale: boolean } | undefined;
   readonly custodyRefusal: () => 'sealed' | 'state_stale' | undefined;
 }
 
-export function readinessOf(state: SignerState, { keys, slashing, custodyRefusal }: ReadinessParts): Readiness {
+export function readinessOf(
+  state: SignerState,
+  { keys, slashing, keyTable, custodyRefusal }: ReadinessParts,
+): Readiness {
   return {
     checks: () => {
       const refusal = custodyRefusal();
@@ -19,7 +24,7 @@ export function readinessOf(state: SignerState, { keys, slashing, custodyRefusal
         check('chamber', chamberDown(state, refusal)),
         check('anti_slashing', slashing.health.status === 'up' ? undefined : 'the slashing protection backend is down'),
         check('state_watcher', refusal === 'state_stale' ? 'the signer has lost sight of its state table' : undefined),
-        check('keys', keysDown(state, keys)),
+        check('keys', keysDown(state, keys, keyTable)),
       ];
     },
   };
@@ -34,8 +39,13 @@ function check(id: HealthCheck['id'], down: string | undefined): HealthCheck {
   return down === undefined ? { id, status: 'UP' } : { id, status: 'DOWN', detail: down };
 }
 
-function keysDown({ keyFailures }: SignerState, keys: Pick<KeyStore, 'state'>): string | undefined {
+function keysDown(
+  { keyFailures }: SignerState,
+  keys: Pick<KeyStore, 'state'>,
+  keyTable: ReadinessParts['keyTable'],
+): string | undefined {
   if (keys.state === 'loading') return 'keys are still being loaded';
   if (keyFailures > 0) return `${keyFailures} key files could not be loaded`;
+  if (keyTable?.stale === true) return 'the signer has lost sight of its key table';
   return undefined;
 }

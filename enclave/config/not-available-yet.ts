@@ -26,10 +26,6 @@ export function missingFeature({ at, says }: Missing): Finding {
   return { at, problem, remedy: 'remove it, or run a version that has it' };
 }
 
-function section(at: OptionPath | SectionPath): Missing {
-  return { at, says: '', asked: (_, isSet) => isSet(at) };
-}
-
 function value(at: OptionPath, says: string, asked: (config: Config) => boolean): Missing {
   return { at, says, asked };
 }

@@ -168,6 +168,11 @@ export const METRICS = {
   keyLoadFailures: gauge('svc_key_load_failures', 'Keys that the last load of a source could not load.', {
     source: keySource,
   }),
+  keyTableReadFailures: counter(
+    'svc_key_table_read_failures_total',
+    'Looks at the key table that failed; the loaded keys stay, and the next look tries again.',
+    {},
+  ),
   chamberUnsealed: gauge('svc_chamber_unsealed', '1 while the chamber is unsealed, 0 while it is sealed.', {}),
   stateAgeSeconds: gauge('svc_state_age_seconds', 'Age of the last successful read of the signer-state table.', {}),
   kmsCalls: counter('svc_kms_calls_total', 'Calls to KMS, retries included in one call.', {

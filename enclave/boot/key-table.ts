@@ -1,0 +1,90 @@
+// The key table of `key_sources.dynamodb`: opened with the sub-key that custody gives, looked at once so that a table that
+// is not there ends the start, then loaded and kept up to date until the signer closes or seals.
+
+import { SignerError } from '../api/errors.ts';
+import { createDynamoDBClient } from '../aws/dynamodb.ts';
+import type { World } from '../boot.ts';
+import type { Config } from '../config/options.ts';
+import type { KeyStore } from '../keys/store.ts';
+import { openKeyTable } from '../keys/table.ts';
+import { readRevisions, type TableConnection } from '../keys/table-calls.ts';
+import { TableFreshness } from '../keys/table-freshness.ts';
+import { TableLoader } from '../keys/table-loader.ts';
+import { KeySealer } from '../keys/table-seal.ts';
+import type { KeyTable } from '../keys/table-types.ts';
+import type { Custody } from './chamber.ts';
+import type { Telemetry } from './telemetry.ts';
+
+export interface OpenedKeyTable {
+  readonly rows: KeyTable;
+  readonly loader: TableLoader;
+}
+
+export interface KeyTableSources {
+  readonly config: Config;
+  /** Unsealed. */
+  readonly custody: Custody;
+  readonly store: KeyStore;
+}
+
+/** Undefined without `key_sources.dynamodb`. */
+export async function openConfiguredKeyTable(
+  { config, custody, store }: KeyTableSources,
+  { logger, clock }: World,
+  { metrics, dynamodbCalled }: Pick<Telemetry, 'metrics' | 'dynamodbCalled'>,
+  opened: AsyncDisposableStack,
+): Promise<OpenedKeyTable | undefined> {
+  const {
+    table: tableName,
+    status_filter,
+    refresh_interval_seconds,
+    max_concurrent_reads,
+  } = config.key_sources.dynamodb;
+  if (tableName === undefined) return undefined;
+  const log = logger.module('keys');
+  const client = createDynamoDBClient({ onCall: dynamodbCalled });
+  opened.defer(() => client.destroy());
+  await assertReadable({ client, tableName });
+
+  const sealer = new KeySealer(custody.chamber.masterKey.subKey('keyEncryption'));
+  const parts = { client, tableName, sealer, freshness: new TableFreshness(), clock, log };
+  const loader = new TableLoader(
+    {
+      statusFilter: status_filter,
+      refreshIntervalSeconds: refresh_interval_seconds,
+      maxConcurrentReads: max_concurrent_reads,
+    },
+    {
+      ...parts,
+      store,
+      onLoaded: ({ refusedRows, keys, seconds }) => {
+        metrics.keyLoadSeconds.set(seconds, { source: 'dynamodb' });
+        metrics.keyLoadFailures.set(refusedRows, { source: 'dynamodb' });
+        metrics.keys.set(keys.inactive, { source: 'dynamodb', status: 'inactive' });
+      },
+      onLookFailed: () => metrics.keyTableReadFailures.inc(),
+    },
+  );
+  custody.chamber.onSealed(() => {
+    sealer.wipe();
+    void loader.stop();
+  });
+  opened.defer(async () => {
+    await loader.stop();
+    sealer.wipe();
+  });
+  return { rows: openKeyTable(parts), loader };
+}
+
+async function assertReadable(connection: TableConnection): Promise<void> {
+  try {
+    await readRevisions(connection);
+  } catch (error) {
+    const { fault, problem } = error instanceof SignerError ? (error.detail ?? {}) : {};
+    const remedy =
+      fault === 'not_found'
+        ? 'it does not exist; create it with `strongroom setup tables`'
+        : `it cannot be read (${String(fault)}: ${String(problem)})`;
+    throw new Error(`key_sources.dynamodb.table: the table ${connection.tableName}: ${remedy}`, { cause: error });
+  }
+}
