@@ -9,7 +9,14 @@ const TOP_FOLDERS = ['bin', 'ceremony', 'eif', 'enclave', 'operator', 'parent-pr
 
 /** What each top-level folder may import besides itself. `enclave/api` is the wire contract. */
 const TOP_ARROWS: Readonly<Record<string, readonly string[]>> = {
-  bin: ['enclave/main.ts', 'operator/main.ts', 'parent-proxy/main.ts', 'eif/main.ts', 'ceremony/main.ts', 'demo/rehearse.ts'],
+  bin: [
+    'enclave/main.ts',
+    'operator/main.ts',
+    'parent-proxy/main.ts',
+    'eif/main.ts',
+    'ceremony/main.ts',
+    'demo/rehearse.ts',
+  ],
   ceremony: [],
   eif: ['ceremony/'],
   enclave: ['ceremony/'],

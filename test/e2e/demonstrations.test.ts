@@ -39,10 +39,7 @@ describe('demonstrations', () => {
       `arn:aws:kms:eu-central-1:111122223333:key/${String(n).repeat(8)}-1111-4111-8111-111111111111`;
     const keys = [1, 2, 3].map((n) => `  - arns: ["${arn(n)}"]`).join('\n');
     const recipient = 'age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p';
-    writeFileSync(
-      file,
-      `generation: 1\nkms_threshold: 2\nkms_keys:\n${keys}\nroot_token_recipients: [${recipient}]\n`,
-    );
+    writeFileSync(file, `generation: 1\nkms_threshold: 2\nkms_keys:\n${keys}\nroot_token_recipients: [${recipient}]\n`);
     const result = await runStrongroom(['ceremony', 'rehearse', file]);
     rmSync(folder, { recursive: true });
     expect(result).toMatchObject({ code: 0, stderr: '' });
