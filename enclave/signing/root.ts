@@ -22,7 +22,7 @@ import {
   ValidatorRegistration,
   VoluntaryExit,
 } from './containers.ts';
-import { computeDomain, DOMAIN_TYPES, type DomainType, forkVersionAt } from './domains.ts';
+import { type ComputeDomain, computeDomain, DOMAIN_TYPES, type DomainType, forkVersionAt } from './domains.ts';
 import type { Network } from './networks.ts';
 
 const SLOTS_PER_EPOCH = 32;
@@ -30,9 +30,16 @@ const SLOTS_PER_EPOCH = 32;
 const SYNC_SUBCOMMITTEE_BYTES = SYNC_COMMITTEE_BYTES.mainnet / 4;
 const ZERO_ROOT = new Uint8Array(32);
 
-/** The root of the message bound to its domain (consensus-specs, compute_signing_root). 32 bytes. */
-export function computeSigningRoot(request: SignRequest, network: Network): Uint8Array {
-  return SigningData.hashTreeRoot({ object_root: objectRoot(request), domain: domainOf(request, network) });
+/**
+ * The root of the message bound to its domain (consensus-specs, compute_signing_root). 32 bytes.
+ * @param domains computeDomain, or one that remembers
+ */
+export function computeSigningRoot(
+  request: SignRequest,
+  network: Network,
+  domains: ComputeDomain = computeDomain,
+): Uint8Array {
+  return SigningData.hashTreeRoot({ object_root: objectRoot(request), domain: domainOf(request, network, domains) });
 }
 
 /** What slashing protection has to judge before this request is signed; null where nothing is slashable. */
@@ -97,9 +104,9 @@ function objectRoot(request: SignRequest): Uint8Array {
 }
 
 /** wire.md, Request bodies, last column. */
-function domainOf(request: SignRequest, network: Network): Uint8Array {
+function domainOf(request: SignRequest, network: Network, domains: ComputeDomain): Uint8Array {
   const atEpoch = (epoch: number, type: DomainType, fork: ForkInfo) =>
-    computeDomain(type, forkVersionAt(epoch, fork), network.genesisValidatorsRoot);
+    domains(type, forkVersionAt(epoch, fork), network.genesisValidatorsRoot);
   const atSlot = (slot: number, type: DomainType, fork: ForkInfo) =>
     atEpoch(Math.floor(slot / SLOTS_PER_EPOCH), type, fork);
 
@@ -115,7 +122,7 @@ function domainOf(request: SignRequest, network: Network): Uint8Array {
     case 'RANDAO_REVEAL':
       return atEpoch(request.message.epoch, DOMAIN_TYPES.RANDAO, request.forkInfo);
     case 'VOLUNTARY_EXIT': // EIP-7044: valid for ever under Capella's version, whatever fork the client sent.
-      return computeDomain(DOMAIN_TYPES.VOLUNTARY_EXIT, network.capellaForkVersion, network.genesisValidatorsRoot);
+      return domains(DOMAIN_TYPES.VOLUNTARY_EXIT, network.capellaForkVersion, network.genesisValidatorsRoot);
     case 'SYNC_COMMITTEE_MESSAGE':
       return atSlot(request.message.slot, DOMAIN_TYPES.SYNC_COMMITTEE, request.forkInfo);
     case 'SYNC_COMMITTEE_SELECTION_PROOF':
@@ -123,7 +130,7 @@ function domainOf(request: SignRequest, network: Network): Uint8Array {
     case 'SYNC_COMMITTEE_CONTRIBUTION_AND_PROOF':
       return atSlot(request.message.contribution.slot, DOMAIN_TYPES.CONTRIBUTION_AND_PROOF, request.forkInfo);
     case 'VALIDATOR_REGISTRATION': // builder-specs: no fork and no chain but the genesis fork version.
-      return computeDomain(DOMAIN_TYPES.APPLICATION_BUILDER, network.genesisForkVersion, ZERO_ROOT);
+      return domains(DOMAIN_TYPES.APPLICATION_BUILDER, network.genesisForkVersion, ZERO_ROOT);
     default:
       return unreachable(request);
   }

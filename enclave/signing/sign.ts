@@ -9,6 +9,7 @@ import type { LoadedKey } from '../keys/store.ts';
 import type { Span } from '../observe/tracing.ts';
 import type { SlashingProtection } from '../slashing/protection.ts';
 import type { BlsCore, Lane } from './bls.ts';
+import type { ComputeDomain } from './domains.ts';
 import type { InFlightSigning } from './in-flight.ts';
 import type { Network } from './networks.ts';
 import type { Permits } from './permits.ts';
@@ -16,6 +17,8 @@ import { computeSigningRoot, slashableMessage } from './root.ts';
 
 export interface SigningDependencies {
   readonly network: Network;
+  /** computeDomain unless something remembers domains. */
+  readonly domains?: ComputeDomain | undefined;
   readonly core: BlsCore;
   readonly slashing: Pick<SlashingProtection, 'check'>;
   readonly permits: Permits;
@@ -52,7 +55,7 @@ export async function sign(
   const otherNetwork = networkRefusal(request, dependencies.network);
   if (otherNetwork !== undefined) return otherNetwork;
 
-  const root = computeSigningRoot(request, dependencies.network);
+  const root = computeSigningRoot(request, dependencies.network, dependencies.domains);
   if (request.givenSigningRoot !== undefined && !Buffer.from(root).equals(request.givenSigningRoot)) {
     return { kind: 'refused', reason: 'signing_root_mismatch' };
   }

@@ -8,7 +8,8 @@ import { parseSignRequest, type SignRequest } from '../../api/sign-request.ts';
 import { evaluate } from '../../auth/evaluate.ts';
 import type { LoadedKey } from '../../keys/store.ts';
 import type { Log } from '../../observe/log.ts';
-import { type SignOutcome, sign } from '../../signing/sign.ts';
+import { rememberedDomains } from '../../signing/domains.ts';
+import { type SigningDependencies, type SignOutcome, sign } from '../../signing/sign.ts';
 import { isAllowed } from '../admission.ts';
 import type { AppDependencies, AppOptions } from '../app.ts';
 import { signRouteSchema } from '../openapi.ts';
@@ -19,6 +20,8 @@ export function mountSign(
   { requestTimeoutSeconds }: Pick<AppOptions, 'requestTimeoutSeconds'>,
   dependencies: AppDependencies,
 ): void {
+  const signing: SigningDependencies = { ...dependencies.signing, domains: rememberedDomains() };
+  const parts = { tracing: dependencies.tracing, signing };
   const access = { kind: 'scope', scope: 'sign', namesKey: true, needsSigning: true } as const;
   app.post('/api/v1/eth2/sign/:identifier', { config: { access }, schema: signRouteSchema }, async (request, reply) => {
     const parsed = parseSignRequest(request.body instanceof Uint8Array ? request.body : new Uint8Array());
@@ -28,7 +31,7 @@ export function mountSign(
 
     const key = dependencies.keys.find(request.context.publicKey ?? '');
     if (key === undefined) return refuse(request, reply, 'unknown_key'); // removed while the body came in
-    const outcome = await signInTime(reply, parsed.request, key, requestTimeoutSeconds, dependencies);
+    const outcome = await signInTime(reply, parsed.request, key, requestTimeoutSeconds, parts);
     return answer(request, reply, outcome, dependencies.log);
   });
 }
@@ -45,9 +48,9 @@ async function signInTime(
   parsed: SignRequest,
   key: LoadedKey,
   timeoutSeconds: number,
-  dependencies: AppDependencies,
+  { tracing, signing }: Pick<AppDependencies, 'tracing' | 'signing'>,
 ): Promise<SignOutcome> {
-  const span = dependencies.tracing?.startRequest('sign');
+  const span = tracing?.startRequest('sign');
   span?.setAttribute('operation', parsed.operation);
   const { promise, resolve, reject } = Promise.withResolvers<SignOutcome>();
   const controller = new AbortController();
@@ -61,7 +64,7 @@ async function signInTime(
   reply.raw.once('close', onClose);
   try {
     // Whichever is first settles the promise, as Promise.race would for twice the time.
-    sign(parsed, key, { signal: controller.signal, span }, dependencies.signing).then(resolve, reject);
+    sign(parsed, key, { signal: controller.signal, span }, signing).then(resolve, reject);
     return await promise;
   } finally {
     clearTimeout(timer);
