@@ -1,8 +1,9 @@
 // Reads the whole history out, one key after the other, from one consistent state. Every row is checked: a history
-// that was tampered with is not handed on as if it were good.
+// that was tampered with is not handed on as if it were good, and what comes out is never weaker than what is in.
 
 import { SignerError } from '../api/errors.ts';
 import { encodeHex } from '../api/hex.ts';
+import { exportedBlocks, exportedVotes } from './carried-entries.ts';
 import type { Connection } from './postgres-connections.ts';
 import {
   type AttestationRow,
@@ -66,5 +67,9 @@ async function readHistory(
   if (state === undefined || blocks?.length !== state.blocks || attestations?.length !== state.attestations) {
     throw new SignerError('slashing_integrity', { detail: { public_key: publicKey } });
   }
-  return { publicKey, blocks, attestations };
+  return {
+    publicKey,
+    blocks: exportedBlocks(blocks, state.lowWater),
+    attestations: exportedVotes(attestations, state.lowWater, state.highest),
+  };
 }

@@ -1,6 +1,8 @@
 // Merges what a file says of a key into what is recorded of it, without I/O. Nothing becomes weaker: an entry that
-// contradicts another takes its root away, so that both are refused, and low-water marks are never lowered.
+// contradicts another takes its root away, so that both are refused, an entry that would have been refused comes without
+// its root, and low-water marks are never lowered.
 
+import { importedBlock, importedVote } from './carried-entries.ts';
 import { type AttestationEntry, type BlockEntry, highest, type ValidatorState } from './postgres-rows.ts';
 
 export interface KeyHistory {
@@ -27,9 +29,15 @@ export function mergeKey(state: ValidatorState, recorded: KeyHistory, imported: 
   );
   const slashable = slashableVotes([...recorded.attestations, ...imported.attestations]);
   const slashableImported = imported.attestations.filter((vote) => slashable(vote) || votes.conflicting.has(vote));
+  const added = {
+    blocks: blocks.added.map((block) => importedBlock(block, state.lowWater)),
+    attestations: votes.added.map((vote) =>
+      slashable(vote) ? { ...vote, signingRoot: null } : importedVote(vote, state.lowWater),
+    ),
+  };
   return {
-    state: stateWith(state, blocks.added, votes.added),
-    added: { blocks: blocks.added, attestations: votes.added },
+    state: stateWith(state, added.blocks, added.attestations),
+    added,
     contradicted: { blocks: blocks.contradicted, attestations: votes.contradicted },
     alreadyPresent: blocks.alreadyPresent + votes.alreadyPresent,
     conflicts: blocks.conflicting.size + slashableImported.length,

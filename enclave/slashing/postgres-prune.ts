@@ -2,6 +2,7 @@
 // record fails its codes is left as it is.
 
 import { SignerError } from '../api/errors.ts';
+import type { LowWaterMarks } from './carried-entries.ts';
 import { type Connection, commit } from './postgres-connections.ts';
 import { updateValidators } from './postgres-record.ts';
 import {
@@ -10,7 +11,6 @@ import {
   type BlockEntry,
   type BlockRow,
   highest,
-  type LowWaterMarks,
   type RowCodes,
   VALIDATOR_COLUMNS,
   type ValidatorRow,

@@ -1,6 +1,7 @@
 // The rows of the PostgreSQL schema as values, and their integrity codes. Whatever is read for a decision passes
 // through here: a row that fails its code, or a set of rows that is not what the row of its key says, is `undefined`.
 
+import type { LowWaterMarks } from './carried-entries.ts';
 import type { IntegrityField, RowIntegrity } from './integrity.ts';
 import type { HighWaterMarks } from './types.ts';
 
@@ -11,12 +12,6 @@ export interface ValidatorState {
   /** How many entries the history of the key has. */
   readonly blocks: number;
   readonly attestations: number;
-}
-
-export interface LowWaterMarks {
-  readonly slot: number | null;
-  readonly sourceEpoch: number | null;
-  readonly targetEpoch: number | null;
 }
 
 export interface BlockEntry {

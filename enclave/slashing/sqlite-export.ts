@@ -1,12 +1,12 @@
 // Reads histories out of the database, in small steps, from one state of it. What comes out is never weaker than what
-// is in: entries below a low-water mark say nothing that the mark does not say, and where votes cannot say as much as
-// the marks do (an import that contradicted itself), one vote without a root at the highest epochs says more.
+// is in (carried-entries.ts).
 
 import type { DatabaseSync } from 'node:sqlite';
+import { exportedBlocks, exportedVotes } from './carried-entries.ts';
 import { writeHistory } from './sqlite-calls.ts';
-import { type EntryTables, entryTables, type VoteEntry } from './sqlite-entries.ts';
+import { type EntryTables, entryTables } from './sqlite-entries.ts';
 import { type DatabaseOptions, openSnapshot } from './sqlite-schema.ts';
-import { bytesOf, type Validator, validatorTable } from './sqlite-validators.ts';
+import { bytesOf, lowWaterOf, marksOf, type Validator, validatorTable } from './sqlite-validators.ts';
 import type { PublicKeyHex, ValidatorHistory } from './types.ts';
 
 /** Entries after which a step ends, so that checks go on in between. */
@@ -47,20 +47,12 @@ export function openExport(options: DatabaseOptions, publicKeys: readonly Public
 }
 
 function exportOf(entries: EntryTables, validator: Validator): ValidatorHistory {
-  const lowSlot = validator.lowSlot ?? 0;
+  const lowWater = lowWaterOf(validator);
   return {
     publicKey: `0x${Buffer.from(validator.publicKey).toString('hex')}`,
-    blocks: entries.allBlocks(validator).filter(({ slot }) => slot >= lowSlot),
-    attestations: exportedVotes(entries.allVotes(validator), validator),
+    blocks: exportedBlocks(entries.allBlocks(validator), lowWater),
+    attestations: exportedVotes(entries.allVotes(validator), lowWater, marksOf(validator)),
   };
-}
-
-function exportedVotes(votes: readonly VoteEntry[], validator: Validator): readonly VoteEntry[] {
-  const { lowSourceEpoch, lowTargetEpoch, highSourceEpoch, highTargetEpoch } = validator;
-  if (lowSourceEpoch === null || lowTargetEpoch === null) return votes;
-  const sayAsMuch = votes.every((vote) => vote.sourceEpoch >= lowSourceEpoch && vote.targetEpoch >= lowTargetEpoch);
-  if (sayAsMuch) return votes;
-  return [{ sourceEpoch: highSourceEpoch ?? 0, targetEpoch: highTargetEpoch ?? 0, signingRoot: null }];
 }
 
 /** One key after the other; a cursor of SQLite would do, and would be one more thing to close. */

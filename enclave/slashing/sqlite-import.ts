@@ -1,13 +1,14 @@
 // Merges histories into the database, all of an import or nothing. Histories are kept aside in a temporary table while
 // they arrive, so that checks go on, and are merged in one transaction. Nothing that was refused becomes allowed: marks
-// of a key that has entries never fall, and entries that contradict each other lose their roots, so that everything
-// at their place is refused.
+// of a key that has entries never fall, entries that contradict each other lose their roots, so that everything at
+// their place is refused, and an entry that would have been refused comes without its root.
 
 import type { DatabaseSync } from 'node:sqlite';
+import { importedBlock, importedVote, type LowWaterMarks } from './carried-entries.ts';
 import { readHistory } from './sqlite-calls.ts';
 import { type BlockEntry, type EntryTables, entryTables, type VoteEntry } from './sqlite-entries.ts';
 import { type DatabaseOptions, inTransaction, validatorCounter } from './sqlite-schema.ts';
-import { damaged, newValidator, type Validator, validatorTable } from './sqlite-validators.ts';
+import { damaged, lowWaterOf, newValidator, type Validator, validatorTable } from './sqlite-validators.ts';
 import type { ImportSummary, ValidatorHistory } from './types.ts';
 
 type Merged = 'new' | 'alreadyPresent' | 'conflicts';
@@ -27,10 +28,11 @@ export function importer(connection: DatabaseSync, options: DatabaseOptions) {
     const known = validators.find(publicKey);
     const validator = known ?? newValidator(publicKey);
     if (known === undefined) validators.save(validator);
+    const lowWater = lowWaterOf(validator);
     // In ascending order, so that the low-water marks of a key without entries are those of the lowest, and so that an
     // entry rarely has to be compared with the whole history.
     for (const entry of history.blocks.toSorted((one, other) => one.slot - other.slot)) {
-      summary[mergeBlock(entries, validator, entry)] += 1;
+      summary[mergeBlock(entries, validator, entry, lowWater)] += 1;
     }
     mergeVotes(validator, history.attestations.toSorted(byTarget), summary);
     validators.save(validator);
@@ -38,20 +40,24 @@ export function importer(connection: DatabaseSync, options: DatabaseOptions) {
   }
 
   function mergeVotes(validator: Validator, votes: readonly VoteEntry[], summary: Record<Merged, number>): void {
+    const lowWater = lowWaterOf(validator);
     lowerFirstMarks(validator, votes);
     const added = new Set<string>();
     let isAscending = true;
     for (const entry of votes) {
       isAscending &&= isBeyondVotes(validator, entry);
-      const merged = mergeVote(entries, validator, entry);
+      const merged = mergeVote(entries, validator, entry, lowWater);
       summary[merged] += 1;
       if (merged === 'new') added.add(nameOf(entry));
     }
     // Votes that each lie beyond all earlier ones surround nothing.
     if (isAscending || added.size === 0) return;
-    const conflicts = surroundVotes(entries.allVotes(validator)).filter((entry) => added.has(nameOf(entry))).length;
-    summary.new -= conflicts;
-    summary.conflicts += conflicts;
+    const conflicts = surroundVotes(entries.allVotes(validator)).filter((entry) => added.has(nameOf(entry)));
+    for (const entry of conflicts) {
+      if (entry.signingRoot !== null) entries.putVote(validator, { ...entry, signingRoot: null });
+    }
+    summary.new -= conflicts.length;
+    summary.conflicts += conflicts.length;
   }
 
   return {
@@ -88,10 +94,11 @@ export function importer(connection: DatabaseSync, options: DatabaseOptions) {
   };
 }
 
-function mergeBlock(entries: EntryTables, validator: Validator, entry: BlockEntry): Merged {
+/** `lowWater`: the marks of the key before the import. */
+function mergeBlock(entries: EntryTables, validator: Validator, entry: BlockEntry, lowWater: LowWaterMarks): Merged {
   const known = isBeyondBlocks(validator, entry) ? undefined : entries.blockAt(validator, entry.slot);
   if (known === undefined) {
-    entries.putBlock(validator, entry);
+    entries.putBlock(validator, importedBlock(entry, lowWater));
     return 'new';
   }
   if (sameRoot(known.signingRoot, entry.signingRoot)) return 'alreadyPresent';
@@ -99,7 +106,7 @@ function mergeBlock(entries: EntryTables, validator: Validator, entry: BlockEntr
   return 'conflicts';
 }
 
-function mergeVote(entries: EntryTables, validator: Validator, entry: VoteEntry): Merged {
+function mergeVote(entries: EntryTables, validator: Validator, entry: VoteEntry, lowWater: LowWaterMarks): Merged {
   const atTarget = isBeyondVotes(validator, entry) ? [] : entries.votesFor(validator, entry.targetEpoch);
   const known = atTarget.find(({ sourceEpoch }) => sourceEpoch === entry.sourceEpoch);
   if (known !== undefined && sameRoot(known.signingRoot, entry.signingRoot)) return 'alreadyPresent';
@@ -109,7 +116,7 @@ function mergeVote(entries: EntryTables, validator: Validator, entry: VoteEntry)
     return 'conflicts';
   }
   // An entry with a source beyond its target is merged as it is: votes can surround it, and must not.
-  entries.putVote(validator, entry);
+  entries.putVote(validator, importedVote(entry, lowWater));
   return entry.sourceEpoch > entry.targetEpoch ? 'conflicts' : 'new';
 }
 

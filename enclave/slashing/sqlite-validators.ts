@@ -4,6 +4,7 @@
 
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
 import { SignerError } from '../api/errors.ts';
+import type { LowWaterMarks } from './carried-entries.ts';
 import type { RowIntegrity } from './integrity.ts';
 import type { HighWaterMarks } from './types.ts';
 
@@ -92,6 +93,10 @@ export function marksOf(validator: Validator): HighWaterMarks {
     sourceEpoch: validator.highSourceEpoch,
     targetEpoch: validator.highTargetEpoch,
   };
+}
+
+export function lowWaterOf({ lowSlot, lowSourceEpoch, lowTargetEpoch }: Validator): LowWaterMarks {
+  return { slot: lowSlot, sourceEpoch: lowSourceEpoch, targetEpoch: lowTargetEpoch };
 }
 
 export function damaged(row: string): SignerError {

@@ -6,6 +6,7 @@ import type { SlashingBackend } from '../../enclave/slashing/types.ts';
 import { MAIN_ROOT } from '../support/slashing.ts';
 import { durabilityContract } from './slashing-durability.ts';
 import { historiesContract } from './slashing-histories.ts';
+import { neverWeakerContract } from './slashing-never-weaker.ts';
 import { verdictsContract } from './slashing-verdicts.ts';
 
 /** One place where a backend keeps its records: a file, a schema, a table. Empty at first. */
@@ -64,5 +65,6 @@ export function slashingContract(name: string, options: SlashingContractOptions)
     verdictsContract(harness);
     durabilityContract(harness);
     historiesContract(harness);
+    neverWeakerContract(harness);
   });
 }

@@ -1,0 +1,171 @@
+// Slashing contract: what was refused once is refused for ever, whatever is imported, pruned, or carried to another
+// store. The files here are the awkward ones: older than the history, contradicting it, or with roots for messages that
+// were refused.
+
+import { describe, expect, test } from 'vitest';
+import { RETAINED_EPOCHS, RETAINED_SLOTS } from '../../enclave/slashing/pruning.ts';
+import type { SlashableMessage, SlashingBackend, ValidatorHistory } from '../../enclave/slashing/types.ts';
+import {
+  block,
+  checkOne,
+  collect,
+  history,
+  kindOf,
+  publicKeyOf,
+  stream,
+  verdictName,
+  vote,
+} from '../support/slashing.ts';
+import { randomMessages } from '../support/slashing-model.ts';
+import type { SlashingHarness } from './slashing.ts';
+
+export function neverWeakerContract({ fresh }: SlashingHarness): void {
+  describe('a refusal stays', () => {
+    test('a block refused below the low-water mark is refused after a file says that it was signed', async () => {
+      const backend = await prunedBackend(await fresh());
+      const refused = [block(1, 100, 'B'), block(1, 50, 'B'), block(1, 120, 'B')];
+      await expectRefused(backend, refused);
+      const file = history(
+        1,
+        [
+          [50, 'B'],
+          [100, 'B'],
+          [120, 'B'],
+        ],
+        [],
+      );
+      await backend.importHistories(stream([file]));
+      await expectRefused(backend, refused);
+      expect(verdictName(await checkOne(backend, block(1, FAR_SLOT, 'far')))).toBe('repeat');
+    });
+
+    test('a vote refused below a low-water mark is refused after a file says that it was signed', async () => {
+      const backend = await prunedBackend(await fresh());
+      const refused = [vote(1, 5, 6, 'B'), vote(1, 3, 4, 'B'), vote(1, 4, FAR_EPOCH + 9, 'B')];
+      await expectRefused(backend, refused);
+      const file = history(
+        1,
+        [],
+        [
+          [5, 6, 'B'],
+          [3, 4, 'B'],
+          [4, FAR_EPOCH + 9, 'B'],
+        ],
+      );
+      await backend.importHistories(stream([file]));
+      await expectRefused(backend, refused);
+    });
+
+    test('a vote refused because it surrounds, or is surrounded, is refused after a file says that it was signed', async () => {
+      const backend = await fresh();
+      await checkOne(backend, vote(1, 1, 2, 'a'));
+      await checkOne(backend, vote(1, 5, 9, 'a'));
+      await checkOne(backend, vote(1, 10, 12, 'a'));
+      const refused = [vote(1, 6, 8, 'B'), vote(1, 4, 11, 'B')];
+      await expectRefused(backend, refused);
+      await backend.importHistories(stream([history(1, [], [[6, 8, 'B']]), history(1, [], [[4, 11, 'B']])]));
+      await expectRefused(backend, refused);
+    });
+
+    test.each([11, 12, 13, 14])(
+      'nothing random that was refused is signable after random imports (seed %i)',
+      async (seed) => {
+        const backend = await fresh();
+        const refused: SlashableMessage[] = [];
+        for (const message of randomMessages({ count: 300, keys: 3, span: 30, seed })) {
+          if ((await checkOne(backend, message)).kind === 'refused') refused.push(message);
+        }
+        // The file holds messages that were refused, with their roots, among others.
+        const others = randomMessages({ count: 40, keys: 3, span: 36, seed: seed + 100 });
+        const listed = [...refused.filter((_, index) => index % 5 === 0), ...others];
+        await backend.importHistories(stream(listed.map(historyOf)));
+        await expectRefused(backend, refused);
+      },
+    );
+  });
+
+  describe('a store made from the export of another refuses what the other refuses', () => {
+    const ORIGINS: Record<string, (backend: SlashingBackend) => Promise<unknown>> = {
+      'after pruning': prunedBackend,
+      'after importing older entries': async (backend) => {
+        await checkOne(backend, block(1, 100, 'a'));
+        await checkOne(backend, vote(1, 30, 40, 'a'));
+        await backend.importHistories(stream([history(1, [[5, null]], [[1, 2, null]])]));
+      },
+      'after pruning and importing older entries': async (backend) => {
+        await prunedBackend(backend);
+        await backend.importHistories(stream([history(1, [[5, 'b']], [[1, 2, 'b']]), history(1, [], [[0, 20, 'c']])]));
+      },
+      'after an import that contradicts itself': async (backend) => {
+        await backend.importHistories(
+          stream([
+            history(
+              1,
+              [
+                [10, 'a'],
+                [10, 'b'],
+              ],
+              [
+                [9, 6, null],
+                [1, 23, null],
+                [4, 12, 'b'],
+              ],
+            ),
+          ]),
+        );
+      },
+    };
+
+    test.each(Object.entries(ORIGINS))('%s', async (_name, prepare) => {
+      const source = await fresh();
+      await prepare(source);
+      const probes = [...lowProbes(), ...probesNear(FAR_SLOT, FAR_EPOCH)];
+      const refused: SlashableMessage[] = [];
+      for (const probe of probes) if ((await checkOne(source, probe)).kind === 'refused') refused.push(probe);
+      expect(refused.length).toBeGreaterThan(50);
+      const copy = await fresh();
+      await copy.importHistories(stream(await collect(source.exportHistories())));
+      await expectRefused(copy, refused);
+    });
+  });
+}
+
+const FAR_SLOT = RETAINED_SLOTS + 1000;
+const FAR_EPOCH = RETAINED_EPOCHS + 1000;
+
+/** Blocks and votes of key 1, the old ones forgotten where the store forgets. */
+async function prunedBackend(backend: SlashingBackend): Promise<SlashingBackend> {
+  for (const slot of [100, 110]) await checkOne(backend, block(1, slot, 'a'));
+  for (const epoch of [5, 7]) await checkOne(backend, vote(1, epoch, epoch + 1, 'a'));
+  await checkOne(backend, block(1, FAR_SLOT, 'far'));
+  await checkOne(backend, vote(1, FAR_EPOCH - 1, FAR_EPOCH, 'far'));
+  while ((await backend.pruneStep(100)) > 0);
+  return backend;
+}
+
+async function expectRefused(backend: SlashingBackend, messages: readonly SlashableMessage[]): Promise<void> {
+  for (const message of messages) {
+    const verdict = kindOf(verdictName(await checkOne(backend, message)));
+    expect([message, verdict]).toEqual([message, 'refused']);
+  }
+}
+
+function historyOf(message: SlashableMessage): ValidatorHistory {
+  const { publicKey } = message;
+  return message.kind === 'block'
+    ? { publicKey, blocks: [message], attestations: [] }
+    : { publicKey, blocks: [], attestations: [message] };
+}
+
+function lowProbes(): SlashableMessage[] {
+  const probes = randomMessages({ count: 400, keys: 1, span: 45, seed: 71 });
+  return probes.map((probe) => ({ ...probe, publicKey: publicKeyOf(1) }));
+}
+
+function probesNear(slot: number, epoch: number): SlashableMessage[] {
+  return [slot - 1, slot, 120, 99].flatMap((at, index) => [
+    block(1, at, 'probe'),
+    vote(1, index, epoch - 1, 'probe'),
+    vote(1, index, epoch + 1 + index, 'probe'),
+  ]);
+}
