@@ -79,9 +79,63 @@ export const keyDeleteAnswerSchema = z.object({
   slashing_protection: z.looseObject({}),
 });
 
+/** One element of a deposit data file, as the staking deposit tool writes it. */
+export const depositDataSchema = z.object({
+  pubkey: z.string(),
+  withdrawal_credentials: z.string(),
+  amount: z.int(),
+  signature: z.string(),
+  deposit_message_root: z.string(),
+  deposit_data_root: z.string(),
+  fork_version: z.string(),
+  network_name: z.string(),
+  deposit_cli_version: z.string(),
+});
+
+/** Either the credentials or the address; what is wrong with them is the signer's to say. */
+const depositTerms = {
+  withdrawal_credentials: z.string().exactOptional(),
+  withdrawal_address: z.string().exactOptional(),
+  /** 32 ETH when left out. */
+  amount_gwei: z.int().exactOptional(),
+  compounding: z.boolean().exactOptional(),
+};
+
+const count = z.int().min(1);
+
+export const keyGenerateSchema = z.strictObject({ count, ...depositTerms });
+export const keyGenerateBlsSchema = z.strictObject({ count });
+
+/** `backup`: the armored age file, where there are backup recipients. */
+const generatedKey = z.object({ pubkey: publicKeySchema, backup: z.string().exactOptional() });
+export const keyGenerateAnswerSchema = z.object({
+  keys: z.array(generatedKey.extend({ deposit_data: depositDataSchema })),
+});
+export const keyGenerateBlsAnswerSchema = z.object({ keys: z.array(generatedKey) });
+
+export const keyDepositDataSchema = z.strictObject({
+  pubkeys: z.array(publicKeySchema),
+  ...depositTerms,
+  force_recompute_on_conflict: z.boolean().default(false),
+});
+
+/** A conflict comes with the data that is stored. */
+export const keyDepositDataAnswerSchema = z.object({
+  data: z.array(
+    z.object({
+      pubkey: publicKeySchema,
+      status: z.enum(['created', 'existing', 'conflict', 'not_found']),
+      deposit_data: depositDataSchema.exactOptional(),
+    }),
+  ),
+});
+
 export type KeyListQuery = z.output<typeof keyListQuerySchema>;
 export type KeyRecord = z.output<typeof keyRecordSchema>;
 export type KeyList = z.output<typeof keyListSchema>;
 export type KeyImportAnswer = z.output<typeof keyImportAnswerSchema>;
 export type KeyPatchAnswer = z.output<typeof keyPatchAnswerSchema>;
 export type KeyDeleteAnswer = z.output<typeof keyDeleteAnswerSchema>;
+export type KeyGenerateAnswer = z.output<typeof keyGenerateAnswerSchema>;
+export type KeyGenerateBlsAnswer = z.output<typeof keyGenerateBlsAnswerSchema>;
+export type KeyDepositDataAnswer = z.output<typeof keyDepositDataAnswerSchema>;

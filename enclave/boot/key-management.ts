@@ -20,7 +20,7 @@ export interface KeyRoutesParts {
 }
 
 export function keyRoutes(config: Config, parts: KeyRoutesParts, { logger }: Pick<World, 'logger'>): KeyRoutes {
-  const { list, import: importing, lifecycle } = config.chamber.keys;
+  const { list, import: importing, lifecycle, generate, generate_keys, deposit_data, backup } = config.chamber.keys;
   const { key_manager_api: keyManager } = config.http;
   return {
     management: keyManagement(parts, { logger }),
@@ -40,6 +40,14 @@ export function keyRoutes(config: Config, parts: KeyRoutesParts, { logger }: Pic
       import: importing.enabled ? itemLimits(importing) : undefined,
       lifecycle: lifecycle.enabled ? itemLimits(lifecycle) : undefined,
     },
+    generate: {
+      options: { backupRecipients: backup.recipients, network: parts.network },
+      generate: generate.enabled ? itemLimits(generate) : undefined,
+      generateKeys: generate_keys.enabled ? itemLimits(generate_keys) : undefined,
+      depositData: deposit_data.enabled
+        ? { ...itemLimits(deposit_data), allowRecompute: deposit_data.allow_recompute }
+        : undefined,
+    },
   };
 }
 
@@ -51,7 +59,7 @@ function keyManagement(
   return {
     store: loading.keys,
     pool: loading.pool,
-    table: undefined,
+    table: loading.table,
     slashing: {
       merge: (text, allows) => mergeInterchangeText(text, allows, records),
       export: (publicKeys) => exportInterchangeText(publicKeys, records),

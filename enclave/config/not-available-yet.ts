@@ -12,10 +12,6 @@ export interface Missing {
 }
 
 export const NOT_AVAILABLE_YET: readonly Missing[] = [
-  value('chamber.keys.generate.enabled', 'true', ({ chamber }) => chamber.keys.generate.enabled),
-  value('chamber.keys.generate_keys.enabled', 'true', ({ chamber }) => chamber.keys.generate_keys.enabled),
-  value('chamber.keys.deposit_data.enabled', 'true', ({ chamber }) => chamber.keys.deposit_data.enabled),
-  value('chamber.keys.backup.recipients', 'not empty', ({ chamber }) => chamber.keys.backup.recipients.length > 0),
   value('tls.mode', 'ratls', ({ tls }) => tls.mode === 'ratls'),
   value('tee.platform', 'nitro', ({ tee }) => tee.platform === 'nitro'),
   value('server.seccomp', 'best_effort or required', ({ server }) => server.seccomp !== 'off'),

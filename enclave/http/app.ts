@@ -24,6 +24,7 @@ import { mountAuthPolicies } from './routes/auth-policies.ts';
 import { mountAuthTokens } from './routes/auth-tokens.ts';
 import { type ChamberRoutes, mountChamber } from './routes/chamber.ts';
 import { type ChamberKeyLimits, mountChamberKeys } from './routes/chamber-keys.ts';
+import { type GenerateRoutes, mountChamberKeysGenerate } from './routes/chamber-keys-generate.ts';
 import { mountHealth, type Readiness } from './routes/health.ts';
 import { type KeyManagerLimits, mountKeystores } from './routes/keystores.ts';
 import { mountPublicKeys } from './routes/public-keys.ts';
@@ -43,6 +44,7 @@ export interface KeyRoutes {
   /** Undefined: there is no Key Manager API. */
   readonly keyManager: KeyManagerLimits | undefined;
   readonly chamber: ChamberKeyLimits;
+  readonly generate: GenerateRoutes;
 }
 
 export interface AppDependencies {
@@ -103,8 +105,9 @@ export async function buildApp(options: AppOptions, dependencies: AppDependencie
   return app;
 }
 
-function mountKeys(app: FastifyInstance, { management, keyManager, chamber }: KeyRoutes): void {
+function mountKeys(app: FastifyInstance, { management, keyManager, chamber, generate }: KeyRoutes): void {
   mountChamberKeys(app, chamber, management);
+  mountChamberKeysGenerate(app, generate, management);
   if (keyManager !== undefined) mountKeystores(app, keyManager, management);
 }
 

@@ -11,6 +11,12 @@ import {
 import {
   keyDeleteAnswerSchema,
   keyDeleteSchema,
+  keyDepositDataAnswerSchema,
+  keyDepositDataSchema,
+  keyGenerateAnswerSchema,
+  keyGenerateBlsAnswerSchema,
+  keyGenerateBlsSchema,
+  keyGenerateSchema,
   keyImportAnswerSchema,
   keyImportSchema,
   keyListQuerySchema,
@@ -67,9 +73,27 @@ export const deleteChamberKeys = {
   body: input(keyDeleteSchema),
 };
 
+export const generateChamberKeys = {
+  ...created('Generate keys into the key table, with deposit data', keyGenerateAnswerSchema),
+  body: input(keyGenerateSchema),
+};
+export const generateBlsChamberKeys = {
+  ...created('Generate keys into the key table', keyGenerateBlsAnswerSchema),
+  body: input(keyGenerateBlsSchema),
+};
+export const depositDataChamberKeys = {
+  ...route(CHAMBER_KEYS, 'Deposit data of keys of the key table', keyDepositDataAnswerSchema, BODY_REFUSALS),
+  body: input(keyDepositDataSchema),
+};
+
 function route(tag: string, summary: string, answer: z.ZodType, refusals: readonly number[]) {
   const response = responses({ 'application/json': input(answer) }, refusals);
   return { summary, tags: [tag], security: CREDENTIALS, response };
+}
+
+function created(summary: string, answer: z.ZodType) {
+  const { 200: ok, ...refused } = responses({ 'application/json': input(answer) }, BODY_REFUSALS);
+  return { summary, tags: [CHAMBER_KEYS], security: CREDENTIALS, response: { 201: ok, ...refused } };
 }
 
 /** As it is written: a public key has one spelling by then. */

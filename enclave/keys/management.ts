@@ -3,6 +3,7 @@
 // that came with it are merged, and its records are exported only after its last signature.
 
 import type { Log } from '../observe/log.ts';
+import type { DepositNetwork } from './deposit.ts';
 import type { KeystorePool } from './keystore-pool.ts';
 import type { KeyStore } from './store.ts';
 import type { KeyTable, KeyTableLoader } from './table-types.ts';
@@ -21,6 +22,13 @@ export interface SlashingFiles {
 export interface TableParts {
   readonly rows: KeyTable;
   readonly loader: KeyTableLoader;
+}
+
+/** What generates keys beyond the rest of management. */
+export interface GenerationOptions {
+  /** `chamber.keys.backup.recipients` */
+  readonly backupRecipients: readonly string[];
+  readonly network: DepositNetwork;
 }
 
 export interface KeyManagementParts {

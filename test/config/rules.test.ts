@@ -384,7 +384,6 @@ describe('an egress endpoint is refused when', () => {
 
 describe('features of later versions', () => {
   it.each<[string, Given]>([
-    ['chamber.keys.backup.recipients not empty', { argv: [`--chamber-keys-backup-recipients=${RECIPIENT}`] }],
     ['tls.mode ratls', { yaml: 'tls: {mode: ratls}' }],
     ['tee.platform nitro', { yaml: 'tee: {platform: nitro, nitro: {}}' }],
     ['server.seccomp best_effort or required', { yaml: 'server: {seccomp: required}' }],

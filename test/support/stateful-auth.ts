@@ -212,6 +212,12 @@ export function authApp(
           import: undefined,
           lifecycle: undefined,
         },
+        generate: {
+          options: { backupRecipients: [], network: { name: 'none', genesisForkVersion: new Uint8Array(4) } },
+          generate: undefined,
+          generateKeys: undefined,
+          depositData: undefined,
+        },
       },
       signingRefusal: () => undefined,
       observer: { requestEnded: () => undefined, signingEnded: () => undefined, authRejected: () => undefined },

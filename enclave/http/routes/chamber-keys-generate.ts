@@ -1,0 +1,140 @@
+// Generated keys and deposit data over HTTP (decisions.md section 5), for signers with a key table. Each route is mounted only when
+// enabled. What is refused is refused before a key is made.
+
+import type { FastifyInstance } from 'fastify';
+import { SignerError } from '../../api/errors.ts';
+import {
+  type KeyDepositDataAnswer,
+  type KeyGenerateAnswer,
+  type KeyGenerateBlsAnswer,
+  keyDepositDataSchema,
+  keyGenerateBlsSchema,
+  keyGenerateSchema,
+} from '../../api/keys.ts';
+import type { DepositTerms } from '../../keys/deposit.ts';
+import type { GenerationOptions, KeyManagementParts, TableParts } from '../../keys/management.ts';
+import { generateKeys, makeDeposits } from '../../keys/management-generate.ts';
+import { DEFAULT_DEPOSIT_GWEI, depositAmountRefusal, withdrawalCredentialsOf } from '../../keys/withdrawal.ts';
+import { assertKeysAllowed, keyRequestBody } from '../key-requests.ts';
+import * as schemas from '../openapi-keys.ts';
+import { sendJson } from '../replies.ts';
+import { assertItems, type ItemLimits, limitWork } from '../work-limits.ts';
+
+export interface GenerateRoutes {
+  readonly options: GenerationOptions;
+  /** Each undefined: not mounted. */
+  readonly generate: ItemLimits | undefined;
+  readonly generateKeys: ItemLimits | undefined;
+  readonly depositData: (ItemLimits & { readonly allowRecompute: boolean }) | undefined;
+}
+
+const PATH = '/api/v1/chamber/keys';
+const ACCESS = { kind: 'scope', namesKey: false, needsSigning: false } as const;
+
+export function mountChamberKeysGenerate(app: FastifyInstance, routes: GenerateRoutes, keys: KeyManagementParts): void {
+  if (routes.generate !== undefined) mountGenerate(app, routes.generate, routes.options, keys);
+  if (routes.generateKeys !== undefined) mountGenerateKeys(app, routes.generateKeys, routes.options, keys);
+  if (routes.depositData !== undefined) mountDepositData(app, routes.depositData, routes.options, keys);
+}
+
+function mountGenerate(
+  app: FastifyInstance,
+  limits: ItemLimits,
+  options: GenerationOptions,
+  keys: KeyManagementParts,
+): void {
+  const work = limitWork(limits);
+  const config = { access: { ...ACCESS, scope: 'chamber_keys_generate' } } as const;
+  app.post(`${PATH}/generate`, { config, schema: schemas.generateChamberKeys }, async (request, reply) => {
+    const { count, ...written } = keyRequestBody(request, keyGenerateSchema);
+    assertItems(count, limits);
+    const terms = termsOf(written);
+    const made = await work((signal) => generateKeys({ count, terms }, options, withTable(keys), signal));
+    const answer: KeyGenerateAnswer = {
+      keys: made.flatMap(({ publicKey, deposit, backup }) =>
+        deposit === undefined ? [] : [{ pubkey: publicKey, deposit_data: deposit, ...backupMember(backup) }],
+      ),
+    };
+    return sendJson(reply, 201, answer);
+  });
+}
+
+function mountGenerateKeys(
+  app: FastifyInstance,
+  limits: ItemLimits,
+  options: GenerationOptions,
+  keys: KeyManagementParts,
+): void {
+  const work = limitWork(limits);
+  const config = {
+    access: { ...ACCESS, scope: 'chamber_keys_generate_bls', orScope: 'chamber_keys_generate' },
+  } as const;
+  app.post(`${PATH}/generate-keys`, { config, schema: schemas.generateBlsChamberKeys }, async (request, reply) => {
+    const { count } = keyRequestBody(request, keyGenerateBlsSchema);
+    assertItems(count, limits);
+    const made = await work((signal) => generateKeys({ count, terms: undefined }, options, withTable(keys), signal));
+    const answer: KeyGenerateBlsAnswer = {
+      keys: made.map(({ publicKey, backup }) => ({ pubkey: publicKey, ...backupMember(backup) })),
+    };
+    return sendJson(reply, 201, answer);
+  });
+}
+
+function mountDepositData(
+  app: FastifyInstance,
+  limits: NonNullable<GenerateRoutes['depositData']>,
+  options: GenerationOptions,
+  keys: KeyManagementParts,
+): void {
+  const scope = 'chamber_keys_deposit_data';
+  const work = limitWork(limits);
+  const config = { access: { ...ACCESS, scope } } as const;
+  app.post(`${PATH}/deposit-data`, { config, schema: schemas.depositDataChamberKeys }, async (request, reply) => {
+    const body = keyRequestBody(request, keyDepositDataSchema);
+    const { pubkeys: publicKeys, force_recompute_on_conflict: recompute, ...written } = body;
+    assertItems(publicKeys.length, limits);
+    if (recompute && !limits.allowRecompute) throw new SignerError('recompute_not_allowed');
+    const terms = termsOf(written);
+    assertKeysAllowed(request, scope, publicKeys);
+    const results = await work((signal) =>
+      makeDeposits({ publicKeys, terms, recompute }, options, withTable(keys), signal),
+    );
+    const answer: KeyDepositDataAnswer = {
+      data: results.map(({ publicKey, status, deposit }) => ({
+        pubkey: publicKey,
+        status,
+        ...(deposit === undefined ? {} : { deposit_data: deposit }),
+      })),
+    };
+    return sendJson(reply, 200, answer);
+  });
+}
+
+/** @throws SignerError `malformed_body` for terms that stake would be lost on, or that the chain does not know */
+function termsOf(written: {
+  readonly withdrawal_credentials?: string;
+  readonly withdrawal_address?: string;
+  readonly amount_gwei?: number;
+  readonly compounding?: boolean;
+}): DepositTerms {
+  const target = withdrawalCredentialsOf({
+    withdrawalCredentials: written.withdrawal_credentials,
+    withdrawalAddress: written.withdrawal_address,
+    compounding: written.compounding,
+  });
+  if ('refused' in target) throw new SignerError('malformed_body', { hint: target.refused });
+  const amountGwei = written.amount_gwei ?? DEFAULT_DEPOSIT_GWEI;
+  const hint = depositAmountRefusal(amountGwei, target.credentials);
+  if (hint !== undefined) throw new SignerError('malformed_body', { hint });
+  return { credentials: target.credentials, amountGwei };
+}
+
+/** A signer that was configured for these routes has a table, unless it started sealed. @throws SignerError */
+function withTable({ table, ...keys }: KeyManagementParts): KeyManagementParts & { readonly table: TableParts } {
+  if (table === undefined) throw new SignerError('master_key_unavailable');
+  return { ...keys, table };
+}
+
+function backupMember(backup: string | undefined): { backup?: string } {
+  return backup === undefined ? {} : { backup };
+}
