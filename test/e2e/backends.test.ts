@@ -111,7 +111,13 @@ describe.each(BACKENDS)('records made on %s', (from) => {
     expect(summary.json).toMatchObject({ validators: 1, already_present: 0, conflicts: 0 });
     for (const body of SLASHABLE) expect((await signCall(other.url, key, body, { token: null })).status).toBe(412);
 
-    const broken = await call(`${other.url}${route}`, { token: null, body: exported.text.replace('"5"', '"4"') });
+    const headers = { 'x-request-id': 'broken-file' };
+    const broken = await call(`${other.url}${route}`, {
+      token: null,
+      headers,
+      body: exported.text.replace('"5"', '"4"'),
+    });
+    await other.logged('request', { request_id: 'broken-file', reason: 'malformed_body' });
     expect(broken.json).toMatchObject({ code: 400, reason: 'malformed_body' });
     expect(broken.json['message']).toMatch(/nothing was imported: metadata\.interchange_format_version/);
     await Promise.all([one.stop(), other.stop()]);

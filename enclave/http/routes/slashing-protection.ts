@@ -40,7 +40,10 @@ export function mountSlashingProtection(app: FastifyInstance, records: SlashingR
     scope.addContentTypeParser('*', (_request, stream, done) => done(null, stream));
     const options = { config: { access: ACCESS, streamsBody: true }, schema: slashingImportRouteSchema } as const;
     scope.post(PATH, { ...options, bodyLimit: MAX_IMPORT_BYTES }, async (request, reply) => {
+      // The rest of a refused file is not read: the connection cannot be used again. An answer to a whole one clears it.
+      reply.header('connection', 'close');
       const answer = await importRecords(request, records);
+      reply.removeHeader('connection');
       return reply.type('application/json').send(Buffer.from(JSON.stringify(answer)));
     });
   });
@@ -69,7 +72,8 @@ async function importRecords(request: FastifyRequest, records: SlashingRecords):
 /** Ends a body of unannounced length where the announced one would have been refused. */
 async function* limited(body: Readable): AsyncGenerator<Uint8Array> {
   let bytes = 0;
-  for await (const chunk of body as AsyncIterable<Buffer>) {
+  // Not destroyed when the reader stops early: the refusal still has to go out on its connection.
+  for await (const chunk of body.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
     bytes += chunk.length;
     if (bytes > MAX_IMPORT_BYTES) throw new SignerError('body_too_large');
     yield chunk;
