@@ -2,11 +2,17 @@
 // replica that starts and to one that runs. They count as missing, are logged and counted, and never widen access.
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { AuthHead, AuthRow } from '../../enclave/auth/auth-state.ts';
+import {
+  type AuthHead,
+  type AuthRow,
+  MAX_MANIFEST_BYTES,
+  MAX_POLICIES,
+  MAX_TOKENS,
+} from '../../enclave/auth/auth-state.ts';
 import { evaluate } from '../../enclave/auth/evaluate.ts';
 import { createPolicy, deletePolicy, replacePolicy } from '../../enclave/auth/stateful-policies.ts';
 import { replaceRootToken } from '../../enclave/auth/stateful-root-token.ts';
-import { makeHead, makeRow, newCommit, policyFields } from '../../enclave/auth/stateful-rows.ts';
+import { makeHead, makeRow, newCommit, openHead, policyFields } from '../../enclave/auth/stateful-rows.ts';
 import { issueToken, revokeToken } from '../../enclave/auth/stateful-tokens.ts';
 import { createToken } from '../../enclave/auth/tokens.ts';
 import {
@@ -378,6 +384,22 @@ async function recreate(): Promise<string> {
   expect(await table.state.commit(head.revision, changes, next)).toBe('committed');
   return token.toString('ascii');
 }
+
+test('the manifest of as many rows as there may be, with the longest names, fits one item', () => {
+  const code = 'A'.repeat(22);
+  const tokens = Array.from({ length: MAX_TOKENS }, (_, index) => [
+    `TOKEN#acc_${String(index).padStart(32, '0')}`,
+    code,
+  ]);
+  const policies = Array.from({ length: MAX_POLICIES }, (_, index) => [
+    `POLICY#${String(index).padStart(64, 'p')}`,
+    code,
+  ]);
+  const rows = new Map([...tokens, ...policies] as [string, string][]);
+  const head = makeHead(testKeys().rows, newCommit(Number.MAX_SAFE_INTEGER), { root: null, rows });
+  expect(Buffer.byteLength(head.manifest)).toBeLessThan(MAX_MANIFEST_BYTES);
+  expect(openHead(testKeys().rows, head)?.rows).toEqual(rows);
+});
 
 describe('a new root token', () => {
   test('replaces the earlier one and leaves everything else, also on a running replica', async () => {
