@@ -202,6 +202,18 @@ describe('the answers of the standard', () => {
     }
     expect(signer.output()).not.toContain(PASSWORD);
   });
+
+  it('each request leaves an audit line with its scope, and each key a line of its own', async () => {
+    const key = publicKeyOf(testSecret(14));
+    await keystores({ body: importOf([14]) });
+    await keystores({ token: ONE_KEY, method: 'DELETE', body: { pubkeys: [key] } });
+    await remove([key]);
+    await signer.logged('request', { scope: 'import_keystores', outcome: 'ok', status: 200 });
+    await signer.logged('request', { scope: 'delete_keys', outcome: 'refused', reason: 'denied' });
+    await signer.logged('request', { scope: 'delete_keys', outcome: 'ok', status: 200 });
+    await signer.logged('a key was imported', { public_key: key, source: 'memory' });
+    await signer.logged('a key was deleted', { public_key: key });
+  });
 });
 
 describe('a token with a list of keys', () => {
