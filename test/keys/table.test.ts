@@ -60,7 +60,17 @@ const keys = (from: number, count: number): NewTableKey[] =>
   Array.from({ length: count }, (_, index) => newTableKey(from + index));
 const A = newTableKey(1);
 const B = newTableKey(2);
+const wish = (publicKey: string, status: 'active' | 'inactive') => ({ publicKey, status });
 const namesOf = (list: readonly NewTableKey[]) => list.map(({ publicKey }) => publicKey).sort();
+
+/** A, made inactive, and B, active; the rows of A before and after, and a replica that knows neither. */
+async function twoKeys() {
+  const owner = await openLoaded();
+  await owner.table.create([A, B]);
+  const active = await world.row(A.publicKey);
+  await owner.table.setStatus([{ publicKey: A.publicKey, status: 'inactive' }]);
+  return { owner, active, inactive: await world.row(A.publicKey), rowOfB: await world.row(B.publicKey) };
+}
 
 describe('changes', () => {
   it('a created key is listed, has its dates, and gives its secret back', async () => {
@@ -109,7 +119,6 @@ describe('changes', () => {
   it('a status is changed, unchanged or not found, and a list can ask for one status', async () => {
     const { table } = await open();
     await table.create([A, B]);
-    const wish = (publicKey: string, status: 'active' | 'inactive') => ({ publicKey, status });
     expect(
       await table.setStatus([
         wish(A.publicKey, 'inactive'),
@@ -339,15 +348,6 @@ describe('loading', () => {
 });
 
 describe('what whoever can write the table cannot do', () => {
-  /** A, made inactive, and B, active; the rows of A before and after, and a replica that knows neither. */
-  async function twoKeys() {
-    const owner = await openLoaded();
-    await owner.table.create([A, B]);
-    const active = await world.row(A.publicKey);
-    await owner.table.setStatus([{ publicKey: A.publicKey, status: 'inactive' }]);
-    return { owner, active, inactive: await world.row(A.publicKey), rowOfB: await world.row(B.publicKey) };
-  }
-
   type Forgery = (rows: { active: Item; inactive: Item; rowOfB: Item }) => Item;
   const FORGERIES: [string, Forgery][] = [
     ['activate a key by its status', ({ inactive }) => ({ ...inactive, status: { S: 'active' } })],
@@ -360,7 +360,7 @@ describe('what whoever can write the table cannot do', () => {
     ['change when it was created', ({ active }) => ({ ...active, created_at: { S: '2020-01-01T00:00:00.000Z' } })],
     ['change when it was updated', ({ active }) => ({ ...active, updated_at: { S: '2020-01-01T00:00:00.000Z' } })],
     ['cut the secret short', ({ active }) => ({ ...active, secret: { B: Buffer.alloc(10) } })],
-    ['leave the secret out', ({ active: { secret: _, ...rest } }) => rest],
+    ['leave the secret out', ({ active: { secret: _secret, ...rest } }) => rest],
     ['write a status of their own', ({ active }) => ({ ...active, status: { S: 'ACTIVE' } })],
     [
       'write a format version of their own',
