@@ -2,7 +2,7 @@
 // checks that row; saying that an entry is NOT there needs the whole history of the key, whose number of entries and
 // digest must be those of the head. Changing entries changes the head in memory; the caller saves it.
 
-import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
+import type { DatabaseSync, SQLOutputValue, StatementSync } from 'node:sqlite';
 import type { RowIntegrity } from './integrity.ts';
 import { bytesOf, bytesOrNull, damaged, numberOf, type Validator } from './sqlite-validators.ts';
 
@@ -17,11 +17,17 @@ export interface VoteEntry {
   readonly signingRoot: Uint8Array | null;
 }
 
+export type VotePlace = Omit<VoteEntry, 'signingRoot'>;
+
 /** Every method that reads throws SignerError `slashing_integrity` for a row that fails its check. */
 export interface EntryTables {
   blockAt(validator: Validator, slot: number): BlockEntry | undefined;
   /** All entries for one target: more than one only after an import that contradicts itself. */
   votesFor(validator: Validator, targetEpoch: number): VoteEntry[];
+  /** Whether some vote has a larger source and a smaller target (EIP-3076 condition 3). Rests on one row, checked. */
+  hasVoteInside(validator: Validator, place: VotePlace): boolean;
+  /** Whether some vote has a smaller source and a larger target. */
+  hasVoteAround(validator: Validator, place: VotePlace): boolean;
   /** The whole history, in ascending order, shown to be whole. */
   allBlocks(validator: Validator): BlockEntry[];
   allVotes(validator: Validator): VoteEntry[];
@@ -38,7 +44,15 @@ export function entryTables(connection: DatabaseSync, integrity: RowIntegrity): 
   const votesOfTarget = connection.prepare(
     'SELECT target_epoch, source_epoch, signing_root, code FROM attestations WHERE validator = ? AND target_epoch = ?',
   );
-  votesOfTarget.setReturnArrays(true);
+  const voteInside = connection.prepare(
+    `SELECT target_epoch, source_epoch, signing_root, code FROM attestations
+     WHERE validator = ? AND source_epoch > ? AND target_epoch < ? ORDER BY target_epoch DESC LIMIT 1`,
+  );
+  const voteAround = connection.prepare(
+    `SELECT target_epoch, source_epoch, signing_root, code FROM attestations
+     WHERE validator = ? AND source_epoch < ? AND target_epoch > ? ORDER BY target_epoch LIMIT 1`,
+  );
+  for (const statement of [votesOfTarget, voteInside, voteAround]) statement.setReturnArrays(true);
 
   const blockCode = ({ publicKey }: Validator, { slot, signingRoot }: BlockEntry) =>
     integrity.code('block', publicKey, [slot, signingRoot]);
@@ -63,6 +77,14 @@ export function entryTables(connection: DatabaseSync, integrity: RowIntegrity): 
     const row = votes.one.get(validator.id, targetEpoch, sourceEpoch);
     return row === undefined ? undefined : readVote(validator, asArray(row));
   }
+  function hasVote(statement: StatementSync, validator: Validator, { sourceEpoch, targetEpoch }: VotePlace): boolean {
+    const row = statement.get(validator.id, sourceEpoch, targetEpoch);
+    return row !== undefined && readVote(validator, asArray(row)) !== undefined;
+  }
+  /** Rows that the head does not know of are of another time than the head. */
+  function confirmNoneBeyond(statement: StatementSync, validator: Validator, mark: number | null): void {
+    if (statement.get(validator.id, mark ?? -1) !== undefined) throw damaged('an entry lies beyond the marks');
+  }
   function removeBlock(validator: Validator, slot: number): void {
     const entry = blockAt(validator, slot);
     if (entry === undefined) return;
@@ -82,6 +104,8 @@ export function entryTables(connection: DatabaseSync, integrity: RowIntegrity): 
     blockAt,
     votesFor: (validator, targetEpoch) =>
       votesOfTarget.all(validator.id, targetEpoch).map((row) => readVote(validator, asArray(row))),
+    hasVoteInside: (validator, place) => hasVote(voteInside, validator, place),
+    hasVoteAround: (validator, place) => hasVote(voteAround, validator, place),
     allBlocks(validator) {
       const entries: BlockEntry[] = [];
       let digest: Uint8Array = new Uint8Array(16);
@@ -109,6 +133,7 @@ export function entryTables(connection: DatabaseSync, integrity: RowIntegrity): 
     },
     putBlock(validator, entry) {
       if (validator.highSlot !== null && entry.slot <= validator.highSlot) removeBlock(validator, entry.slot);
+      else confirmNoneBeyond(blocks.beyond, validator, validator.highSlot);
       const code = blockCode(validator, entry);
       blocks.insert.run(validator.id, entry.slot, entry.signingRoot, code);
       validator.blockCount += 1;
@@ -119,6 +144,8 @@ export function entryTables(connection: DatabaseSync, integrity: RowIntegrity): 
     putVote(validator, entry) {
       if (validator.highTargetEpoch !== null && entry.targetEpoch <= validator.highTargetEpoch) {
         removeVote(validator, entry);
+      } else {
+        confirmNoneBeyond(votes.beyond, validator, validator.highTargetEpoch);
       }
       const code = voteCode(validator, entry);
       votes.insert.run(validator.id, entry.targetEpoch, entry.sourceEpoch, entry.signingRoot, code);
@@ -143,6 +170,7 @@ function table(connection: DatabaseSync, name: 'blocks' | 'attestations', place:
     all: connection.prepare(
       `SELECT ${columns.join(', ')} FROM ${name} WHERE validator = ? ORDER BY ${place.join(', ')}`,
     ),
+    beyond: connection.prepare(`SELECT 1 FROM ${name} WHERE validator = ? AND ${place[0]} > ? LIMIT 1`),
     insert: connection.prepare(`INSERT INTO ${name} (validator, ${columns.join(', ')}) VALUES (?, ${values})`),
     remove: connection.prepare(`DELETE FROM ${name} WHERE ${here}`),
   };

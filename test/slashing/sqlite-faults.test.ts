@@ -14,6 +14,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../enclave/observe/clock.ts';
 import { SlashingProtection } from '../../enclave/slashing/protection.ts';
 import { RETAINED_SLOTS } from '../../enclave/slashing/pruning.ts';
+import { NO_MARKS } from '../../enclave/slashing/rules.ts';
 import { openSqliteBackend } from '../../enclave/slashing/sqlite.ts';
 import type { SlashingBackend } from '../../enclave/slashing/types.ts';
 import {
@@ -240,18 +241,60 @@ describe.each([
   });
 
   test.each([
-    ['a vote deleted', `DELETE FROM attestations WHERE validator = ${FIRST} AND target_epoch = 5`],
-    ['the last vote deleted', `DELETE FROM attestations WHERE validator = ${FIRST} AND target_epoch = 7`],
+    ['a vote deleted', `DELETE FROM attestations WHERE validator = ${FIRST} AND target_epoch = 5`, [3, 6]],
+    ['the last vote deleted', `DELETE FROM attestations WHERE validator = ${FIRST} AND target_epoch = 7`, [5, 8]],
     [
       'a vote with another source',
       `UPDATE attestations SET source_epoch = 5 WHERE validator = ${FIRST} AND target_epoch = 5`,
+      [3, 6],
     ],
-  ])('%s: a vote that could surround it is 503', async (_change, statement) => {
+  ] as const)('%s: a vote that could surround it is 503', async (_change, statement, [source, target]) => {
     const backend = await prepared();
     tamper(statement);
-    expect(verdictName(await checkOne(backend, vote(1, 3, 8, 'b')))).toBe('slashing_integrity');
-    expect(verdictName(await checkOne(backend, vote(2, 3, 8, 'b')))).toBe('surrounding_vote');
+    expect(verdictName(await checkOne(backend, vote(1, source, target, 'b')))).toBe('slashing_integrity');
+    expect(verdictName(await checkOne(backend, vote(2, source, target, 'b')))).toBe('surrounding_vote');
     await expect(collect(backend.exportHistories())).rejects.toMatchObject({ reason: 'slashing_integrity' });
+  });
+
+  test('a refusal rests on the head or one row, and needs no look at the others', async () => {
+    const backend = await prepared();
+    tamper(
+      `UPDATE attestations SET code = zeroblob(16) WHERE validator = ${FIRST} AND target_epoch = 3`,
+      `UPDATE blocks SET code = zeroblob(16) WHERE validator = ${FIRST} AND slot = 20`,
+    );
+    expect(verdictName(await checkOne(backend, vote(1, 5, 8, 'b')))).toBe('surrounding_vote');
+    expect(verdictName(await checkOne(backend, vote(1, 1, 4, 'b')))).toBe('slashing_integrity');
+    expect(verdictName(await checkOne(backend, vote(1, 0, 1, 'b')))).toBe('source_below_low_water_mark');
+    expect(verdictName(await checkOne(backend, vote(1, 3, 5, 'b')))).toBe('double_vote');
+    expect(await verdict(backend, 1, 9, 'b')).toBe('block_below_low_water_mark');
+    expect(await verdict(backend, 1, 25, 'b')).toBe('slashing_integrity');
+  });
+
+  test('a head brought back without its rows: the key is 503, and the rest of the batch is recorded', async () => {
+    const backend = await prepared();
+    tamper('CREATE TABLE old_validators AS SELECT * FROM validators');
+    for (const key of [1, 2]) {
+      await checkOne(backend, block(key, 40, 'a'));
+      await checkOne(backend, vote(key, 8, 9, 'a'));
+    }
+    tamper(
+      `DELETE FROM validators WHERE id = ${FIRST}`,
+      'INSERT INTO validators SELECT * FROM old_validators WHERE id NOT IN (SELECT id FROM validators)',
+    );
+    for (const message of [block(1, 40, 'b'), block(1, 35, 'b'), block(1, 50, 'b'), vote(1, 7, 8, 'b')]) {
+      const other = block(2, message.kind === 'block' ? message.slot + 20 : 90, 'b');
+      const verdicts = await backend.checkAndRecord([message, other], [NO_MARKS, NO_MARKS]);
+      expect(verdicts.map(verdictName)).toEqual(['slashing_integrity', 'safe']);
+    }
+  });
+
+  test('rows left behind by a head that is gone are in the way of a new key, and of nothing else', async () => {
+    const backend = await prepared();
+    tamper('INSERT INTO blocks SELECT validator + 2, slot, signing_root, code FROM blocks');
+    const batch = [block(3, 30, 'b'), block(2, 60, 'b')];
+    const verdicts = await backend.checkAndRecord(batch, [NO_MARKS, NO_MARKS]);
+    expect(verdicts.map(verdictName)).toEqual(['slashing_integrity', 'safe']);
+    expect(await backend.status()).toMatchObject({ validators: 2 });
   });
 
   test('the newest block deleted: neither it nor another in its place is signed', async () => {
