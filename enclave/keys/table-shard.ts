@@ -36,7 +36,7 @@ export interface ShardRead {
 }
 
 /** Of one Query: small enough that taking its answer apart does not hold up signing. */
-const PAGE_ROWS = 200;
+const PAGE_ROWS = 50;
 /** Of the main thread at once; then everything else has its turn. */
 const SLICE_MS = 4;
 

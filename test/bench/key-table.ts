@@ -1,0 +1,120 @@
+// What a large key table costs: time until every key signs, memory a key, refreshes that find nothing and one changed key, and how
+// long the main thread was ever busy at once. The table server is the stand-in on this machine, which shares its cores.
+// Run: bin/pinned-node --expose-gc test/bench/key-table.ts [--keys N] [--core portable]
+
+import { randomBytes } from 'node:crypto';
+import { availableParallelism } from 'node:os';
+import { parseArgs } from 'node:util';
+import { createDynamoDBClient } from '../../enclave/aws/dynamodb.ts';
+import { KeyStore } from '../../enclave/keys/store.ts';
+import { openKeyTable } from '../../enclave/keys/table.ts';
+import { TableFreshness } from '../../enclave/keys/table-freshness.ts';
+import { TableLoader } from '../../enclave/keys/table-loader.ts';
+import { keyTableDefinition } from '../../enclave/keys/table-rows.ts';
+import { KeySealer } from '../../enclave/keys/table-seal.ts';
+import { systemClock } from '../../enclave/observe/clock.ts';
+import type { Log } from '../../enclave/observe/log.ts';
+import { openBlsCore } from '../../enclave/signing/bls-open.ts';
+import { dynamoDBClientOptions, startDynamoDB } from '../support/dynamodb.ts';
+import { newTableKey } from '../support/key-table.ts';
+
+const { values } = parseArgs({
+  options: { keys: { type: 'string', default: '100000' }, core: { type: 'string' } },
+});
+const keyCount = Number(values.keys);
+const CREATED_AT_ONCE = 2_000;
+const REFRESHES = 20;
+
+const log: Log = { debug() {}, info() {}, warn: console.warn, error: console.error };
+const server = await startDynamoDB();
+const core = await openBlsCore({ log, prefer: values.core === 'portable' ? 'portable' : 'native' });
+console.log(`${core.kind} core, ${availableParallelism()} cores, Node ${process.version}, ${keyCount} keys`);
+await server.createTable(keyTableDefinition('keys'));
+const client = createDynamoDBClient(dynamoDBClientOptions(server.endpoint, { requestTimeoutMs: 30_000 }));
+const masterKey = randomBytes(32);
+const store = new KeyStore({}, { vault: core, clock: systemClock });
+const loader = openLoader();
+const writer = openKeyTable(partsOf());
+
+await measure('rows written', async () => {
+  for (let from = 0; from < keyCount; from += CREATED_AT_ONCE) {
+    const count = Math.min(CREATED_AT_ONCE, keyCount - from);
+    // As a generated key has it: a mnemonic of 24 words, encrypted to one recipient, armored.
+    const backup = 'x'.repeat(560);
+    await writer.create(Array.from({ length: count }, (_, index) => ({ ...newTableKey(from + index), backup })));
+  }
+});
+const before = memory();
+await measure('first load, until the list is answered', async () => {
+  await loader.load();
+  store.completeFirstLoad();
+  if (store.publicKeys().length !== keyCount) throw new Error('keys are missing');
+});
+const after = memory();
+console.log(
+  `memory a key: ${((after.rss - before.rss) / keyCount).toFixed(0)} bytes resident,` +
+    ` ${((after.heap - before.heap) / keyCount).toFixed(0)} of them on the heap`,
+);
+await measure(`${REFRESHES} refreshes that find nothing`, async () => {
+  for (let i = 0; i < REFRESHES; i++) await loader.refresh();
+});
+await measure('one refresh that finds one key more', async () => {
+  await writer.create([newTableKey(keyCount)]);
+  await loader.refresh();
+});
+
+await loader.stop();
+client.destroy();
+await core.close();
+await server.close();
+
+function partsOf() {
+  const sealer = new KeySealer(Buffer.from(masterKey));
+  return { client, tableName: 'keys', sealer, freshness: new TableFreshness(), clock: systemClock, log };
+}
+
+function openLoader(): TableLoader {
+  const options = { statusFilter: ['active'], refreshIntervalSeconds: 0, maxConcurrentReads: 16 } as const;
+  return new TableLoader(options, { ...partsOf(), store });
+}
+
+async function measure(name: string, run: () => Promise<void>): Promise<void> {
+  const turns = watchTurns();
+  const [startedAt, cpu] = [performance.now(), process.cpuUsage()];
+  await run();
+  const seconds = (performance.now() - startedAt) / 1000;
+  const { user, system } = process.cpuUsage(cpu);
+  const [longestMs, usualMs] = turns.stop();
+  console.log(
+    `${name}: ${seconds.toFixed(3)} s, ${((user + system) / 1e6).toFixed(3)} s CPU;` +
+      ` turns of the event loop took at most ${longestMs.toFixed(1)} ms, 99 % of them ${usualMs.toFixed(1)} ms`,
+  );
+}
+
+/** CPU time of the main thread between turns of its event loop: what other programs on this machine do is not counted. */
+function watchTurns() {
+  const took: number[] = [];
+  const cpuMs = () => {
+    const { user, system } = process.threadCpuUsage();
+    return (user + system) / 1000;
+  };
+  let before = cpuMs();
+  const timer = setInterval(() => {
+    const now = cpuMs();
+    took.push(now - before);
+    before = now;
+  }, 1);
+  return {
+    stop(): [longest: number, usual: number] {
+      clearInterval(timer);
+      took.sort((a, b) => a - b);
+      return [took.at(-1) ?? 0, took[Math.floor(took.length * 0.99)] ?? 0];
+    },
+  };
+}
+
+function memory(): { readonly rss: number; readonly heap: number } {
+  globalThis.gc?.();
+  const { rss, heapUsed } = process.memoryUsage();
+  return { rss, heap: heapUsed };
+}
