@@ -2,7 +2,7 @@
 // listen.ts puts it behind listeners, tests use inject().
 
 import cors from '@fastify/cors';
-import fastify, { type FastifyError, type FastifyInstance } from 'fastify';
+import fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { ErrorReason } from '../api/errors.ts';
 import type { Authenticator } from '../auth/authenticator.ts';
 import type { ClientAddressOptions } from '../auth/client-address.ts';
@@ -145,9 +145,15 @@ function installHooks(app: FastifyInstance, options: AppOptions, dependencies: A
   const openRequests = trackOpenRequests((request, reply) => {
     admission.release(request);
     audit.record(request, reply);
+    endTrace(request, reply);
   });
   app.addHook('onRequest', (request, reply, done) => {
-    if (openRequests.begin(request, reply) && admission.admit(request, reply) === undefined) done();
+    if (!openRequests.begin(request, reply)) return;
+    request.context.span = dependencies.tracing?.startRequest(`${request.method} ${request.routeOptions.url}`);
+    const span = request.context.span?.child('auth');
+    const refused = admission.admit(request, reply);
+    span?.end();
+    if (refused === undefined) done();
   });
   acceptAnyBodyAsBytes(app, admission);
   app.setNotFoundHandler((request, reply) => refuse(request, reply, 'not_found'));
@@ -157,6 +163,15 @@ function installHooks(app: FastifyInstance, options: AppOptions, dependencies: A
     else if (error.status === 503) logFault(log, request.id, error);
     return sendError(request, reply, error);
   });
+}
+
+function endTrace({ context, id }: FastifyRequest, reply: FastifyReply): void {
+  if (context.span === undefined) return;
+  context.span.setAttribute('request_id', id);
+  context.span.setAttribute('http.response.status_code', reply.statusCode);
+  if (context.operation !== undefined) context.span.setAttribute('operation', context.operation);
+  if (context.reason !== undefined) context.span.setAttribute('reason', context.reason);
+  context.span.end();
 }
 
 function logFault(log: Log, id: string, error: ReturnType<typeof toSignerError>): void {

@@ -6,6 +6,7 @@ import type { IncomingMessage } from 'node:http';
 import type { ErrorReason } from '../api/errors.ts';
 import type { Operation, Scope } from '../api/operations.ts';
 import type { Caller } from '../auth/authenticator.ts';
+import type { Span } from '../observe/tracing.ts';
 import type { PublicKeyHex } from '../slashing/types.ts';
 
 /** What a caller needs to be admitted to a route. Every route states one; a route without one is refused at mounting. */
@@ -41,6 +42,8 @@ export interface RequestContext {
   reason: ErrorReason | undefined;
   /** The policy whose deny rule refused the request. For the audit line only. */
   deniedBy: string | undefined;
+  /** The trace of this request, when tracing is on. */
+  span: Span | undefined;
   /** Bytes this request holds of the budget for bodies in flight. */
   bodyReservation: number;
   /** Cuts the connection when the body does not come in time. */
@@ -57,6 +60,7 @@ export function newContext(startedAt: number, peerAddress: string | undefined): 
     subject: undefined,
     reason: undefined,
     deniedBy: undefined,
+    span: undefined,
     bodyReservation: 0,
     bodyDeadline: undefined,
   };

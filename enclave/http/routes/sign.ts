@@ -21,7 +21,6 @@ export function mountSign(
   dependencies: AppDependencies,
 ): void {
   const signing: SigningDependencies = { ...dependencies.signing, domains: rememberedDomains() };
-  const parts = { tracing: dependencies.tracing, signing };
   const access = { kind: 'scope', scope: 'sign', namesKey: true, needsSigning: true } as const;
   app.post('/api/v1/eth2/sign/:identifier', { config: { access }, schema: signRouteSchema }, async (request, reply) => {
     const parsed = parseSignRequest(request.body instanceof Uint8Array ? request.body : new Uint8Array());
@@ -31,7 +30,7 @@ export function mountSign(
 
     const key = dependencies.keys.find(request.context.publicKey ?? '');
     if (key === undefined) return refuse(request, reply, 'unknown_key'); // removed while the body came in
-    const outcome = await signInTime(reply, parsed.request, key, requestTimeoutSeconds, parts);
+    const outcome = await signInTime(request, reply, { parsed: parsed.request, key, requestTimeoutSeconds }, signing);
     return answer(request, reply, outcome, dependencies.log);
   });
 }
@@ -44,14 +43,11 @@ function operationAllowed(request: FastifyRequest, { operation }: SignRequest): 
 
 /** Gives up when the client goes away or the time is over; a signature made after that is dropped, not sent. */
 async function signInTime(
+  { context: { span } }: FastifyRequest,
   reply: FastifyReply,
-  parsed: SignRequest,
-  key: LoadedKey,
-  timeoutSeconds: number,
-  { tracing, signing }: Pick<AppDependencies, 'tracing' | 'signing'>,
+  work: { readonly parsed: SignRequest; readonly key: LoadedKey; readonly requestTimeoutSeconds: number },
+  signing: SigningDependencies,
 ): Promise<SignOutcome> {
-  const span = tracing?.startRequest('sign');
-  span?.setAttribute('operation', parsed.operation);
   const { promise, resolve, reject } = Promise.withResolvers<SignOutcome>();
   const controller = new AbortController();
   const abandon = (reason: 'request_timeout' | 'client_closed'): void => {
@@ -59,17 +55,16 @@ async function signInTime(
     controller.abort(error);
     reject(error);
   };
-  const timer = setTimeout(abandon, timeoutSeconds * 1000, 'request_timeout');
+  const timer = setTimeout(abandon, work.requestTimeoutSeconds * 1000, 'request_timeout');
   const onClose = (): void => abandon('client_closed');
   reply.raw.once('close', onClose);
   try {
     // Whichever is first settles the promise, as Promise.race would for twice the time.
-    sign(parsed, key, { signal: controller.signal, span }, signing).then(resolve, reject);
+    sign(work.parsed, work.key, { signal: controller.signal, span }, signing).then(resolve, reject);
     return await promise;
   } finally {
     clearTimeout(timer);
     reply.raw.off('close', onClose);
-    span?.end();
   }
 }
 
