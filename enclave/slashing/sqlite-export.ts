@@ -2,6 +2,7 @@
 // is in (carried-entries.ts).
 
 import type { DatabaseSync } from 'node:sqlite';
+import type { Clock } from '../observe/clock.ts';
 import { exportedBlocks, exportedVotes } from './carried-entries.ts';
 import { writeHistory } from './sqlite-calls.ts';
 import { type EntryTables, entryTables } from './sqlite-entries.ts';
@@ -12,15 +13,51 @@ import type { PublicKeyHex, ValidatorHistory } from './types.ts';
 /** Entries after which a step ends, so that checks go on in between. */
 const STEP_ENTRIES = 1000;
 const STEP_VALIDATORS = 200;
+/** Exports under way at once; one more is refused. */
+const MAX_EXPORTS = 8;
+/** How long an export waits for its reader. While one is open the write-ahead log keeps all that is written after it. */
+export const EXPORT_STALL_MS = 60_000;
 
-export interface HistoryExport {
+interface HistoryExport {
   /** The next histories as JSON text; none at the end. */
   next(): string[];
   close(): void;
 }
 
+/** The exports under way, by their numbers. One whose reader is gone ends with the next call of anybody. */
+export function heldExports(options: DatabaseOptions, clock: Clock) {
+  const held = new Map<number, { readonly histories: HistoryExport; askedAt: number }>();
+
+  function end(exportId: number): void {
+    held.get(exportId)?.histories.close();
+    held.delete(exportId);
+  }
+
+  return {
+    begin(exportId: number, publicKeys: readonly PublicKeyHex[] | undefined): void {
+      if (held.size >= MAX_EXPORTS) throw new Error('too many exports are under way');
+      held.set(exportId, { histories: openExport(options, publicKeys), askedAt: clock.monotonic() });
+    },
+    next(exportId: number): string[] {
+      const one = held.get(exportId);
+      if (one === undefined) throw new Error('the export is over');
+      one.askedAt = clock.monotonic();
+      return one.histories.next();
+    },
+    end,
+    endStalled(): void {
+      for (const [exportId, { askedAt }] of held) {
+        if (clock.monotonic() - askedAt > EXPORT_STALL_MS) end(exportId);
+      }
+    },
+    endAll(): void {
+      for (const exportId of held.keys()) end(exportId);
+    },
+  };
+}
+
 /** @param publicKeys undefined for all */
-export function openExport(options: DatabaseOptions, publicKeys: readonly PublicKeyHex[] | undefined): HistoryExport {
+function openExport(options: DatabaseOptions, publicKeys: readonly PublicKeyHex[] | undefined): HistoryExport {
   const connection = openSnapshot(options.path);
   const validators = validatorTable(connection, options.integrity);
   const entries = entryTables(connection, options.integrity);

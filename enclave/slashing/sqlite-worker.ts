@@ -4,17 +4,15 @@
 
 import type { DatabaseSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';
+import { systemClock } from '../observe/clock.ts';
 import { rowIntegrity } from './integrity.ts';
 import type { CallMessage, DatabaseCall, DatabaseCalls, DatabaseWorkerData, ReplyMessage } from './sqlite-calls.ts';
 import { batchChecker, isDamage } from './sqlite-check.ts';
-import { type HistoryExport, openExport } from './sqlite-export.ts';
+import { heldExports } from './sqlite-export.ts';
 import { importer } from './sqlite-import.ts';
 import { pruner } from './sqlite-prune.ts';
 import { type DatabaseOptions, openDatabase } from './sqlite-schema.ts';
 import { packVerdicts, unpackBatch } from './sqlite-wire.ts';
-
-/** Exports under way at once; one more is refused. */
-const MAX_EXPORTS = 8;
 
 type Handlers = { [Name in DatabaseCall]: (arguments_: DatabaseCalls[Name][0]) => DatabaseCalls[Name][1] };
 
@@ -36,7 +34,7 @@ const options: DatabaseOptions = {
 integrityKey?.fill(0);
 
 let database: OpenDatabase | undefined;
-const exports_ = new Map<number, HistoryExport>();
+const exports_ = heldExports(options, systemClock);
 
 const handlers: Handlers = {
   open: () => {
@@ -61,18 +59,12 @@ const handlers: Handlers = {
   },
   beginExport: ({ exportId, publicKeys }) => {
     opened();
-    if (exports_.size >= MAX_EXPORTS) throw new Error('too many exports are under way');
-    exports_.set(exportId, openExport(options, publicKeys ?? undefined));
+    exports_.begin(exportId, publicKeys ?? undefined);
     return null;
   },
-  continueExport: ({ exportId }) => {
-    const one = exports_.get(exportId);
-    if (one === undefined) throw new Error('the export is over');
-    return one.next();
-  },
+  continueExport: ({ exportId }) => exports_.next(exportId),
   endExport: ({ exportId }) => {
-    exports_.get(exportId)?.close();
-    exports_.delete(exportId);
+    exports_.end(exportId);
     return null;
   },
   prune: ({ afterId, maxEntries }) => opened().prune(afterId, maxEntries),
@@ -90,8 +82,7 @@ const handlers: Handlers = {
     };
   },
   close: () => {
-    for (const one of exports_.values()) one.close();
-    exports_.clear();
+    exports_.endAll();
     database?.connection.close();
     database = undefined;
     options.integrity.wipe();
@@ -106,6 +97,7 @@ port.on('message', (message: CallMessage) => {
 
 function answer({ id, call, arguments_ }: CallMessage): ReplyMessage {
   try {
+    exports_.endStalled();
     // The main thread sends each call with the arguments of its name (sqlite-calls.ts).
     return { id, result: handlers[call](arguments_ as never) };
   } catch (error) {
