@@ -15,11 +15,11 @@ import {
 } from '../../enclave/api/auth.ts';
 import { MAX_POLICY_BYTES } from '../../enclave/auth/auth-state.ts';
 import { MAX_RENEWALS_PER_WINDOW, RENEWAL_WINDOW_SECONDS } from '../../enclave/auth/renewal-limit.ts';
+import { authApp } from '../support/auth-app.ts';
 import {
   type AuthReplica,
   type AuthServer,
   type AuthTable,
-  authApp,
   openAuthReplica,
   START,
   startAuthServer,

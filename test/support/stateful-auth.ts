@@ -1,8 +1,6 @@
 // The stateful mode on a real state table: a table server, a table whose root token is known, and replicas that hold the
 // same sub-keys. Whoever attacks the table in a test writes its rows as items, without any key. All keys are TEST keys.
 
-import type { FastifyInstance } from 'fastify';
-import { encodeHex } from '../../enclave/api/hex.ts';
 import type { AuthHead, AuthKeys, AuthRow } from '../../enclave/auth/auth-state.ts';
 import type { Authentication } from '../../enclave/auth/authenticator.ts';
 import { StatefulAuthenticator } from '../../enclave/auth/stateful.ts';
@@ -23,8 +21,6 @@ import {
   stateTableDefinition,
 } from '../../enclave/chamber/state-rows.ts';
 import { type StateTable, stateTable } from '../../enclave/chamber/state-table.ts';
-import { buildApp } from '../../enclave/http/app.ts';
-import { KeyStore } from '../../enclave/keys/store.ts';
 import type { Clock } from '../../enclave/observe/clock.ts';
 import { dynamoDBClientOptions, startDynamoDB } from './dynamodb.ts';
 import { recordingLog } from './recording-log.ts';
@@ -159,76 +155,5 @@ export async function openAuthReplica(table: AuthTable, options: AuthReplicaOpti
     rejectedHeads,
     authenticate: (token, peerAddress = '127.0.0.1') =>
       auth.authenticate({ kind: 'token', token: Buffer.from(token) }, peerAddress),
-  };
-}
-
-/** The whole HTTP application on this replica's authorization. It holds no keys, so nothing is ever signed. */
-export function authApp(
-  { auth, clock, log }: AuthReplica,
-  { stateless = false }: { readonly stateless?: boolean } = {},
-): Promise<FastifyInstance> {
-  const vault = {
-    addKey: () => {
-      throw new Error('no key is loaded here');
-    },
-    removeKey: () => undefined,
-    wipe: () => undefined,
-  };
-  const keys = new KeyStore({}, { vault, clock });
-  return buildApp(
-    {
-      maxRequestBodyBytes: 2_097_152,
-      requestTimeoutSeconds: 30,
-      corsAllowedOrigins: null,
-      clientAddress: { trustProxyHeaders: false, trustedProxyCidrs: [] },
-    },
-    {
-      authenticator: auth,
-      auth: stateless ? undefined : auth,
-      keys,
-      get signing() {
-        return nothing('signing')();
-      },
-      readiness: { checks: () => [] },
-      chamber: { seal: undefined, status: nothing('the chamber') },
-      slashingRecords: {
-        backend: { exportHistories: nothing('slashing'), importHistories: nothing('slashing') },
-        genesisValidatorsRoot: encodeHex(new Uint8Array(32)),
-      },
-      keyRoutes: {
-        management: {
-          store: keys,
-          get pool() {
-            return nothing('the keystore pool')();
-          },
-          table: undefined,
-          slashing: { merge: nothing('slashing'), export: nothing('slashing') },
-          drain: nothing('signing'),
-          log,
-        },
-        keyManager: undefined,
-        chamber: {
-          list: { maxConcurrentRequests: 16, requestTimeoutSeconds: 30 },
-          import: undefined,
-          lifecycle: undefined,
-        },
-        generate: {
-          options: { backupRecipients: [], network: { name: 'none', genesisForkVersion: new Uint8Array(4) } },
-          generate: undefined,
-          generateKeys: undefined,
-          depositData: undefined,
-        },
-      },
-      signingRefusal: () => undefined,
-      observer: { requestEnded: () => undefined, signingEnded: () => undefined, authRejected: () => undefined },
-      clock,
-      log,
-    },
-  );
-}
-
-function nothing(what: string): () => never {
-  return () => {
-    throw new Error(`${what} is not part of this test`);
   };
 }

@@ -1,0 +1,94 @@
+// The whole HTTP application on one replica's stateful authorization, for tests that talk to its Auth API. It has no keys and
+// refuses to pretend: whatever would sign or touch slashing records throws.
+
+import type { FastifyInstance } from 'fastify';
+import { encodeHex } from '../../enclave/api/hex.ts';
+import { buildApp } from '../../enclave/http/app.ts';
+import { KeyStore } from '../../enclave/keys/store.ts';
+import type { BlsCore } from '../../enclave/signing/bls.ts';
+import { inFlightSigning } from '../../enclave/signing/in-flight.ts';
+import { publicNetwork } from '../../enclave/signing/networks.ts';
+import { createPermits } from '../../enclave/signing/permits.ts';
+import type { AuthReplica } from './stateful-auth.ts';
+
+export function authApp(
+  { auth, clock, log }: AuthReplica,
+  { stateless = false }: { readonly stateless?: boolean } = {},
+): Promise<FastifyInstance> {
+  const keys = new KeyStore({}, { vault: KEYLESS_CORE, clock });
+  const inFlight = inFlightSigning();
+  return buildApp(
+    {
+      maxRequestBodyBytes: 2_097_152,
+      requestTimeoutSeconds: 30,
+      corsAllowedOrigins: null,
+      clientAddress: { trustProxyHeaders: false, trustedProxyCidrs: [] },
+    },
+    {
+      authenticator: auth,
+      auth: stateless ? undefined : auth,
+      keys,
+      signing: {
+        network: publicNetwork('mainnet'),
+        core: KEYLESS_CORE,
+        slashing: { check: nothing('slashing') },
+        permits: createPermits({ maxConcurrentJobs: 1, queueLimit: 1, priorityJobs: 0 }),
+        inFlight,
+        priorityOperations: new Set(),
+        canaryKeys: new Set(),
+        onCanary: nothing('signing'),
+      },
+      readiness: { checks: () => [] },
+      chamber: { seal: undefined, status: nothing('the chamber') },
+      slashingRecords: {
+        backend: { exportHistories: nothing('slashing'), importHistories: nothing('slashing') },
+        genesisValidatorsRoot: encodeHex(new Uint8Array(32)),
+      },
+      keyRoutes: {
+        management: {
+          store: keys,
+          get pool() {
+            return nothing('the keystore pool')();
+          },
+          table: undefined,
+          slashing: { merge: nothing('slashing'), export: nothing('slashing') },
+          drain: inFlight.drain,
+          log,
+        },
+        keyManager: undefined,
+        chamber: {
+          list: { maxConcurrentRequests: 16, requestTimeoutSeconds: 30 },
+          import: undefined,
+          lifecycle: undefined,
+        },
+        generate: {
+          options: { backupRecipients: [], network: { name: 'none', genesisForkVersion: new Uint8Array(4) } },
+          generate: undefined,
+          generateKeys: undefined,
+          depositData: undefined,
+        },
+      },
+      signingRefusal: () => undefined,
+      observer: { requestEnded: () => undefined, signingEnded: () => undefined, authRejected: () => undefined },
+      clock,
+      log,
+    },
+  );
+}
+
+function nothing(what: string): () => never {
+  return () => {
+    throw new Error(`${what} is not part of this test`);
+  };
+}
+
+const KEYLESS_CORE: BlsCore = {
+  kind: 'portable',
+  memoryLocked: false,
+  addKey: nothing('a key'),
+  removeKey: () => undefined,
+  sign: nothing('signing'),
+  load: () => ({ queued: 0, running: 0 }),
+  wipe: () => undefined,
+  close: () => Promise.resolve(),
+};
