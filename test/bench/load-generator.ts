@@ -21,6 +21,8 @@ export interface LoadResult {
   /** Milliseconds. */
   readonly p50: number;
   readonly p99: number;
+  /** By status, milliseconds until the last such answer. */
+  readonly slowest: Readonly<Record<string, number>>;
 }
 
 async function run(plan: LoadPlan): Promise<LoadResult> {
@@ -32,6 +34,7 @@ async function run(plan: LoadPlan): Promise<LoadResult> {
   );
   const statuses: Record<string, number> = {};
   const latencies: number[] = [];
+  const slowest: Record<string, number> = {};
   const sockets = await Promise.all(Array.from({ length: plan.connections }, () => open(plan)));
   const started = performance.now();
   let next = 0;
@@ -48,7 +51,9 @@ async function run(plan: LoadPlan): Promise<LoadResult> {
         const sent = plan.ratePerSecond === undefined ? performance.now() : Math.max(due(index), started);
         socket.write(prepared[index] ?? '');
         const status = await read();
-        latencies.push(performance.now() - sent);
+        const latency = performance.now() - sent;
+        latencies.push(latency);
+        slowest[status] = Math.max(slowest[status] ?? 0, latency);
         statuses[status] = (statuses[status] ?? 0) + 1;
       }
     }),
@@ -58,7 +63,7 @@ async function run(plan: LoadPlan): Promise<LoadResult> {
   latencies.sort((a, b) => a - b);
   const at = (share: number): number =>
     latencies[Math.min(latencies.length - 1, Math.floor(latencies.length * share))] ?? 0;
-  return { seconds, statuses, p50: at(0.5), p99: at(0.99) };
+  return { seconds, statuses, p50: at(0.5), p99: at(0.99), slowest };
 }
 
 function open({ port, tls }: LoadPlan): Promise<Socket> {

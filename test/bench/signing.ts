@@ -2,168 +2,309 @@
 // The machine is shared: raw signing is measured before and after each figure and ratios are medians of the rounds.
 // S: CPU of one raw signature. R2: raw signatures a second on both cores. The load generator runs on the same cores.
 //
-// Usage: bench [--rounds N] [--core native|portable] [--only NAME]
+// Usage: bench [--core native|portable] [--rounds N] [--warm-up N] [--only NAME]
 
-import { type ChildProcess, fork } from 'node:child_process';
-import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { makeCertificate } from '../support/certificates.ts';
-import { type Deployment, deployKeyFiles } from '../support/deployment.ts';
-import { attestation, rootOf, TEST_TOKEN, testKey } from '../support/requests.ts';
+import { randaoReveal, type TestKey, testKey } from '../support/requests.ts';
 import type { RunningSigner } from '../support/signer.ts';
+import { BARS, type Core, median, row } from './bars.ts';
 import type { LoadPlan, LoadResult } from './load-generator.ts';
+import {
+  commits,
+  cpuSeconds,
+  GROUP,
+  generate,
+  peakResidentBytes,
+  residentBytes,
+  startMeasured,
+  Votes,
+} from './measured-signer.ts';
 import { measureRawSigning, type RawRate } from './raw-signing.ts';
 
-/** One committee-sized share of a slot's attesters that one signer holds. */
-const GROUP = 312;
 const KEYS = GROUP * 16;
-const RAW_SECONDS = 2;
-/** Linux counts process time in hundredths of a second. */
-const CLOCK_TICKS = 100;
+const RAW_SECONDS = 1.5;
+/** Options of Node for a signer that collects its garbage each second. */
+const COLLECTING = '--expose-gc --import=data:text/javascript,setInterval(gc,1000).unref()';
 
 const { values } = parseArgs({
   options: {
-    rounds: { type: 'string', default: '5' },
     core: { type: 'string', default: 'native' },
+    rounds: { type: 'string', default: '5' },
+    /** Loads before the first figure. V8 goes on optimizing for some 40,000 requests. */
+    'warm-up': { type: 'string', default: '8' },
     only: { type: 'string' },
   },
 });
+const core: Core = values.core === 'portable' ? 'portable' : 'native';
+const rounds = Number(values.rounds);
+const bars = BARS[core];
 
 interface Figure {
   readonly cpuPerS: number;
-  readonly throughputPerR2: number;
-  readonly p50: number;
-  readonly p99: number;
-  readonly fsyncsPerSignature: number;
+  readonly ratePerR2: number;
+  /** The time of the load in units of `requests / R2`. */
+  readonly timeTimesR2: number;
+  readonly result: LoadResult;
+  readonly fsyncs: number;
 }
 
-const keys = Array.from({ length: KEYS }, (_, index) => testKey(index));
-let epoch = 1;
-
-const SCENARIOS: Readonly<Record<string, (signer: RunningSigner) => Promise<Figure>>> = {
-  'distinct roots, 64 connections': (signer) => underLoad(signer, { requests: distinctRoots(KEYS) }),
-  [`slot burst, groups of ${GROUP} with one root`]: (signer) => underLoad(signer, { requests: slotBursts(KEYS) }),
-  'slot burst over TLS': (signer) => underLoad(signer, { requests: slotBursts(KEYS), tls: true }),
-  'half load': async (signer) => {
-    const full = await generate(signer, { requests: distinctRoots(KEYS) });
-    const ratePerSecond = KEYS / full.seconds / 2;
-    return underLoad(signer, { requests: distinctRoots(Math.min(KEYS, Math.ceil(ratePerSecond * 3))), ratePerSecond });
-  },
-  'lone request': (signer) => underLoad(signer, { requests: distinctRoots(300), connections: 1 }),
+const SCENARIOS: Readonly<Record<string, () => Promise<void>>> = {
+  'signing under load': signingUnderLoad,
+  'ten thousand at once': tenThousandAtOnce,
+  'full queue': fullQueue,
+  'priority operations': priorityOperations,
+  'memory per key': memoryPerKey,
 };
 
-await main();
+say(`${core} core, medians of ${rounds} rounds`);
+for (const [name, scenario] of Object.entries(SCENARIOS)) {
+  if (values.only === undefined || name.includes(values.only)) await scenario();
+}
 
-async function main(): Promise<void> {
-  const empty = await start(deployKeyFiles(keys.slice(0, 1)));
-  const emptyBytes = residentBytes(empty);
-  await empty.stop();
-  const signer = await start(deployKeyFiles(keys));
-  const bytesPerKey = (residentBytes(signer) - emptyBytes) / KEYS;
-  process.stdout.write(`core: ${values.core}, keys: ${KEYS}, rounds: ${values.rounds}\n`);
-  process.stdout.write(`resident memory per loaded key: ${(bytesPerKey / 1000).toFixed(2)} KB\n\n`);
-  await generate(signer, { requests: distinctRoots(KEYS) }); // warm
-  for (const [name, scenario] of Object.entries(SCENARIOS)) {
-    if (values.only !== undefined && !name.includes(values.only)) continue;
-    const figures: Figure[] = [];
-    for (let round = 0; round < Number(values.rounds); round += 1) figures.push(await scenario(signer));
-    print(name, figures);
-  }
+async function signingUnderLoad(): Promise<void> {
+  const keys = testKeys(KEYS);
+  const votes = new Votes(keys);
+  const signer = await startMeasured(keys, core);
+  for (let round = 0; round < Number(values['warm-up']); round++)
+    await generate(signer, { requests: votes.slotBursts() });
+
+  const burst = await measure(signer, () => ({ requests: votes.slotBursts() }));
+  say(`slot burst, groups of ${GROUP} with one root, 64 connections`);
+  say(
+    row(
+      'CPU / S',
+      medianOf(burst, (figure) => figure.cpuPerS),
+      bars.burstCpu,
+    ),
+  );
+  say(
+    row(
+      'throughput / R2',
+      medianOf(burst, (figure) => figure.ratePerR2),
+      bars.burstRate,
+    ),
+  );
+  say(
+    row(
+      'fsyncs per signature',
+      medianOf(burst, (figure) => figure.fsyncs),
+      bars.fsyncs,
+    ),
+  );
+
+  const distinct = await measure(signer, () => ({ requests: votes.distinct() }));
+  say('distinct roots, 64 connections');
+  say(
+    row(
+      'CPU / S',
+      medianOf(distinct, (figure) => figure.cpuPerS),
+      bars.distinctCpu,
+    ),
+  );
+  say(
+    row(
+      'throughput / R2',
+      medianOf(distinct, (figure) => figure.ratePerR2),
+      bars.distinctRate,
+    ),
+  );
+
+  await generate(signer, { requests: votes.slotBursts(), tls: true }); // warm
+  const tls = await measure(signer, () => ({ requests: votes.slotBursts(), tls: true }));
+  say('slot burst over TLS');
+  say(
+    row(
+      'CPU / S',
+      medianOf(tls, (figure) => figure.cpuPerS),
+      bars.tlsCpu,
+    ),
+  );
+  say(
+    row(
+      'throughput / R2',
+      medianOf(tls, (figure) => figure.ratePerR2),
+    ),
+  );
+
+  const ratePerSecond = KEYS / medianOf(distinct, (figure) => figure.result.seconds) / 2;
+  const half = await measure(signer, () => ({
+    requests: votes.distinct(Math.min(KEYS, Math.ceil(ratePerSecond * 3))),
+    ratePerSecond,
+  }));
+  say(`half load, distinct roots, ${ratePerSecond.toFixed(0)} a second`);
+  say(
+    row(
+      'p50',
+      medianOf(half, ({ result }) => result.p50),
+    ),
+  );
+  say(
+    row(
+      'p99',
+      medianOf(half, ({ result }) => result.p99),
+      bars.halfLoadP99,
+    ),
+  );
+  say(
+    row(
+      'CPU / S',
+      medianOf(half, (figure) => figure.cpuPerS),
+    ),
+  );
+
+  const lone = await measure(signer, () => ({ requests: votes.distinct(300), connections: 1 }));
+  say('lone request');
+  say(
+    row(
+      'p50',
+      medianOf(lone, ({ result }) => result.p50),
+      bars.loneP50,
+    ),
+  );
+  say(
+    row(
+      'p99',
+      medianOf(lone, ({ result }) => result.p99),
+    ),
+  );
   await signer.stop();
 }
 
-async function start(deployment: Deployment): Promise<RunningSigner> {
-  const { cert, key } = makeCertificate(deployment.folder, 'bench');
-  const tls = { mode: 'file', listen_address: '127.0.0.1', listen_port: 0, file: { cert_path: cert, key_path: key } };
-  return deployment.start({ config: { tls }, blsCore: values.core === 'portable' ? 'portable' : 'native' });
+async function tenThousandAtOnce(): Promise<void> {
+  const count = 10_000;
+  const keys = testKeys(count);
+  const votes = new Votes(keys);
+  const signer = await startMeasured(keys, core, { signing: { queue_buffer_size: count } });
+  for (let round = 0; round < 3; round++) await generate(signer, { requests: votes.oneRoot() });
+  const figures = await measure(signer, () => ({ requests: votes.oneRoot(), connections: count }), Math.min(rounds, 3));
+  say('10,000 at once, each on a connection of its own, one root');
+  say(
+    row(
+      'time × R2 / 10,000',
+      medianOf(figures, (figure) => figure.timeTimesR2),
+      bars.tenThousand,
+    ),
+  );
+  say(
+    row(
+      'slowest answer, ms',
+      medianOf(figures, ({ result }) => result.slowest['200'] ?? Number.NaN),
+    ),
+  );
+  await signer.stop();
 }
 
-/** One measurement between two of raw signing. */
-async function underLoad(signer: RunningSigner, load: Pick<LoadPlan, 'requests'> & Partial<LoadPlan>): Promise<Figure> {
-  const before = await measureRawSigning(RAW_SECONDS);
-  const cpuBefore = cpuSeconds(signer.pid);
-  const syncsBefore = await batches(signer);
-  const result = await generate(signer, load);
-  const cpu = cpuSeconds(signer.pid) - cpuBefore;
-  const syncs = (await batches(signer)) - syncsBefore;
-  const raw = mean(before, await measureRawSigning(RAW_SECONDS));
-  const signed = result.statuses['200'] ?? 0;
-  if (signed !== load.requests.length) throw new Error(`not everything was signed: ${JSON.stringify(result.statuses)}`);
-  return {
-    cpuPerS: cpu / signed / raw.s,
-    throughputPerR2: signed / result.seconds / raw.r2,
-    p50: result.p50,
-    p99: result.p99,
-    fsyncsPerSignature: syncs / signed,
+/** Few permits and a short queue, so that the surplus meets a full one whatever the machine's speed. */
+async function fullQueue(): Promise<void> {
+  const count = 6000;
+  const keys = testKeys(count);
+  const votes = new Votes(keys);
+  const signing = { max_concurrent_jobs: 200, queue_buffer_size: 400 };
+  const signer = await startMeasured(keys, core, { signing });
+  for (let round = 0; round < 3; round++) await generate(signer, { requests: votes.oneRoot() });
+  const before = residentBytes(signer);
+  const result = await generate(signer, { requests: votes.oneRoot(), connections: count });
+  const { '200': signed = 0, '503': refused = 0, ...lost } = result.statuses;
+  say(
+    `6,000 connections at once over ${signing.max_concurrent_jobs} permits and a queue of ${signing.queue_buffer_size}`,
+  );
+  say(row('signed', signed));
+  say(row('refused with 503', refused));
+  say(
+    row(
+      'neither (has to be 0)',
+      Object.values(lost).reduce((sum, each) => sum + each, 0),
+    ),
+  );
+  say(row('slowest 503, ms', result.slowest['503'] ?? 0));
+  say(row('slowest signature, ms', result.slowest['200'] ?? 0));
+  say(row('resident memory before, MB', before / 1e6));
+  say(row('and at its peak, MB', peakResidentBytes(signer) / 1e6));
+  await signer.stop();
+}
+
+/** RANDAO reveals at a steady rate, beside attestations as fast as they are answered on more connections than there are permits. */
+async function priorityOperations(): Promise<void> {
+  const keys = testKeys(KEYS);
+  const votes = new Votes(keys);
+  const signing = {
+    max_concurrent_jobs: 200,
+    priority: { enabled: true, max_concurrent_jobs: 50, operations: ['RANDAO_REVEAL'] },
   };
+  const signer = await startMeasured(keys, core, { signing });
+  for (let round = 0; round < 4; round++) await generate(signer, { requests: votes.slotBursts() });
+  const reveal = JSON.stringify(randaoReveal());
+  const reveals = keys.slice(0, 100).map(({ publicKey }) => ({ publicKey, body: reveal }));
+  const [normal, priority] = await Promise.all([
+    generate(signer, { requests: votes.distinct(), connections: 512 }),
+    generate(signer, { requests: reveals, connections: 8, ratePerSecond: 100 }),
+  ]);
+  say('priority operations under 512 connections of others');
+  say(row('others: p50, ms', normal.p50));
+  say(row('priority: p50, ms', priority.p50));
+  say(row('priority: p99, ms', priority.p99));
+  await signer.stop();
 }
 
-async function generate(
-  signer: RunningSigner,
-  load: Pick<LoadPlan, 'requests'> & Partial<LoadPlan>,
-): Promise<LoadResult> {
-  const generator: ChildProcess = fork(join(import.meta.dirname, 'load-generator.ts'));
-  await once(generator, 'message');
-  const port = Number(new URL((load.tls === true ? signer.tlsUrl : signer.url) ?? '').port);
-  generator.send({ tls: false, connections: 64, token: TEST_TOKEN, ...load, port } satisfies LoadPlan);
-  const [result] = (await once(generator, 'message')) as [LoadResult];
-  generator.kill();
-  return result;
+/** The difference of two signers that have loaded their keys and collected their garbage. */
+async function memoryPerKey(): Promise<void> {
+  const few = 1000;
+  const many = 21_000;
+  const keys = testKeys(many);
+  const [small, large] = [await residentAfterLoading(keys.slice(0, few)), await residentAfterLoading(keys)];
+  say(`resident memory of ${many} keys beside that of ${few}`);
+  say(row('per key', (large - small) / (many - few), bars.bytesPerKey));
 }
 
-/** A vote of every key for the next epoch, each with a head of its own. */
-function distinctRoots(count: number): LoadPlan['requests'] {
-  epoch += 1;
-  return keys.slice(0, count).map(({ publicKey }, index) => {
-    const head = Buffer.alloc(32);
-    head.writeUInt32LE(index);
-    return { publicKey, body: vote(`0x${head.toString('hex')}`, epoch) };
-  });
+async function residentAfterLoading(keys: readonly TestKey[]): Promise<number> {
+  const signer = await startMeasured(keys, core, {}, COLLECTING);
+  await new Promise((resolve) => setTimeout(resolve, 5000));
+  const bytes = residentBytes(signer);
+  await signer.stop();
+  return bytes;
 }
 
-/** A vote of every key for the next epoch; groups of keys share their head. */
-function slotBursts(count: number): LoadPlan['requests'] {
-  epoch += 1;
-  return keys.slice(0, count).map(({ publicKey }, index) => ({
-    publicKey,
-    body: vote(rootOf(Math.floor(index / GROUP)), epoch),
-  }));
-}
+type Load = Pick<LoadPlan, 'requests'> & Partial<LoadPlan>;
 
-function vote(head: string, target: number): string {
-  return JSON.stringify(attestation({ head, source: target - 1, target }));
-}
-
-/** User and system time of the process, all threads. */
-function cpuSeconds(pid: number): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
-  return (Number(fields[11]) + Number(fields[12])) / CLOCK_TICKS;
-}
-
-/** Commits of the slashing database so far: one fsync each. */
-async function batches(signer: RunningSigner): Promise<number> {
-  const text = await (await fetch(signer.metricsUrl)).text();
-  return Number(/^svc_slashing_batch_messages_count (\d+)/m.exec(text)?.[1] ?? 0);
-}
-
-function residentBytes(signer: RunningSigner): number {
-  return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${signer.pid}/status`, 'utf8'))?.[1]) * 1024;
+/** Rounds of a load, each between two measurements of raw signing. */
+async function measure(signer: RunningSigner, load: () => Load, times = rounds): Promise<Figure[]> {
+  const figures: Figure[] = [];
+  let before = await measureRawSigning(RAW_SECONDS);
+  for (let round = 0; round < times; round++) {
+    const plan = load();
+    const used = { cpu: cpuSeconds(signer), commits: await commits(signer) };
+    const result = await generate(signer, plan);
+    const cpu = cpuSeconds(signer) - used.cpu;
+    const fsyncs = (await commits(signer)) - used.commits;
+    const after = await measureRawSigning(RAW_SECONDS);
+    const raw = mean(before, after);
+    before = after;
+    const signed = result.statuses['200'] ?? 0;
+    if (signed !== plan.requests.length)
+      throw new Error(`not everything was signed: ${JSON.stringify(result.statuses)}`);
+    figures.push({
+      cpuPerS: cpu / signed / raw.s,
+      ratePerR2: signed / result.seconds / raw.r2,
+      timeTimesR2: (result.seconds * raw.r2) / signed,
+      fsyncs: fsyncs / signed,
+      result,
+    });
+  }
+  return figures;
 }
 
 function mean(one: RawRate, other: RawRate): RawRate {
   return { s: (one.s + other.s) / 2, r2: (one.r2 + other.r2) / 2 };
 }
 
-function median(numbers: readonly number[]): number {
-  return numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? Number.NaN;
+function medianOf(figures: readonly Figure[], pick: (figure: Figure) => number): number {
+  return median(figures.map(pick));
 }
 
-function print(name: string, figures: readonly Figure[]): void {
-  const of = (pick: (figure: Figure) => number, digits = 2): string => median(figures.map(pick)).toFixed(digits);
-  process.stdout.write(
-    `${name}\n  CPU / S ${of((f) => f.cpuPerS)}   throughput / R2 ${of((f) => f.throughputPerR2)}` +
-      `   p50 ${of((f) => f.p50, 1)} ms   p99 ${of((f) => f.p99, 1)} ms   fsyncs per signature ${of((f) => f.fsyncsPerSignature, 3)}\n`,
-  );
+function testKeys(count: number): TestKey[] {
+  return Array.from({ length: count }, (_, index) => testKey(index));
+}
+
+function say(line: string): void {
+  process.stdout.write(`${line}\n`);
 }

@@ -1,0 +1,80 @@
+// The bars of the requirement (performance.md) and how a figure is printed beside them: `good`, `accepted` or BELOW.
+
+export type Core = 'native' | 'portable';
+
+export interface Bar {
+  readonly accept: number;
+  readonly good: number;
+  readonly unit?: string;
+  /** Throughputs: more is better. */
+  readonly higherIsBetter?: true;
+}
+
+const cpu = (accept: number, good: number): Bar => ({ accept, good });
+const rate = (accept: number, good: number): Bar => ({ accept, good, higherIsBetter: true });
+
+const HALF_LOAD_P99: Bar = { accept: 25, good: 10, unit: ' ms' };
+const LONE_P50: Bar = { accept: 3, good: 2, unit: ' ms' };
+const FSYNCS: Bar = { accept: 0.25, good: 0.1 };
+const BYTES_PER_KEY: Bar = { accept: 1000, good: 300, unit: ' bytes' };
+
+export interface Bars {
+  readonly distinctCpu: Bar;
+  readonly distinctRate: Bar;
+  readonly burstCpu: Bar;
+  readonly burstRate: Bar;
+  readonly tlsCpu: Bar;
+  readonly tenThousand: Bar;
+  readonly halfLoadP99: Bar;
+  readonly loneP50: Bar;
+  readonly fsyncs: Bar;
+  readonly bytesPerKey: Bar;
+}
+
+export const BARS: Readonly<Record<Core, Bars>> = {
+  portable: {
+    distinctCpu: cpu(1.5, 1.3),
+    distinctRate: rate(0.62, 0.72),
+    burstCpu: cpu(1.5, 1.3),
+    burstRate: rate(0.62, 0.72),
+    tlsCpu: cpu(1.55, 1.35),
+    tenThousand: cpu(1.9, 1.55),
+    halfLoadP99: HALF_LOAD_P99,
+    loneP50: LONE_P50,
+    fsyncs: FSYNCS,
+    bytesPerKey: BYTES_PER_KEY,
+  },
+  native: {
+    distinctCpu: cpu(1.45, 1.25),
+    distinctRate: rate(0.66, 0.75),
+    burstCpu: cpu(0.85, 0.7),
+    burstRate: rate(1.05, 1.25),
+    tlsCpu: cpu(0.95, 0.8),
+    tenThousand: cpu(1.1, 0.8),
+    halfLoadP99: HALF_LOAD_P99,
+    loneP50: LONE_P50,
+    fsyncs: FSYNCS,
+    bytesPerKey: BYTES_PER_KEY,
+  },
+};
+
+export type Mark = 'good' | 'accepted' | 'BELOW';
+
+export function markOf(value: number, { accept, good, higherIsBetter }: Bar): Mark {
+  const reaches = (bar: number): boolean => (higherIsBetter ? value >= bar : value <= bar);
+  if (reaches(good)) return 'good';
+  return reaches(accept) ? 'accepted' : 'BELOW';
+}
+
+/** `CPU / S   0.83   (accept 0.85, good 0.7: accepted)` */
+export function row(label: string, value: number, bar?: Bar): string {
+  const unit = bar?.unit ?? '';
+  const figure = `${value >= 100 ? value.toFixed(0) : value.toPrecision(3)}${unit}`;
+  const beside =
+    bar === undefined ? '' : `(accept ${bar.accept}${unit}, good ${bar.good}${unit}: ${markOf(value, bar)})`;
+  return `  ${label.padEnd(34)}${figure.padStart(10)}   ${beside}`.trimEnd();
+}
+
+export function median(numbers: readonly number[]): number {
+  return numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? Number.NaN;
+}
