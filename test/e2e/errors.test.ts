@@ -129,8 +129,11 @@ describe('404', () => {
   });
   it('an unknown path', async () => expectError(await call(`${signer.url}/reload`, { body: {} }), 404, 'not_found'));
   it('routes that are not enabled are not mounted', async () => {
-    for (const path of ['/eth/v1/keystores', '/api/v1/chamber/keys', '/api/v1/auth/policies', '/api/v1/chamber/seal']) {
+    for (const path of ['/eth/v1/keystores', '/api/v1/auth/policies', '/api/v1/chamber/seal']) {
       expectError(await call(`${signer.url}${path}`), 404, 'not_found');
+    }
+    for (const path of ['/api/v1/chamber/keys', '/api/v1/chamber/keys/generate']) {
+      expectError(await call(`${signer.url}${path}`, { body: {} }), 404, 'not_found');
     }
   });
 });
