@@ -193,6 +193,21 @@ describe('answers that are lost', () => {
     20_000,
   );
 
+  it('a change that was made and is answered with a failed condition, as the echo of a lost answer, is recognised', async () => {
+    const { table } = await open({ endpoint: proxy.endpoint });
+    const echo = { kind: 'error', status: 400, name: 'ConditionalCheckFailedException', applied: true } as const;
+    const lose = () => proxy.setRule(faultTimes(1, echo, 'TransactWriteItems'));
+    lose();
+    expect(await table.create([A])).toEqual(new Map([[A.publicKey, 'created']]));
+    lose();
+    expect(await table.setStatus([wish(A.publicKey, 'inactive')])).toEqual(new Map([[A.publicKey, 'updated']]));
+    lose();
+    expect(await table.setDeposit(A.publicKey, DEPOSIT, { replace: false })).toBe('created');
+    lose();
+    expect(await table.delete([A.publicKey])).toEqual(new Map([[A.publicKey, 'deleted']]));
+    expect(proxy.faults).toBe(4);
+  });
+
   it('a table that stays away is an error and never an answer', async () => {
     const { table } = await open({ endpoint: proxy.endpoint });
     proxy.setRule(() => FAULTS.resetBefore);
