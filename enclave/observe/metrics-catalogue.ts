@@ -63,6 +63,7 @@ const slashingReason = closed(
   'target_below_low_water_mark',
   'slashing_integrity',
   'slashing_rollback',
+  'slashing_unavailable',
 );
 const authReason = folded(
   'missing_credentials',

@@ -1,12 +1,13 @@
-// Check and record one batch in one transaction of two round trips.
+// Check and record one batch in one transaction, of two round trips when nobody else holds its keys.
 // The rows of the batch's keys are locked first, in the order of the keys, and only later statements read the history:
 // under READ COMMITTED a statement sees what was committed before it began, so a history read together with the lock
 // would be older than the lock, and two signers could both find a vote safe. Every row that a verdict rests on is
-// checked by its integrity code here; a key whose record fails is answered by itself and does not touch the others.
+// checked by its integrity code here; a key whose record fails, or that is held for long, is answered by itself and does
+// not touch the others.
 
 import { strict as assert } from 'node:assert';
 import { type Connection, commit } from './postgres-connections.ts';
-import { recordBatch, type SafeMessage, stateAfter } from './postgres-record.ts';
+import { execute, recordStatements, type SafeMessage, stateAfter } from './postgres-record.ts';
 import {
   type AttestationRow,
   type BlockRow,
@@ -22,9 +23,25 @@ import type { AttestationVote, BlockProposal, HighWaterMarks, SlashableMessage, 
 /** Whatever the database or the role is set to: a commit of ours is on disk when it is answered. */
 const BEGIN = 'BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL synchronous_commit = on';
 
-const LOCK_VALIDATORS = `
-  SELECT ${VALIDATOR_COLUMNS} FROM strongroom.validators
-  WHERE public_key = ANY ($1::bytea[]) ORDER BY public_key FOR UPDATE`;
+const SELECT_VALIDATORS = `
+  SELECT ${VALIDATOR_COLUMNS} FROM strongroom.validators WHERE public_key = ANY ($1::bytea[]) ORDER BY public_key`;
+
+interface LockStatement {
+  readonly name: string;
+  readonly text: string;
+}
+/** What nobody holds, without waiting. */
+const LOCK_FREE: LockStatement = { name: 'lock_free', text: `${SELECT_VALIDATORS} FOR UPDATE SKIP LOCKED` };
+/** Everything, after others are done with it; fails after the lock timeout. */
+const LOCK_ALL: LockStatement = { name: 'lock_all', text: `${SELECT_VALIDATORS} FOR UPDATE` };
+
+/** Held by an import from its first locked row to its commit. "strongim" in ASCII, as in postgres-migrate.ts. */
+export const IMPORT_LOCK = 0x7374_726f_6e67_696dn;
+const LOOK_AROUND = `
+  SELECT count(*)::int AS known, pg_try_advisory_xact_lock_shared($2) AS "noImport"
+  FROM strongroom.validators WHERE public_key = ANY ($1::bytea[])`;
+/** lock_not_available: the lock timeout has passed. */
+const LOCK_TIMEOUT = '55P03';
 
 // For each message its entry, and whatever is at the highest mark of its key or beyond. At the mark there must be an
 // entry, beyond it none: so lost and brought-back rows are noticed where messages normally go.
@@ -56,6 +73,14 @@ const READ_ATTESTATIONS = `
 
 const READ_ALL_BLOCKS = 'SELECT slot, signing_root, code FROM strongroom.blocks WHERE validator_id = $1';
 
+// A vote that the message surrounds, and one that surrounds it: either is enough to refuse.
+const READ_SURROUNDING = `
+  (SELECT source_epoch, target_epoch, signing_root, code FROM strongroom.attestations
+   WHERE validator_id = $1 AND target_epoch < $3 AND source_epoch > $2 ORDER BY target_epoch DESC LIMIT 1)
+  UNION ALL
+  (SELECT source_epoch, target_epoch, signing_root, code FROM strongroom.attestations
+   WHERE validator_id = $1 AND target_epoch > $3 AND source_epoch < $2 ORDER BY target_epoch LIMIT 1)`;
+
 const READ_ALL_ATTESTATIONS = `
   SELECT source_epoch, target_epoch, signing_root, code FROM strongroom.attestations WHERE validator_id = $1`;
 
@@ -66,6 +91,7 @@ const ADD_VALIDATORS = `
   ON CONFLICT (public_key) DO NOTHING`;
 
 const DAMAGED: Verdict = { kind: 'unavailable', reason: 'slashing_integrity' };
+const HELD: Verdict = { kind: 'unavailable', reason: 'slashing_unavailable' };
 const ROLLED_BACK: Verdict = { kind: 'unavailable', reason: 'slashing_rollback' };
 
 /** A message with what was read of its key: the rows at its slot or target and at the highest mark. */
@@ -83,12 +109,13 @@ export async function checkBatch(
   messages: readonly SlashableMessage[],
   floors: readonly HighWaterMarks[],
 ): Promise<Verdict[]> {
-  const read = (await readBatch(connection, messages)) ?? (await addAndRead(connection, codes, messages));
+  const read = await lockAndRead(connection, codes, messages);
   const safe: SafeMessage[] = [];
   const verdicts = messages.map(async (message, index): Promise<Verdict> => {
     const validator = read.validators.get(message.publicKey);
     const floor = floors[index];
-    assert(validator !== undefined && floor !== undefined);
+    assert(floor !== undefined);
+    if (validator === undefined) return HELD;
     const state = codes.readValidator(validator);
     if (state === undefined) return DAMAGED;
     if (isRolledBack(state.highest, floor)) return ROLLED_BACK;
@@ -103,7 +130,8 @@ export async function checkBatch(
     return decision;
   });
   const answers = await Promise.all(verdicts);
-  await Promise.all([...recordBatch(connection, codes, safe), commit(connection)]);
+  const statements = recordStatements(codes, safe);
+  await Promise.all([...statements.map((statement) => execute(connection, statement)), commit(connection)]);
   return answers;
 }
 
@@ -114,42 +142,57 @@ interface BatchRows {
   readonly attestations: ReadonlyMap<number, AttestationRow[]>;
 }
 
-/** Lock and read, sent at once and executed in order. Undefined when a key has no row yet; then nothing is locked. */
+/**
+ * The rows of the keys that could be locked. Usually all are free, or about to be. An import holds its keys until it is
+ * done: neither it, nor whoever holds a key for longer than the lock timeout, is waited for; such keys have no rows here.
+ */
+async function lockAndRead(
+  connection: Connection,
+  codes: RowCodes,
+  messages: readonly SlashableMessage[],
+): Promise<BatchRows> {
+  const isWhole = ({ validators }: BatchRows) => validators.size === messages.length;
+  const free = await readBatch(connection, messages, LOCK_FREE);
+  if (isWhole(free)) return free;
+  await connection.query('ROLLBACK');
+  const publicKeys = messages.map(({ publicKey }) => publicKey);
+  const around = await connection.query<{ known: number; noImport: boolean }>(LOOK_AROUND, [
+    publicKeys.map(bytesOf),
+    IMPORT_LOCK,
+  ]);
+  if (around.rows[0]?.known !== messages.length) await addValidators(connection, codes, publicKeys);
+  if (around.rows[0]?.noImport === true) {
+    const all = await readBatch(connection, messages, LOCK_ALL).catch(undefinedAfterLockTimeout);
+    if (all !== undefined && !isWhole(all)) throw new Error('a validator row that was added is not there');
+    if (all !== undefined) return all;
+    await connection.query('ROLLBACK');
+  }
+  return readBatch(connection, messages, LOCK_FREE);
+}
+
+function undefinedAfterLockTimeout(error: unknown): undefined {
+  if (error instanceof Error && 'code' in error && error.code === LOCK_TIMEOUT) return undefined;
+  throw error;
+}
+
+/** Lock and read, sent at once and executed in order. */
 async function readBatch(
   connection: Connection,
   messages: readonly SlashableMessage[],
-): Promise<BatchRows | undefined> {
+  lock: LockStatement,
+): Promise<BatchRows> {
   const publicKeys = messages.map(({ publicKey }) => bytesOf(publicKey));
   const blocks = [...messages.entries()].filter(([, { kind }]) => kind === 'block');
   const votes = [...messages.entries()].filter(([, { kind }]) => kind === 'attestation');
   const [, locked, blockRows, attestationRows] = await Promise.all([
     connection.query(BEGIN),
-    connection.query<ValidatorRow>({ name: 'lock_validators', text: LOCK_VALIDATORS, values: [publicKeys] }),
+    connection.query<ValidatorRow>({ ...lock, values: [publicKeys] }),
     readEntries<BlockRow>(connection, 'read_blocks', READ_BLOCKS, blocks),
     readEntries<AttestationRow>(connection, 'read_attestations', READ_ATTESTATIONS, votes),
   ]);
   assert.equal(new Set(messages.map(({ publicKey }) => publicKey)).size, messages.length, 'a key is in a batch once');
-  if (locked.rows.length < messages.length) {
-    await connection.query('ROLLBACK');
-    return undefined;
-  }
   const validators = new Map(locked.rows.map((row) => [`0x${row.public_key.toString('hex')}`, row]));
   return { validators, blocks: blockRows, attestations: attestationRows };
-}
-
-async function addAndRead(
-  connection: Connection,
-  codes: RowCodes,
-  messages: readonly SlashableMessage[],
-): Promise<BatchRows> {
-  await addValidators(
-    connection,
-    codes,
-    messages.map(({ publicKey }) => publicKey),
-  );
-  const read = await readBatch(connection, messages);
-  if (read === undefined) throw new Error('a validator row that was added is not there');
-  return read;
 }
 
 /** Make sure that each key has a row. */
@@ -231,18 +274,26 @@ async function judgeVote(
     const only = entry === undefined ? null : another === undefined ? entry : { ...entry, signingRoot: null };
     return decideAttestation(message, { entry: only, surroundsAnEntry: false, isSurroundedByAnEntry: false, ...marks });
   }
-  // Rare: an older vote. What surrounds it, or not, is known only from a history that is whole.
+  // Rare: an older vote. One row is enough to refuse it; that no row stands against it is known of a whole history only.
+  const { sourceEpoch, targetEpoch } = message;
+  const some = await connection.query<AttestationRow>({
+    name: 'surrounding_attestations',
+    text: READ_SURROUNDING,
+    values: [validator.id, sourceEpoch, targetEpoch],
+  });
+  const against = codes.readAttestations(validator.public_key, some.rows);
+  if (against === undefined) return undefined;
+  const decision = decideAttestation(message, {
+    entry: null,
+    surroundsAnEntry: against.some((past) => past.targetEpoch < targetEpoch),
+    isSurroundedByAnEntry: against.some((past) => targetEpoch < past.targetEpoch),
+    ...marks,
+  });
+  if (decision.kind === 'refused') return decision;
   const values = [validator.id];
   const all = await connection.query<AttestationRow>({ name: 'all_attestations', text: READ_ALL_ATTESTATIONS, values });
   const history = codes.readAttestations(validator.public_key, all.rows);
-  if (history?.length !== state.attestations) return undefined;
-  const { sourceEpoch, targetEpoch } = message;
-  return decideAttestation(message, {
-    entry: null,
-    surroundsAnEntry: history.some((past) => sourceEpoch < past.sourceEpoch && past.targetEpoch < targetEpoch),
-    isSurroundedByAnEntry: history.some((past) => past.sourceEpoch < sourceEpoch && targetEpoch < past.targetEpoch),
-    ...marks,
-  });
+  return history?.length === state.attestations ? decision : undefined;
 }
 
 /** Whether the entries reach the highest mark, and not beyond. */

@@ -1,13 +1,14 @@
 // Merges histories in one transaction: they are staged in temporary tables as they stream in, without touching what
 // signers use, and then merged key by key in ascending order, the order in which batches lock, so that neither waits
-// for the other in a circle. A key whose recorded history fails its codes stops the whole import.
+// for the other in a circle. One import merges at a time, and batches can tell that one does: they answer its keys with
+// 503 and do not wait for its commit. A key whose recorded history fails its codes stops the whole import.
 
 import { SignerError } from '../api/errors.ts';
 import { encodeHex } from '../api/hex.ts';
-import { addValidators } from './postgres-check.ts';
+import { addValidators, IMPORT_LOCK } from './postgres-check.ts';
 import { type Connection, commit } from './postgres-connections.ts';
 import { type KeyHistory, mergeKey } from './postgres-merge.ts';
-import { insertAttestations, insertBlocks, updateValidators } from './postgres-record.ts';
+import { execute, insertAttestations, insertBlocks, updateValidators } from './postgres-record.ts';
 import {
   type AttestationRow,
   type BlockRow,
@@ -25,10 +26,10 @@ const PAGE_SIZE = 500;
 const BEGIN = 'BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL synchronous_commit = on';
 
 const STAGE = `
-  CREATE TEMPORARY TABLE imported_keys (public_key bytea NOT NULL) ON COMMIT DROP;
-  CREATE TEMPORARY TABLE imported_blocks (public_key bytea, slot bigint, signing_root bytea) ON COMMIT DROP;
+  CREATE TEMPORARY TABLE imported_keys (public_key bytea NOT NULL);
+  CREATE TEMPORARY TABLE imported_blocks (public_key bytea, slot bigint, signing_root bytea);
   CREATE TEMPORARY TABLE imported_attestations
-    (public_key bytea, source_epoch bigint, target_epoch bigint, signing_root bytea) ON COMMIT DROP`;
+    (public_key bytea, source_epoch bigint, target_epoch bigint, signing_root bytea)`;
 
 const INDEX_STAGE = `
   CREATE INDEX ON imported_blocks (public_key);
@@ -69,14 +70,13 @@ const CONTRADICT_ATTESTATIONS = `
   FROM unnest($2::bigint[], $3::bigint[], $4::bytea[]) AS new (source_epoch, target_epoch, code)
   WHERE a.validator_id = $1 AND a.target_epoch = new.target_epoch AND a.source_epoch = new.source_epoch`;
 
-/** On rejection the connection must be closed; then nothing was changed. */
+/** The connection must be closed afterwards. On rejection nothing was changed. */
 export async function importKeys(
   connection: Connection,
   codes: RowCodes,
   histories: AsyncIterable<ValidatorHistory>,
 ): Promise<ImportSummary> {
   const summary = { validators: 0, blocks: 0, attestations: 0, alreadyPresent: 0, conflicts: 0 };
-  await connection.query(BEGIN);
   await connection.query(STAGE);
   for await (const history of histories) {
     summary.blocks += history.blocks.length;
@@ -84,8 +84,11 @@ export async function importKeys(
     await stage(connection, history);
   }
   await connection.query(INDEX_STAGE);
+  // Committed at once, as batches do it: a row that is not yet committed would hold up everybody who adds it too.
+  for await (const keys of pagesOfKeys(connection)) await addValidators(connection, codes, keys.map(encodeHex));
+  await connection.query(BEGIN);
+  await connection.query('SELECT pg_advisory_xact_lock($1)', [IMPORT_LOCK]);
   for await (const keys of pagesOfKeys(connection)) {
-    await addValidators(connection, codes, keys.map(encodeHex));
     const locked = await connection.query<ValidatorRow>(LOCK_PAGE, [keys]);
     if (locked.rows.length !== keys.length) throw new Error('a validator row that was added is not there');
     for (const validator of locked.rows) {
@@ -137,18 +140,12 @@ async function mergeOne(
 
   const { added, contradicted } = merged;
   for (const chunk of chunks(added.blocks)) {
-    await insertBlocks(
-      connection,
-      codes,
-      chunk.map((entry) => ({ validator, entry })),
-    );
+    const entries = chunk.map((entry) => ({ validator, entry }));
+    await execute(connection, insertBlocks(codes, entries));
   }
   for (const chunk of chunks(added.attestations)) {
-    await insertAttestations(
-      connection,
-      codes,
-      chunk.map((entry) => ({ validator, entry })),
-    );
+    const entries = chunk.map((entry) => ({ validator, entry }));
+    await execute(connection, insertAttestations(codes, entries));
   }
   for (const chunk of chunks(contradicted.blocks)) {
     const newCodes = chunk.map((entry) => codes.block(publicKey, entry));
@@ -160,7 +157,7 @@ async function mergeOne(
     const targets = chunk.map(({ targetEpoch }) => targetEpoch);
     await connection.query(CONTRADICT_ATTESTATIONS, [id, sources, targets, newCodes]);
   }
-  await updateValidators(connection, codes, [{ validator, state: merged.state }]);
+  await execute(connection, updateValidators(codes, [{ validator, state: merged.state }]));
   return merged;
 }
 

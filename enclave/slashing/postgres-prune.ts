@@ -1,10 +1,9 @@
 // Forgets what lies behind the horizon of pruning.ts, one key a transaction and at most so many entries. A key whose
-// record fails its codes is left as it is.
+// record fails its codes, or is not whole, is left as it is.
 
-import { SignerError } from '../api/errors.ts';
 import type { LowWaterMarks } from './carried-entries.ts';
 import { type Connection, commit } from './postgres-connections.ts';
-import { updateValidators } from './postgres-record.ts';
+import { execute, updateValidators } from './postgres-record.ts';
 import {
   type AttestationEntry,
   type AttestationRow,
@@ -78,7 +77,9 @@ export async function pruneNextKey(
     validator === undefined || state === undefined
       ? 0
       : await pruneKey(connection, codes, validator, state, maxEntries);
-  await commit(connection);
+  // Of a key whose record fails nothing is deleted, whatever was tried; the next key's turn comes.
+  if (deleted === 0) await connection.query('ROLLBACK');
+  else await commit(connection);
   return { deleted, validatorId };
 }
 
@@ -104,15 +105,20 @@ async function pruneKey(
   await connection.query(DELETE_ATTESTATIONS, [id, sources, targets]);
   const keptBlocks = await readBlocks(connection, codes, publicKey, FIRST_KEPT_BLOCK, [id]);
   const keptVotes = await readVotes(connection, codes, publicKey, FIRST_KEPT_ATTESTATIONS, [id]);
-  if (keptBlocks === undefined || keptVotes === undefined) throw new SignerError('slashing_integrity');
+  if (!isKept(keptBlocks, state.highest.blockSlot) || !isKept(keptVotes, state.highest.targetEpoch)) return 0;
   const after: ValidatorState = {
     highest: state.highest,
     lowWater: risenMarks(state.lowWater, { blocks, votes }, { blocks: keptBlocks, votes: keptVotes }),
     blocks: state.blocks - blocks.length,
     attestations: state.attestations - votes.length,
   };
-  await updateValidators(connection, codes, [{ validator, state: after }]);
+  await execute(connection, updateValidators(codes, [{ validator, state: after }]));
   return blocks.length + votes.length;
+}
+
+/** The entry at the highest mark always stays, so a key with a mark has an entry. */
+function isKept<Entry>(kept: readonly Entry[] | undefined, highestMark: number | null): kept is readonly Entry[] {
+  return kept !== undefined && (kept.length > 0 || highestMark === null);
 }
 
 async function readBlocks(

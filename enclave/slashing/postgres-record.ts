@@ -57,18 +57,32 @@ export function stateAfter(state: ValidatorState, message: SlashableMessage): Va
   };
 }
 
-/** The statements that record these messages, sent at once; all of them must succeed. */
-export function recordBatch(connection: Connection, codes: RowCodes, safe: readonly SafeMessage[]): Promise<void>[] {
+/** With all its values: whatever is wrong with them is thrown before anything is sent. */
+export interface Statement {
+  readonly name: string;
+  readonly text: string;
+  readonly values: readonly unknown[];
+  /** Rows that it must change. */
+  readonly rowCount: number;
+}
+
+export async function execute(connection: Connection, { rowCount, values, ...statement }: Statement): Promise<void> {
+  const result = await connection.query({ ...statement, values: [...values] });
+  if (result.rowCount !== rowCount) throw new Error(`${statement.name} did not change the rows that it should`);
+}
+
+/** The statements that record these messages; all of them must succeed. */
+export function recordStatements(codes: RowCodes, safe: readonly SafeMessage[]): Statement[] {
   const blocks: NewEntry<BlockEntry>[] = [];
   const votes: NewEntry<AttestationEntry>[] = [];
   for (const { message, validator } of safe) {
     if (message.kind === 'block') blocks.push({ validator, entry: message });
     else votes.push({ validator, entry: message });
   }
-  const statements: Promise<void>[] = [];
-  if (blocks.length > 0) statements.push(insertBlocks(connection, codes, blocks));
-  if (votes.length > 0) statements.push(insertAttestations(connection, codes, votes));
-  if (safe.length > 0) statements.push(updateValidators(connection, codes, safe));
+  const statements: Statement[] = [];
+  if (blocks.length > 0) statements.push(insertBlocks(codes, blocks));
+  if (votes.length > 0) statements.push(insertAttestations(codes, votes));
+  if (safe.length > 0) statements.push(updateValidators(codes, safe));
   return statements;
 }
 
@@ -77,25 +91,17 @@ export interface NewEntry<Entry> {
   readonly entry: Entry;
 }
 
-export async function insertBlocks(
-  connection: Connection,
-  codes: RowCodes,
-  blocks: readonly NewEntry<BlockEntry>[],
-): Promise<void> {
+export function insertBlocks(codes: RowCodes, blocks: readonly NewEntry<BlockEntry>[]): Statement {
   const values = [
     blocks.map(({ validator }) => validator.id),
     blocks.map(({ entry }) => entry.slot),
     blocks.map(({ entry }) => entry.signingRoot),
     blocks.map(({ entry, validator }) => codes.block(validator.public_key, entry)),
   ];
-  await connection.query({ name: 'insert_blocks', text: INSERT_BLOCKS, values });
+  return { name: 'insert_blocks', text: INSERT_BLOCKS, values, rowCount: blocks.length };
 }
 
-export async function insertAttestations(
-  connection: Connection,
-  codes: RowCodes,
-  votes: readonly NewEntry<AttestationEntry>[],
-): Promise<void> {
+export function insertAttestations(codes: RowCodes, votes: readonly NewEntry<AttestationEntry>[]): Statement {
   const values = [
     votes.map(({ validator }) => validator.id),
     votes.map(({ entry }) => entry.sourceEpoch),
@@ -103,15 +109,14 @@ export async function insertAttestations(
     votes.map(({ entry }) => entry.signingRoot),
     votes.map(({ entry, validator }) => codes.attestation(validator.public_key, entry)),
   ];
-  await connection.query({ name: 'insert_attestations', text: INSERT_ATTESTATIONS, values });
+  return { name: 'insert_attestations', text: INSERT_ATTESTATIONS, values, rowCount: votes.length };
 }
 
 /** Write the states of keys whose rows are locked. */
-export async function updateValidators(
-  connection: Connection,
+export function updateValidators(
   codes: RowCodes,
   changes: readonly { readonly validator: ValidatorRow; readonly state: ValidatorState }[],
-): Promise<void> {
+): Statement {
   const column = <Value>(of: (state: ValidatorState) => Value) => changes.map(({ state }) => of(state));
   const values = [
     changes.map(({ validator }) => validator.id),
@@ -125,6 +130,5 @@ export async function updateValidators(
     column(({ attestations }) => attestations),
     changes.map(({ validator, state }) => codes.validator(validator.public_key, state)),
   ];
-  const { rowCount } = await connection.query({ name: 'update_validators', text: UPDATE_VALIDATORS, values });
-  if (rowCount !== changes.length) throw new Error('a locked validator row is gone');
+  return { name: 'update_validators', text: UPDATE_VALIDATORS, values, rowCount: changes.length };
 }

@@ -8,7 +8,7 @@ import type { Clock } from '../observe/clock.ts';
 import type { Log } from '../observe/log.ts';
 import { checkQueue } from './check-queue.ts';
 import { signingMemory } from './memory.ts';
-import type { SlashableMessage, SlashingBackend, SlashingRefusal, Verdict } from './types.ts';
+import type { KeyFault, SlashableMessage, SlashingBackend, SlashingRefusal, Verdict } from './types.ts';
 
 /** Requests that wait for their batch, at most; the next one is `overloaded`. */
 export const MAX_QUEUED_CHECKS = 16_384;
@@ -17,7 +17,7 @@ export interface SlashingProtectionOptions {
   readonly maxQueuedChecks?: number;
   /** After each batch: how many messages, how long it took, and whether its commit succeeded. */
   readonly onBatch?: (size: number, seconds: number, outcome: 'committed' | 'failed') => void;
-  readonly onRefusal?: (reason: SlashingRefusal | 'slashing_integrity' | 'slashing_rollback') => void;
+  readonly onRefusal?: (reason: SlashingRefusal | KeyFault) => void;
 }
 
 export type CheckOutcome =

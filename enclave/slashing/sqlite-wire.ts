@@ -1,10 +1,13 @@
 // How a batch of checks travels between the main thread and the database worker: one transferable buffer each way,
 // fixed-size records, so that no request costs a structured clone of its own.
 
-import type { HighWaterMarks, SlashableMessage, SlashingRefusal, Verdict } from './types.ts';
+import { strict as assert } from 'node:assert';
+import type { HighWaterMarks, KeyFault, SlashableMessage, SlashingRefusal, Verdict } from './types.ts';
 
-/** kind 1, public key 48, two numbers, signing root 32, three floors; numbers are doubles, -1 for none. */
-const RECORD_BYTES = 1 + 48 + 2 * 8 + 32 + 3 * 8;
+const PUBLIC_KEY_BYTES = 48;
+const ROOT_BYTES = 32;
+/** A byte for the kind, public key, two numbers, signing root, three floors; numbers are doubles, -1 for none. */
+const RECORD_BYTES = 1 + PUBLIC_KEY_BYTES + 2 * 8 + ROOT_BYTES + 3 * 8;
 const BLOCK = 0;
 const ATTESTATION = 1;
 const NONE = -1;
@@ -23,17 +26,20 @@ export function packBatch(messages: readonly SlashableMessage[], floors: readonl
   for (const [index, message] of messages.entries()) {
     const isBlock = message.kind === 'block';
     at = buffer.writeUInt8(isBlock ? BLOCK : ATTESTATION, at);
-    at += buffer.write(message.publicKey.slice(2), at, 48, 'hex');
+    const written = buffer.write(message.publicKey.slice(2), at, PUBLIC_KEY_BYTES, 'hex');
+    assert.equal(written, PUBLIC_KEY_BYTES, 'a public key is 48 bytes');
+    at += PUBLIC_KEY_BYTES;
     at = buffer.writeDoubleLE(isBlock ? message.slot : message.sourceEpoch, at);
     at = buffer.writeDoubleLE(isBlock ? NONE : message.targetEpoch, at);
+    assert.equal(message.signingRoot.length, ROOT_BYTES, 'a signing root is 32 bytes');
     buffer.set(message.signingRoot, at);
-    at += 32;
+    at += ROOT_BYTES;
     const floor = floors[index];
     at = buffer.writeDoubleLE(floor?.blockSlot ?? NONE, at);
     at = buffer.writeDoubleLE(floor?.sourceEpoch ?? NONE, at);
     at = buffer.writeDoubleLE(floor?.targetEpoch ?? NONE, at);
   }
-  if (at !== memory.byteLength) throw new RangeError('a public key or signing root has the wrong length');
+  assert.equal(at, memory.byteLength);
   return memory;
 }
 
@@ -60,7 +66,9 @@ export function* unpackBatch(memory: ArrayBuffer): Generator<PackedCheck> {
 export function packVerdicts(verdicts: readonly Verdict[]): Uint8Array<ArrayBuffer> {
   return Uint8Array.from(verdicts, (verdict) => {
     if (verdict.kind === 'safe') return verdict.repeat ? REPEAT : SAFE;
-    return FIRST_REASON + REASONS.indexOf(verdict.reason);
+    const place = REASONS.indexOf(verdict.reason);
+    assert(place >= 0, 'every reason has a byte');
+    return FIRST_REASON + place;
   });
 }
 
@@ -71,8 +79,7 @@ export function unpackVerdicts(bytes: Uint8Array): Verdict[] {
     if (byte === REPEAT) return { kind: 'safe', repeat: true };
     const reason = REASONS[byte - FIRST_REASON];
     if (reason === undefined) throw new RangeError(`no verdict has the byte ${byte}`);
-    if (reason === 'slashing_integrity' || reason === 'slashing_rollback') return { kind: 'unavailable', reason };
-    return { kind: 'refused', reason };
+    return isKeyFault(reason) ? { kind: 'unavailable', reason } : { kind: 'refused', reason };
   });
 }
 
@@ -80,7 +87,8 @@ export function unpackVerdicts(bytes: Uint8Array): Verdict[] {
 const SAFE = 1;
 const REPEAT = 2;
 const FIRST_REASON = 3;
-const REASONS: readonly (SlashingRefusal | 'slashing_integrity' | 'slashing_rollback')[] = [
+const KEY_FAULTS = ['slashing_integrity', 'slashing_rollback', 'slashing_unavailable'] as const satisfies KeyFault[];
+const REASONS: readonly (SlashingRefusal | KeyFault)[] = [
   'double_block',
   'block_below_low_water_mark',
   'double_vote',
@@ -89,9 +97,12 @@ const REASONS: readonly (SlashingRefusal | 'slashing_integrity' | 'slashing_roll
   'source_after_target',
   'source_below_low_water_mark',
   'target_below_low_water_mark',
-  'slashing_integrity',
-  'slashing_rollback',
+  ...KEY_FAULTS,
 ];
+
+function isKeyFault(reason: SlashingRefusal | KeyFault): reason is KeyFault {
+  return (KEY_FAULTS as readonly string[]).includes(reason);
+}
 
 function numberOrNull(value: number): number | null {
   return value === NONE ? null : value;

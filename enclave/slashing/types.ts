@@ -35,11 +35,16 @@ export type SlashingRefusal =
   | 'source_below_low_water_mark' // condition 4
   | 'target_below_low_water_mark'; // condition 5
 
-/** `unavailable` verdicts concern one key only (its record fails its check); the rest of the batch is good. */
+/**
+ * `unavailable` verdicts concern one key only (its record fails its check, or somebody else holds it: nothing was decided
+ * or recorded); the rest of the batch is good.
+ */
 export type Verdict =
   | { readonly kind: 'safe'; readonly repeat: boolean }
   | { readonly kind: 'refused'; readonly reason: SlashingRefusal }
-  | { readonly kind: 'unavailable'; readonly reason: 'slashing_integrity' | 'slashing_rollback' };
+  | { readonly kind: 'unavailable'; readonly reason: KeyFault };
+
+export type KeyFault = 'slashing_integrity' | 'slashing_rollback' | 'slashing_unavailable';
 
 /** The highest slot and epochs known for a key; null where there is none. */
 export interface HighWaterMarks {

@@ -128,6 +128,40 @@ describe('a damaged record makes its key unavailable, and only its key', () => {
   });
 });
 
+describe('pruning goes past a key that it cannot prune', () => {
+  const far = 1_000_000;
+  test.each([
+    [
+      'whose lowest entry to keep fails',
+      `UPDATE strongroom.blocks SET signing_root = NULL WHERE slot = ${far} AND ${ofKey1}`,
+    ],
+    ['whose highest entry is gone', `DELETE FROM strongroom.blocks WHERE slot = ${far} AND ${ofKey1}`],
+    [
+      'whose votes fail',
+      `UPDATE strongroom.attestations SET code = decode(repeat('00', 16), 'hex') WHERE target_epoch = 2 AND ${ofKey1}`,
+    ],
+  ])('%s', async (_name, sql) => {
+    for (const key of [1, 2, 3]) await checkOne(backend, block(key, far, 'a'));
+    for (const key of [1, 2, 3]) await checkOne(backend, vote(key, far, far + 1, 'a'));
+    await server.query(database, sql);
+    const before = await server.query(database, `SELECT slot::int FROM strongroom.blocks WHERE ${ofKey1}`);
+    let pruned = 0;
+    for (let step = await backend.pruneStep(4); step > 0; step = await backend.pruneStep(4)) pruned += step;
+    expect(pruned).toBe(12);
+    expect(await server.query(database, `SELECT slot::int FROM strongroom.blocks WHERE ${ofKey1}`)).toEqual(before);
+  });
+});
+
+test('a refusal rests on the row of the key or on one entry, and needs no look at the others', async () => {
+  await server.query(
+    database,
+    `UPDATE strongroom.attestations SET code = decode(repeat('00', 16), 'hex') WHERE target_epoch = 2 AND ${ofKey1}`,
+  );
+  expect(verdictName(await checkOne(backend, vote(1, 4, 7, 'b')))).toBe('surrounding_vote');
+  expect(verdictName(await checkOne(backend, vote(1, 0, 3, 'b')))).toBe('slashing_integrity');
+  expect(verdictName(await checkOne(backend, vote(1, 0, 1, 'b')))).toBe('source_below_low_water_mark');
+});
+
 test('codes made with another key are refused when the database is opened', async () => {
   const other = openTestBackend(server.url(database), { integrityKey: Buffer.alloc(32, 8) });
   await expect(other).rejects.toMatchObject({ reason: 'slashing_integrity' });

@@ -132,6 +132,16 @@ describe('signers racing on one database', () => {
   });
 });
 
+test('two imports of many keys at once both succeed, whatever the order of their files', async () => {
+  const [one, other] = [await open(), await open()];
+  const histories = Array.from({ length: 700 }, (_, key) => history(key, [[5, 'a']], []));
+  const summaries = await Promise.all([
+    one.importHistories(stream(histories)),
+    other.importHistories(stream(histories.toReversed())),
+  ]);
+  expect(summaries.map(({ alreadyPresent }) => alreadyPresent).toSorted()).toEqual([0, 700]);
+});
+
 describe('a commit that goes wrong', () => {
   let proxy: PostgresProxy;
 
@@ -291,10 +301,43 @@ describe('waits have an end', () => {
     await other.query('SELECT FROM strongroom.validators WHERE public_key = $1 FOR UPDATE', [
       Buffer.from(publicKeyOf(1).slice(2), 'hex'),
     ]);
-    await expect(checkOne(backend, block(1, 2, 'a'))).rejects.toMatchObject({ reason: 'slashing_unavailable' });
-    expect(verdictName(await checkOne(backend, block(2, 2, 'a')))).toBe('safe');
+    const batch = [block(3, 2, 'a'), block(1, 2, 'a'), block(2, 2, 'a')];
+    const verdicts = await backend.checkAndRecord(
+      batch,
+      batch.map(() => NO_MARKS),
+    );
+    expect(verdicts.map(verdictName)).toEqual(['safe', 'slashing_unavailable', 'safe']);
     await other.query('ROLLBACK');
     expect(verdictName(await checkOne(backend, block(1, 2, 'b')))).toBe('safe');
+  });
+
+  test('not even so long for an import: its keys are 503 at once and undecided, the rest of a batch goes on', async () => {
+    const backend = await open({ timeouts: { lockMs: 3_600_000, statementMs: 3_600_000, answerMs: 3_600_000 } });
+    await other.query('SELECT FROM strongroom.validators WHERE public_key = $1 FOR UPDATE', [
+      Buffer.from(publicKeyOf(2).slice(2), 'hex'),
+    ]);
+    // Key 1 and a new key are locked by the import, which waits for key 2.
+    const histories = [history(1, [[50, 'i']], []), history(2, [[50, 'i']], []), history(0, [[50, 'i']], [])];
+    const imported = backend.importHistories(stream(histories));
+    await until(async () => {
+      const waiting = await server.query(
+        'postgres',
+        "SELECT FROM pg_stat_activity WHERE datname = $1 AND wait_event_type = 'Lock'",
+        [database],
+      );
+      return waiting.length === 1;
+    });
+    const batch = [block(3, 2, 'a'), block(1, 40, 'a'), block(0, 40, 'a')];
+    const verdicts = await backend.checkAndRecord(
+      batch,
+      batch.map(() => NO_MARKS),
+    );
+    expect(verdicts.map(verdictName)).toEqual(['safe', 'slashing_unavailable', 'slashing_unavailable']);
+    await other.query('ROLLBACK');
+    expect(await imported).toMatchObject({ blocks: 3, alreadyPresent: 0 });
+    expect(verdictName(await checkOne(backend, block(1, 50, 'x')))).toBe('double_block');
+    expect(verdictName(await checkOne(backend, block(0, 40, 'a')))).toBe('block_below_low_water_mark');
+    expect(verdictName(await checkOne(backend, block(1, 40, 'b')))).toBe('safe');
   });
 
   test('for a statement: 503, nothing recorded', async () => {
@@ -359,8 +402,8 @@ async function untilSafe(signer: SlashingProtection, message: (attempt: number) 
   }
 }
 
-async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await new Promise((resolve) => setImmediate(resolve));
+async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await condition())) await new Promise((resolve) => setImmediate(resolve));
 }
 
 function at<Element>(list: readonly Element[], index: number): Element {
