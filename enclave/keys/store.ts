@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { SignerError } from '../api/errors.ts';
 import { encodeHex } from '../api/hex.ts';
 import type { Clock } from '../observe/clock.ts';
+import { mergeSorted, sortInPieces } from './sorted.ts';
 
 /** The handle of signing/bls.ts, declared again because keys lies below signing. */
 export type KeyHandle = number & { readonly __brand: 'KeyHandle' };
@@ -59,6 +60,7 @@ export class KeyStore {
   #published: readonly string[] = [];
   /** Listed since #published was made, so that the next list is a merge and not a sort of everything. */
   readonly #listedSince = new Set<string>();
+  readonly #removedSince = new Set<string>();
   #publishedIsCurrent = true;
 
   constructor(options: { readonly maximumKeys?: number }, parts: { vault: SecretKeyVault; clock: Clock }) {
@@ -93,6 +95,7 @@ export class KeyStore {
     this.#keys.delete(publicKey);
     this.#unlisted.delete(publicKey);
     this.#listedSince.delete(publicKey);
+    this.#removedSince.add(publicKey);
     this.#countBySource[key.source] -= 1;
     this.#publishedIsCurrent = false;
     this.#vault.removeKey(key.handle);
@@ -107,6 +110,8 @@ export class KeyStore {
     const added = new Set<string>();
     const removed = new Map<string, LoadedKey>();
     let ended = false;
+    /** A list that is sorted already makes the next publishing short. */
+    let inOrder: Iterable<string> = added;
     const batch: KeyBatch = {
       add: (secretKey, source, expectedPublicKey) => {
         assert(!ended, 'a key added after the end of its batch would never be listed');
@@ -126,12 +131,14 @@ export class KeyStore {
     };
     try {
       const result = await refresh(batch);
+      ended = true;
+      inOrder = await sortInPieces([...added]);
       // A key that someone else took out and brought back meanwhile is not the one this batch meant.
       for (const [publicKey, key] of removed) if (this.#keys.get(publicKey) === key) this.remove(publicKey);
       return result;
     } finally {
       ended = true;
-      for (const publicKey of added) if (this.#unlisted.delete(publicKey)) this.#list(publicKey);
+      for (const publicKey of inOrder) if (this.#unlisted.delete(publicKey)) this.#list(publicKey);
     }
   }
 
@@ -161,6 +168,7 @@ export class KeyStore {
     this.#keys.clear();
     this.#unlisted.clear();
     this.#listedSince.clear();
+    this.#removedSince.clear();
     this.#published = [];
     Object.assign(this.#countBySource, { filesystem: 0, dynamodb: 0, memory: 0 });
     this.#vault.wipe();
@@ -199,11 +207,12 @@ export class KeyStore {
   }
 
   #publish(): void {
-    // A key that was removed and is being loaded again by an open batch is still in #published: it waits for the end of its batch.
-    const stays = (publicKey: string) =>
-      this.#keys.has(publicKey) && !this.#unlisted.has(publicKey) && !this.#listedSince.has(publicKey);
-    this.#published = [...this.#published.filter(stays), ...this.#listedSince].sort();
+    // A key that was removed and is there again is among those listed since, or waits for the end of its batch.
+    const stays = (publicKey: string) => !this.#removedSince.has(publicKey);
+    const old = this.#removedSince.size === 0 ? this.#published : this.#published.filter(stays);
+    this.#published = mergeSorted(old, [...this.#listedSince].sort());
     this.#listedSince.clear();
+    this.#removedSince.clear();
     this.#publishedIsCurrent = true;
   }
 }

@@ -2,7 +2,7 @@
 // read of the shards that moved. A row that fails is counted, logged and not loaded, and disturbs no other. A look that
 // fails keeps the loaded set, is logged and counted, and the next one tries again what it could not read.
 
-import { setTimeout as pause } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
 import { SignerError } from '../api/errors.ts';
 import type { Clock } from '../observe/clock.ts';
 import type { Log } from '../observe/log.ts';
@@ -195,7 +195,10 @@ export class TableLoader implements KeyTableLoader {
         }
       }),
     );
-    for (const [shard, read] of reads) this.#finishShard(shard, revisions[shard] ?? 0, read);
+    for (const [shard, read] of reads) {
+      this.#finishShard(shard, revisions[shard] ?? 0, read);
+      await nextTurn(); // thousands of keys a shard
+    }
     if (problems.length > 0) throw problems[0];
     onLoaded?.({ ...this.#totals(), shardsRead: moved.length, seconds: (clock.monotonic() - startedAt) / 1000 });
   }

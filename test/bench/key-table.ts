@@ -1,9 +1,11 @@
 // What a large key table costs: time until every key signs, memory a key, refreshes that find nothing and one changed key, and how
 // long the main thread was ever busy at once. The table server is the stand-in on this machine, which shares its cores.
-// Run: bin/pinned-node --expose-gc test/bench/key-table.ts [--keys N] [--core portable]
+// Run: bin/pinned-node test/bench/key-table.ts [--keys N] [--core portable]
 
+import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { availableParallelism } from 'node:os';
+import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { createDynamoDBClient } from '../../enclave/aws/dynamodb.ts';
 import { KeyStore } from '../../enclave/keys/store.ts';
@@ -19,63 +21,75 @@ import { dynamoDBClientOptions, startDynamoDB } from '../support/dynamodb.ts';
 import { newTableKey } from '../support/key-table.ts';
 
 const { values } = parseArgs({
-  options: { keys: { type: 'string', default: '100000' }, core: { type: 'string' } },
+  options: {
+    keys: { type: 'string', default: '100000' },
+    core: { type: 'string' },
+    /** Of the process that loads, which the one that writes starts: so that memory is that of a signer. */
+    endpoint: { type: 'string' },
+    'master-key': { type: 'string', default: randomBytes(32).toString('hex') },
+  },
 });
 const keyCount = Number(values.keys);
 const CREATED_AT_ONCE = 2_000;
 const REFRESHES = 20;
-
 const log: Log = { debug() {}, info() {}, warn: console.warn, error: console.error };
-const server = await startDynamoDB();
-const core = await openBlsCore({ log, prefer: values.core === 'portable' ? 'portable' : 'native' });
-console.log(`${core.kind} core, ${availableParallelism()} cores, Node ${process.version}, ${keyCount} keys`);
-await server.createTable(keyTableDefinition('keys'));
-const client = createDynamoDBClient(dynamoDBClientOptions(server.endpoint, { requestTimeoutMs: 30_000 }));
-const masterKey = randomBytes(32);
-const store = new KeyStore({}, { vault: core, clock: systemClock });
-const loader = openLoader();
-const writer = openKeyTable(partsOf());
 
-await measure('rows written', async () => {
-  for (let from = 0; from < keyCount; from += CREATED_AT_ONCE) {
-    const count = Math.min(CREATED_AT_ONCE, keyCount - from);
-    // As a generated key has it: a mnemonic of 24 words, encrypted to one recipient, armored.
-    const backup = 'x'.repeat(560);
-    await writer.create(Array.from({ length: count }, (_, index) => ({ ...newTableKey(from + index), backup })));
-  }
-});
-const before = memory();
-await measure('first load, until the list is answered', async () => {
-  await loader.load();
-  store.completeFirstLoad();
-  if (store.publicKeys().length !== keyCount) throw new Error('keys are missing');
-});
-const after = memory();
-console.log(
-  `memory a key: ${((after.rss - before.rss) / keyCount).toFixed(0)} bytes resident,` +
-    ` ${((after.heap - before.heap) / keyCount).toFixed(0)} of them on the heap`,
-);
-await measure(`${REFRESHES} refreshes that find nothing`, async () => {
-  for (let i = 0; i < REFRESHES; i++) await loader.refresh();
-});
-await measure('one refresh that finds one key more', async () => {
-  await writer.create([newTableKey(keyCount)]);
-  await loader.refresh();
-});
+if (values.endpoint === undefined) await writeTable();
+else await loadTable(values.endpoint);
 
-await loader.stop();
-client.destroy();
-await core.close();
-await server.close();
-
-function partsOf() {
-  const sealer = new KeySealer(Buffer.from(masterKey));
-  return { client, tableName: 'keys', sealer, freshness: new TableFreshness(), clock: systemClock, log };
+async function writeTable(): Promise<void> {
+  const server = await startDynamoDB();
+  await server.createTable(keyTableDefinition('keys'));
+  const parts = partsOf(server.endpoint);
+  const writer = openKeyTable(parts);
+  await measure('rows written', async () => {
+    for (let from = 0; from < keyCount; from += CREATED_AT_ONCE) {
+      const count = Math.min(CREATED_AT_ONCE, keyCount - from);
+      // As long as that of a generated key: 24 words, encrypted to one recipient, armored.
+      const backup = 'x'.repeat(560);
+      await writer.create(Array.from({ length: count }, (_, index) => ({ ...newTableKey(from + index), backup })));
+    }
+  });
+  parts.client.destroy();
+  const core = values.core === undefined ? [] : ['--core', values.core];
+  const options = ['--keys', values.keys, '--endpoint', server.endpoint, '--master-key', values['master-key'], ...core];
+  spawnSync(process.execPath, ['--expose-gc', fileURLToPath(import.meta.url), ...options], { stdio: 'inherit' });
+  await server.close();
 }
 
-function openLoader(): TableLoader {
+async function loadTable(endpoint: string): Promise<void> {
+  const core = await openBlsCore({ log, prefer: values.core === 'portable' ? 'portable' : 'native' });
+  console.log(`${core.kind} core, ${availableParallelism()} cores, Node ${process.version}, ${keyCount} keys`);
+  const parts = partsOf(endpoint);
+  const store = new KeyStore({}, { vault: core, clock: systemClock });
   const options = { statusFilter: ['active'], refreshIntervalSeconds: 0, maxConcurrentReads: 16 } as const;
-  return new TableLoader(options, { ...partsOf(), store });
+  const loader = new TableLoader(options, { ...parts, store });
+  const before = memory();
+  await measure('first load, until the list is answered', async () => {
+    await loader.load();
+    store.completeFirstLoad();
+    if (store.publicKeys().length !== keyCount) throw new Error('keys are missing');
+  });
+  const after = memory();
+  const each = (kind: 'rss' | 'heap') => ((after[kind] - before[kind]) / keyCount).toFixed(0);
+  console.log(`memory a key: ${each('rss')} bytes resident, ${each('heap')} of them on the heap`);
+  await measure(`${REFRESHES} refreshes that find nothing`, async () => {
+    for (let i = 0; i < REFRESHES; i++) await loader.refresh();
+  });
+  await measure('one refresh that finds one key more', async () => {
+    await openKeyTable(parts).create([newTableKey(keyCount)]);
+    await loader.refresh();
+    if (store.publicKeys().length !== keyCount + 1) throw new Error('the new key is missing');
+  });
+  await loader.stop();
+  parts.client.destroy();
+  await core.close();
+}
+
+function partsOf(endpoint: string) {
+  const client = createDynamoDBClient(dynamoDBClientOptions(endpoint, { requestTimeoutMs: 30_000 }));
+  const sealer = new KeySealer(Buffer.from(values['master-key'], 'hex'));
+  return { client, tableName: 'keys', sealer, freshness: new TableFreshness(), clock: systemClock, log };
 }
 
 async function measure(name: string, run: () => Promise<void>): Promise<void> {
