@@ -21,7 +21,7 @@ const MAX_REFUSAL_BYTES = 64 * 1024;
 const MAX_GET_ATTEMPTS = 2;
 
 export interface ApiRequest {
-  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** Begins with a slash; every part of it is escaped. */
   readonly path: string;
   /** The body: a value, or a stream of JSON text. */
@@ -101,18 +101,20 @@ function send(
   deadline: Deadline,
 ): Promise<IncomingMessage> {
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
-  const hasBody = json !== undefined || upload !== undefined;
+  const body = json === undefined ? undefined : Buffer.from(JSON.stringify(json));
   const headers = {
     host: peer.url.host,
     // A server that is to close would do so on a body it refuses, and the refusal could be lost in the reset.
     connection: upload === undefined ? 'close' : 'keep-alive',
     accept: 'application/json',
     ...(token === undefined ? {} : { authorization: authorizationHeader(token) }),
-    ...(hasBody ? { 'content-type': 'application/json' } : {}),
+    ...(body !== undefined || upload !== undefined ? { 'content-type': 'application/json' } : {}),
+    // Stated, because node:http frames no body of a DELETE by itself.
+    ...(body === undefined ? {} : { 'content-length': body.length }),
   };
   const outgoing = httpRequest({ createConnection: () => socket, method, path, headers }, resolve);
   outgoing.on('error', reject);
-  if (upload === undefined) outgoing.end(json === undefined ? undefined : JSON.stringify(json));
+  if (upload === undefined) outgoing.end(body);
   else pipeline(Readable.from(paced(upload, deadline)), outgoing).catch(reject); // after an answer: of no interest
   return promise;
 }

@@ -2,6 +2,7 @@
 
 import type { Command, Group } from './command.ts';
 import { completion } from './commands/completion.ts';
+import { keys } from './commands/keys.ts';
 import { policies } from './commands/policies.ts';
 import { seal } from './commands/seal.ts';
 import { slashing } from './commands/slashing.ts';
@@ -21,6 +22,7 @@ export const TREE: Group = {
     status,
     seal,
     auth: { kind: 'group', summary: 'Who may do what', commands: { policy: policies, token: tokens } },
+    keys,
     slashing,
     completion,
   },

@@ -138,4 +138,5 @@ export type KeyPatchAnswer = z.output<typeof keyPatchAnswerSchema>;
 export type KeyDeleteAnswer = z.output<typeof keyDeleteAnswerSchema>;
 export type KeyGenerateAnswer = z.output<typeof keyGenerateAnswerSchema>;
 export type KeyGenerateBlsAnswer = z.output<typeof keyGenerateBlsAnswerSchema>;
+export type DepositData = z.output<typeof depositDataSchema>;
 export type KeyDepositDataAnswer = z.output<typeof keyDepositDataAnswerSchema>;

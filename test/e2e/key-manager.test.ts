@@ -208,11 +208,13 @@ describe('the answers of the standard', () => {
     await keystores({ body: importOf([14]) });
     await keystores({ token: ONE_KEY, method: 'DELETE', body: { pubkeys: [key] } });
     await remove([key]);
-    await signer.logged('request', { scope: 'import_keystores', outcome: 'ok', status: 200 });
-    await signer.logged('request', { scope: 'delete_keys', outcome: 'refused', reason: 'denied' });
-    await signer.logged('request', { scope: 'delete_keys', outcome: 'ok', status: 200 });
-    await signer.logged('a key was imported', { public_key: key, source: 'memory' });
-    await signer.logged('a key was deleted', { public_key: key });
+    const said = (message: string, fields: Record<string, unknown>) =>
+      expect(signer.logged(message, fields)).resolves.toBeDefined();
+    await said('request', { scope: 'import_keystores', outcome: 'ok', status: 200 });
+    await said('request', { scope: 'delete_keys', outcome: 'refused', reason: 'denied' });
+    await said('request', { scope: 'delete_keys', outcome: 'ok', status: 200 });
+    await said('a key was imported', { public_key: key, source: 'memory' });
+    await said('a key was deleted', { public_key: key });
   });
 });
 

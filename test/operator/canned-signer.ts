@@ -4,6 +4,14 @@
 import type { CreatedToken, PolicyRecord, TokenRecord } from '../../enclave/api/auth.ts';
 import type { ChamberStatus, SealAnswer } from '../../enclave/api/chamber.ts';
 import type { ErrorReason } from '../../enclave/api/errors.ts';
+import type {
+  DepositData,
+  KeyDepositDataAnswer,
+  KeyGenerateAnswer,
+  KeyGenerateBlsAnswer,
+  KeyList,
+  KeyRecord,
+} from '../../enclave/api/keys.ts';
 import type { SlashingImportAnswer } from '../../enclave/api/slashing-protection.ts';
 import { type Answerer, answerJson, answerRefusal } from './fixture-signer.ts';
 
@@ -118,10 +126,96 @@ const LATCHED: ChamberStatus = {
 const IMPORTED: SlashingImportAnswer = { validators: 2, blocks: 3, attestations: 5, already_present: 1, conflicts: 1 };
 const INTERCHANGE = `{"metadata":{"interchange_format_version":"5","genesis_validators_root":"0x${'04'.repeat(32)}"},"data":[]}`;
 
+const KEYS: readonly KeyRecord[] = [
+  {
+    pubkey: KEY,
+    source: 'dynamodb',
+    status: 'active',
+    loaded: true,
+    ...times,
+    has_backup: true,
+    has_deposit_data: true,
+  },
+  {
+    pubkey: `0x${'b2'.repeat(48)}`,
+    source: 'memory',
+    status: 'active',
+    loaded: true,
+    ...times,
+    has_backup: false,
+    has_deposit_data: false,
+  },
+];
+const DEPOSIT: DepositData = {
+  pubkey: KEY.slice(2),
+  withdrawal_credentials: `01${'00'.repeat(11)}${'52'.repeat(20)}`,
+  amount: 32_000_000_000,
+  signature: 'cc'.repeat(96),
+  deposit_message_root: 'dd'.repeat(32),
+  deposit_data_root: 'ee'.repeat(32),
+  fork_version: '00000000',
+  network_name: 'mainnet',
+  deposit_cli_version: '2.8.0',
+};
+
+/** Of the key routes. Keys that begin with 0xee fail. */
+function keyAnswer(method: string, path: string, body: string): readonly [status: number, answer: unknown] | undefined {
+  const request = body === '' ? {} : (JSON.parse(body) as Record<string, unknown[]>);
+  const outcome = (pubkey: string, status: string) =>
+    pubkey.startsWith('0xee')
+      ? { pubkey, status: 'error', message: 'a key of a key file: \u001b[2Jdelete the file' }
+      : { pubkey, status };
+  switch (`${method} ${path}`) {
+    case 'GET /api/v1/chamber/keys?limit=1000':
+      return [200, { keys: KEYS.slice(0, 1), next_cursor: 'table.1' } satisfies KeyList];
+    case 'GET /api/v1/chamber/keys?limit=1000&cursor=table.1':
+      return [200, { keys: KEYS.slice(1), next_cursor: null } satisfies KeyList];
+    case 'GET /api/v1/chamber/keys?limit=1000&status=inactive&source=dynamodb':
+      return [200, { keys: [], next_cursor: null } satisfies KeyList];
+    case 'POST /api/v1/chamber/keys':
+      return [200, { data: (request['passwords'] ?? []).map((password) => outcome(String(password), 'imported')) }];
+    case 'PATCH /api/v1/chamber/keys':
+      return [200, { data: (request['keys'] as { pubkey: string }[]).map(({ pubkey }) => outcome(pubkey, 'updated')) }];
+    case 'DELETE /api/v1/chamber/keys':
+      return [
+        200,
+        {
+          data: (request['pubkeys'] as string[]).map((pubkey) => outcome(pubkey, 'deleted')),
+          slashing_protection: {
+            ...(JSON.parse(INTERCHANGE) as object),
+            data: (request['pubkeys'] as string[]).map((pubkey) => ({ pubkey: pubkey.slice(0, 6) })),
+          },
+        },
+      ];
+    case 'POST /api/v1/chamber/keys/generate':
+      return [
+        201,
+        { keys: [{ pubkey: KEY, deposit_data: DEPOSIT, backup: 'AGE FILE\n' }] } satisfies KeyGenerateAnswer,
+      ];
+    case 'POST /api/v1/chamber/keys/generate-keys':
+      return [201, { keys: [{ pubkey: KEY, backup: 'AGE FILE\n' }] } satisfies KeyGenerateBlsAnswer];
+    case 'POST /api/v1/chamber/keys/deposit-data':
+      return [
+        200,
+        {
+          data: (request['pubkeys'] as string[]).map((pubkey) =>
+            pubkey === KEY
+              ? { pubkey, status: 'created', deposit_data: DEPOSIT }
+              : { pubkey, status: 'conflict', deposit_data: DEPOSIT },
+          ),
+        } satisfies KeyDepositDataAnswer,
+      ];
+    default:
+      return undefined;
+  }
+}
+
 export const cannedSigner: Answerer = ({ method, path, authorization, body }, response) => {
   if (authorization === undefined) return answerRefusal(response, 'missing_credentials');
   const refused = REFUSED[authorization];
   if (refused !== undefined) return answerRefusal(response, refused);
+  const keys = keyAnswer(method, path, body);
+  if (keys !== undefined) return answerJson(response, ...keys);
   const request = body === '' || method !== 'POST' ? {} : (JSON.parse(body) as Record<string, unknown>);
   const ok = (value: unknown): void => answerJson(response, 200, value);
   switch (`${method} ${path}`) {

@@ -39,7 +39,7 @@ afterAll(async () => {
 });
 
 describe('golden transcripts', { timeout: TRANSCRIPT_TIMEOUT_MS }, () => {
-  it.each(['status', 'seal', 'auth', 'slashing'])('%s', async (name) => {
+  it.each(['status', 'seal', 'auth', 'slashing', 'keys'])('%s', async (name) => {
     await expect(await rerun(name, { folder, env: connected })).toMatchFileSnapshot(goldenPath(name));
   });
 
@@ -55,7 +55,7 @@ describe('golden transcripts', { timeout: TRANSCRIPT_TIMEOUT_MS }, () => {
 });
 
 describe('what people read', () => {
-  it.each(['status', 'seal', 'auth', 'slashing', 'help'])('%s fits 100 columns', (name) => {
+  it.each(['status', 'seal', 'auth', 'slashing', 'keys', 'help'])('%s fits 100 columns', (name) => {
     const lines = readFileSync(goldenPath(name), 'utf8').split('\n');
     expect(lines.filter((line) => line.length > 100 && !/^[$!{]/.test(line))).toEqual([]);
   });

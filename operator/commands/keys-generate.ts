@@ -1,0 +1,186 @@
+// `strongroom operator keys generate|deposit-data`: keys that the signer makes, and the deposit data of keys that it has. What is made
+// for good is written to files that only their owner can read; backups are age files, which the recipients open.
+
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import {
+  type KeyGenerateAnswer,
+  type KeyGenerateBlsAnswer,
+  keyDepositDataAnswerSchema,
+  keyGenerateAnswerSchema,
+  keyGenerateBlsAnswerSchema,
+} from '../../enclave/api/keys.ts';
+import { type Flags, remoteCommand, YES } from '../command.ts';
+import { CommandFailure, EXIT, UsageFailure } from '../exit.ts';
+import {
+  BATCH_SIZE,
+  BATCH_TIMEOUT_SECONDS,
+  fileFailure,
+  inBatches,
+  KEYS_PATH,
+  MAX_KEYS_PER_COMMAND,
+  readBatchSize,
+  readCount,
+  readPublicKeys,
+  showValue,
+  WHICH_KEYS,
+} from '../key-batches.ts';
+import { withPrivateFile } from '../private-file.ts';
+import { renderTable } from '../table.ts';
+import { note } from '../terminal.ts';
+
+const MAX_AMOUNT_GWEI = 2_048_000_000_000;
+
+const TERMS = {
+  'withdrawal-address': { placeholder: 'HEX', meaning: 'Execution address that the stake returns to' },
+  credentials: { placeholder: 'HEX', meaning: 'Withdrawal credentials, 32 bytes, instead of an address' },
+  'amount-gwei': { placeholder: 'GWEI', meaning: 'Of the deposit; 32 ETH when not given' },
+  compounding: { meaning: 'Withdrawal credentials of type 0x02' },
+  file: { placeholder: 'FILE', meaning: 'Where the deposit data goes; a new file' },
+} as const satisfies Flags;
+
+type GeneratedKey = KeyGenerateAnswer['keys'][number] | KeyGenerateBlsAnswer['keys'][number];
+
+export const generate = remoteCommand({
+  summary: 'Generate keys in the key table',
+  flags: {
+    count: { placeholder: 'COUNT', meaning: 'How many', required: true },
+    ...TERMS,
+    backups: { placeholder: 'DIRECTORY', meaning: 'Where the encrypted mnemonics go, a file for each key' },
+    ...BATCH_SIZE,
+  },
+  timeoutSeconds: BATCH_TIMEOUT_SECONDS,
+  examples: [
+    'keys generate --count 10 --backups backups',
+    'keys generate --count 10 --withdrawal-address 0x5290… --file data.json',
+  ],
+  async run({ values, client, output, terminal }) {
+    const count = readCount('count', values.count, MAX_KEYS_PER_COMMAND) ?? 1;
+    const size = readBatchSize(values['batch-size']);
+    const terms = termsOf(values);
+    if (values.file !== undefined && terms === undefined) throw new UsageFailure(`--file needs ${TARGETS}`);
+    if (values.backups !== undefined) await makeDirectory(values.backups);
+    const made: GeneratedKey[] = [];
+    const work = () =>
+      inBatches(Array.from({ length: count }), size, terminal, async (batch): Promise<readonly GeneratedKey[]> => {
+        const json = { count: batch.length, ...terms };
+        const keys =
+          terms === undefined
+            ? await client.request(
+                { method: 'POST', path: `${KEYS_PATH}/generate-keys`, json },
+                keyGenerateBlsAnswerSchema,
+              )
+            : await client.request({ method: 'POST', path: `${KEYS_PATH}/generate`, json }, keyGenerateAnswerSchema);
+        made.push(...keys.value.keys);
+        if (values.backups !== undefined) await writeBackups(values.backups, keys.value.keys);
+        return keys.value.keys;
+      });
+    const show = () => showValue(output, { keys: made }, () => made.map(({ pubkey }) => `${pubkey}\n`).join(''));
+    try {
+      if (values.file === undefined) await work();
+      else await withPrivateFile(values.file, () => work().then(() => depositFile(made)));
+    } catch (error) {
+      if (made.length > 0) {
+        show();
+        note(terminal, `${made.length} keys were made before this failed; keys deposit-data gives their deposit data`);
+      }
+      throw error;
+    }
+    show();
+    if (values.file !== undefined) note(terminal, `the deposit data is in ${values.file}`);
+  },
+});
+
+export const depositData = remoteCommand({
+  summary: 'Deposit data of keys of the key table',
+  flags: {
+    ...WHICH_KEYS,
+    ...TERMS,
+    'force-recompute': { meaning: 'Replace data on other terms, where the signer allows it' },
+    ...BATCH_SIZE,
+    ...YES,
+  },
+  timeoutSeconds: BATCH_TIMEOUT_SECONDS,
+  examples: [
+    'keys deposit-data --pubkeys-file keys.txt --credentials 0x0100… --file data.json',
+    'keys deposit-data --pubkeys 0x8000… --withdrawal-address 0x52… --force-recompute',
+  ],
+  async run({ values, client, output, terminal, confirm }) {
+    const keys = await readPublicKeys(values);
+    const size = readBatchSize(values['batch-size']);
+    const terms = termsOf(values);
+    const force = values['force-recompute'];
+    if (terms === undefined) throw new UsageFailure(`give ${TARGETS}`);
+    if (force) await confirm('Stored deposit data on other terms will be replaced.', 'recompute');
+    const work = () =>
+      inBatches(keys, size, terminal, async (batch) => {
+        const json = { pubkeys: batch, ...terms, force_recompute_on_conflict: force };
+        const request = { method: 'POST', path: `${KEYS_PATH}/deposit-data`, json } as const;
+        return (await client.request(request, keyDepositDataAnswerSchema)).value.data;
+      });
+    let data: Awaited<ReturnType<typeof work>> = [];
+    // Data on other terms than those asked for is not what the file is for.
+    const file = async () => {
+      data = await work();
+      return depositFile(data.filter(({ status }) => status === 'created' || status === 'existing'));
+    };
+    if (values.file === undefined) data = await work();
+    else await withPrivateFile(values.file, file);
+    showValue(output, { data }, () => renderCounts(data));
+    const missing = data.filter(({ status }) => status === 'conflict' || status === 'not_found').length;
+    if (missing > 0)
+      throw new CommandFailure(EXIT.remote, `${missing} of ${data.length} keys have no such deposit data`);
+  },
+});
+
+const TARGETS = '--withdrawal-address or --credentials';
+
+function termsOf(values: {
+  readonly 'withdrawal-address': string | undefined;
+  readonly credentials: string | undefined;
+  readonly 'amount-gwei': string | undefined;
+  readonly compounding: boolean;
+}): Record<string, unknown> | undefined {
+  const { 'withdrawal-address': address, credentials, compounding } = values;
+  const amount = readCount('amount-gwei', values['amount-gwei'], MAX_AMOUNT_GWEI);
+  if (address === undefined && credentials === undefined) {
+    if (amount !== undefined || compounding) throw new UsageFailure(`a deposit needs ${TARGETS}`);
+    return undefined;
+  }
+  return {
+    ...(address === undefined ? {} : { withdrawal_address: address }),
+    ...(credentials === undefined ? {} : { withdrawal_credentials: credentials }),
+    ...(amount === undefined ? {} : { amount_gwei: amount }),
+    ...(compounding ? { compounding } : {}),
+  };
+}
+
+function depositFile(keys: readonly object[]): string {
+  return `${JSON.stringify(keys.flatMap((key) => ('deposit_data' in key ? [key.deposit_data] : [])))}\n`;
+}
+
+function renderCounts(data: readonly { readonly status: string }[]): string {
+  const statuses = [...new Set(data.map(({ status }) => status))];
+  const countOf = (wanted: string) => String(data.filter(({ status }) => status === wanted).length);
+  return renderTable(
+    ['STATUS', 'KEYS'],
+    statuses.map((status) => [status, countOf(status)]),
+  );
+}
+
+async function makeDirectory(path: string): Promise<void> {
+  await mkdir(path, { recursive: true, mode: 0o700 }).catch((error: unknown) => {
+    throw fileFailure(path, 'written', error);
+  });
+}
+
+async function writeBackups(directory: string, keys: readonly GeneratedKey[]): Promise<void> {
+  for (const { pubkey, backup } of keys) {
+    if (backup === undefined)
+      throw new CommandFailure(EXIT.remote, 'the signer makes no backups: it has no recipients');
+    const path = join(directory, `${pubkey}.age`);
+    await writeFile(path, backup, { flag: 'wx', mode: 0o600, flush: true }).catch((error: unknown) => {
+      throw fileFailure(path, 'written', error);
+    });
+  }
+}

@@ -1,0 +1,110 @@
+// `strongroom operator keys import`: a directory of EIP-2335 keystores, each with its password beside it. Everything is read before
+// anything is sent; the slashing protection records go with the first request, so that they are merged before any of the keys signs.
+
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { keyImportAnswerSchema } from '../../enclave/api/keys.ts';
+import { remoteCommand } from '../command.ts';
+import { localFailure, UsageFailure } from '../exit.ts';
+import {
+  BATCH_SIZE,
+  BATCH_TIMEOUT_SECONDS,
+  fileFailure,
+  inBatches,
+  KEYS_PATH,
+  MAX_KEYS_PER_COMMAND,
+  readBatchSize,
+  readLocalFile,
+  showResults,
+} from '../key-batches.ts';
+import { note } from '../terminal.ts';
+import { bounded } from '../text.ts';
+
+const PASSWORD_ENDINGS = ['.password', '.txt'];
+const MAX_NAME_CHARACTERS = 200;
+
+interface Keystore {
+  readonly text: string;
+  readonly password: string;
+}
+
+export const importKeystores = remoteCommand({
+  summary: 'Import a directory of EIP-2335 keystores',
+  flags: {
+    storage: {
+      placeholder: 'WHERE',
+      meaning: 'table: on every replica; memory: until this one ends',
+      required: true,
+      choices: ['table', 'memory'],
+    },
+    'password-file': { placeholder: 'FILE', meaning: 'The password of keystores that have none beside them' },
+    'slashing-protection': { placeholder: 'FILE', meaning: 'Their EIP-3076 records, merged before any key signs' },
+    ...BATCH_SIZE,
+  },
+  argument: { name: 'DIRECTORY', meaning: 'Of NAME.json, each with NAME.password or NAME.txt' },
+  timeoutSeconds: BATCH_TIMEOUT_SECONDS,
+  examples: [
+    'keys import keystores --storage table --slashing-protection records.json',
+    'keys import keystores --storage memory --password-file password.txt',
+  ],
+  async run({ values, argument, client, output, terminal }) {
+    const size = readBatchSize(values['batch-size']);
+    const common = values['password-file'];
+    const keystores = await readKeystores(argument, common === undefined ? undefined : await readPassword(common));
+    const file = values['slashing-protection'];
+    const records = file === undefined ? undefined : await readLocalFile(file);
+    if (records === undefined) note(terminal, 'importing without slashing protection records');
+    const results = await inBatches(keystores, size, terminal, async (batch, first) => {
+      const json = {
+        keystores: batch.map(({ text }) => text),
+        passwords: batch.map(({ password }) => password),
+        ...(first && records !== undefined ? { slashing_protection: records } : {}),
+        storage: { persist: values.storage === 'table' },
+      };
+      return (await client.request({ method: 'POST', path: KEYS_PATH, json }, keyImportAnswerSchema)).value.data;
+    });
+    showResults(output, results);
+  },
+});
+
+/** Every keystore of the directory; JSON files of other kinds, such as deposit data, are left out. */
+async function readKeystores(directory: string, common: string | undefined): Promise<Keystore[]> {
+  const names = await readdir(directory).catch((error: unknown) => {
+    throw fileFailure(directory, 'read', error);
+  });
+  const files = names.filter((name) => name.endsWith('.json')).sort();
+  if (files.length > MAX_KEYS_PER_COMMAND) throw new UsageFailure(`more than ${MAX_KEYS_PER_COMMAND} keystores`);
+  const keystores: Keystore[] = [];
+  for (const file of files) {
+    const text = await readLocalFile(join(directory, file));
+    if (!isKeystore(text)) continue;
+    const beside = PASSWORD_ENDINGS.map((ending) => file.replace(/\.json$/, ending)).find((name) =>
+      names.includes(name),
+    );
+    const password = beside === undefined ? common : await readPassword(join(directory, beside));
+    if (password === undefined) {
+      throw localFailure(
+        `${bounded(file, MAX_NAME_CHARACTERS)} has no password file beside it`,
+        'name one for all with --password-file',
+      );
+    }
+    keystores.push({ text, password });
+  }
+  if (keystores.length === 0) throw localFailure('the directory has no keystores: nothing was sent');
+  return keystores;
+}
+
+/** Text that is not JSON counts as one: the signer then says what is wrong with it, instead of nobody. */
+function isKeystore(text: string): boolean {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null && 'crypto' in value;
+  } catch {
+    return true;
+  }
+}
+
+/** The first line, as signers read it. */
+async function readPassword(path: string): Promise<string> {
+  return (await readLocalFile(path)).split(/\r?\n/)[0] ?? '';
+}

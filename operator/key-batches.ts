@@ -1,0 +1,125 @@
+// What the key commands share: naming keys, asking in batches with progress on stderr, and showing what came of each key.
+
+import { readFile } from 'node:fs/promises';
+import { canonicalPublicKey } from '../enclave/api/hex.ts';
+import type { Flags } from './command.ts';
+import { CommandFailure, EXIT, localFailure, UsageFailure } from './exit.ts';
+import type { Output } from './output.ts';
+import { renderTable } from './table.ts';
+import { note, type Terminal } from './terminal.ts';
+import { bounded, printable } from './text.ts';
+
+export const KEYS_PATH = '/api/v1/chamber/keys';
+/** The signer answers a batch when all of it is done. */
+export const BATCH_TIMEOUT_SECONDS = 600;
+/** The signer's default limit of items in one request. */
+const DEFAULT_BATCH_SIZE = 100;
+const MAX_BATCH_SIZE = 10_000;
+export const MAX_KEYS_PER_COMMAND = 100_000;
+const MAX_MESSAGE_CHARACTERS = 200;
+const MAX_PATH_CHARACTERS = 200;
+
+export const BATCH_SIZE = {
+  'batch-size': { placeholder: 'COUNT', meaning: `Keys of one request; ${DEFAULT_BATCH_SIZE} when not given` },
+} as const satisfies Flags;
+
+export const WHICH_KEYS = {
+  pubkeys: { placeholder: 'KEY,KEY', meaning: 'The keys' },
+  'pubkeys-file': { placeholder: 'FILE', meaning: 'The keys, one a line' },
+} as const satisfies Flags;
+
+/** The keys that the flags name, each once. */
+export async function readPublicKeys(flags: {
+  readonly pubkeys: string | undefined;
+  readonly 'pubkeys-file': string | undefined;
+}): Promise<string[]> {
+  const { pubkeys, 'pubkeys-file': file } = flags;
+  if ((pubkeys === undefined) === (file === undefined))
+    throw new UsageFailure('give either --pubkeys or --pubkeys-file');
+  const texts = file === undefined ? (pubkeys ?? '').split(',') : (await readLocalFile(file)).split('\n');
+  const keys = texts.map((text) => text.trim()).filter((text) => text !== '');
+  const canonical = keys.map(canonicalPublicKey);
+  if (canonical.length === 0 || canonical.includes(undefined))
+    throw new UsageFailure('a public key is 48 bytes of hex');
+  if (canonical.length > MAX_KEYS_PER_COMMAND) throw new UsageFailure(`more than ${MAX_KEYS_PER_COMMAND} keys`);
+  return [...new Set(canonical as string[])];
+}
+
+/** A whole number from 1. */
+export function readCount(name: string, written: string | undefined, maximum: number): number | undefined {
+  if (written === undefined) return undefined;
+  const count = Number(written);
+  if (!/^[0-9]{1,15}$/.test(written) || count < 1 || count > maximum) {
+    throw new UsageFailure(`--${name} is a whole number from 1 to ${maximum}`);
+  }
+  return count;
+}
+
+export function readBatchSize(written: string | undefined): number {
+  return readCount('batch-size', written, MAX_BATCH_SIZE) ?? DEFAULT_BATCH_SIZE;
+}
+
+/** One request after the other; how far it is, is said while there is more to come. */
+export async function inBatches<Item, Result>(
+  items: readonly Item[],
+  size: number,
+  terminal: Terminal,
+  request: (batch: readonly Item[], first: boolean) => Promise<readonly Result[]>,
+): Promise<Result[]> {
+  const results: Result[] = [];
+  for (let start = 0; start < items.length; start += size) {
+    results.push(...(await request(items.slice(start, start + size), start === 0)));
+    if (items.length > size) note(terminal, `${Math.min(start + size, items.length)} of ${items.length}`);
+  }
+  return results;
+}
+
+export interface KeyResult {
+  readonly pubkey: string | null;
+  readonly status: string;
+  readonly message?: string;
+}
+
+/** The results; whoever failed is named, and the command fails. @throws CommandFailure when there are errors */
+export function showResults<Result extends KeyResult>(output: Output, results: readonly Result[]): void {
+  showValue(output, { data: results }, ({ data }) => renderResults(data));
+  const errors = results.filter(({ status }) => status === 'error').length;
+  if (errors > 0) throw new CommandFailure(EXIT.remote, `${errors} of ${results.length} keys failed`);
+}
+
+/** What was put together from several answers. */
+export function showValue<Value>(output: Output, value: Value, render: (value: Value) => string): void {
+  output.answer({ value, text: JSON.stringify(value) }, render);
+}
+
+/** How many of each status, and what is wrong with those that failed. */
+function renderResults(results: readonly KeyResult[]): string {
+  const counts = new Map<string, number>();
+  for (const { status } of results) counts.set(status, (counts.get(status) ?? 0) + 1);
+  const table = renderTable(
+    ['STATUS', 'KEYS'],
+    [...counts].map(([status, count]) => [status, String(count)]),
+  );
+  const errors = results.filter(({ message }) => message !== undefined);
+  return table + errors.map(({ pubkey, message }) => `${shown(pubkey)}\n  ${text(message)}\n`).join('');
+}
+
+function shown(pubkey: string | null): string {
+  return pubkey === null ? 'a keystore that does not name its key' : printable(pubkey);
+}
+
+function text(message: string | undefined): string {
+  return bounded(message ?? '', MAX_MESSAGE_CHARACTERS);
+}
+
+/** @throws CommandFailure naming the file */
+export async function readLocalFile(path: string): Promise<string> {
+  return readFile(path, 'utf8').catch((error: unknown) => {
+    throw fileFailure(path, 'read', error);
+  });
+}
+
+export function fileFailure(path: string, verb: 'read' | 'written', error: unknown): CommandFailure {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown fault';
+  return localFailure(`${bounded(path, MAX_PATH_CHARACTERS)} cannot be ${verb} (${code})`);
+}
