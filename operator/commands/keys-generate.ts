@@ -102,8 +102,8 @@ export const depositData = remoteCommand({
   },
   timeoutSeconds: BATCH_TIMEOUT_SECONDS,
   examples: [
-    'keys deposit-data --pubkeys-file keys.txt --credentials 0x0100… --file data.json',
-    'keys deposit-data --pubkeys 0x8000… --withdrawal-address 0x52… --force-recompute',
+    'keys deposit-data --pubkeys-file keys.txt --credentials 0x01… --file data.json',
+    'keys deposit-data --pubkeys 0x80… --withdrawal-address 0x52… --force-recompute',
   ],
   async run({ values, client, output, terminal, confirm }) {
     const keys = await readPublicKeys(values);
