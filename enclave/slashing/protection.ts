@@ -12,6 +12,8 @@ import type { KeyFault, SlashableMessage, SlashingBackend, SlashingRefusal, Verd
 
 /** Requests that wait for their batch, at most; the next one is `overloaded`. */
 export const MAX_QUEUED_CHECKS = 16_384;
+/** Closing waits so long for the batches under way; then the store is closed, and what it has not answered is 503. */
+export const CLOSE_WAIT_MS = 10_000;
 
 export interface SlashingProtectionOptions {
   readonly maxQueuedChecks?: number;
@@ -110,7 +112,7 @@ export class SlashingProtection {
     return this.#health;
   }
 
-  /** Queued checks are refused, batches under way finish, then the backend is closed. */
+  /** Queued checks are refused, batches under way finish if they do so in time, then the backend is closed. */
   async close(): Promise<void> {
     this.#closed = true;
     clearTimeout(this.#wakeUp);
@@ -118,7 +120,13 @@ export class SlashingProtection {
       check.detach();
       check.reject(new SignerError('shutting_down'));
     }
-    await Promise.all(this.#batches);
+    const late = Promise.withResolvers<void>();
+    const timer = setTimeout(() => {
+      this.#log.error({ batches: this.#batches.size }, 'the slashing store does not answer: it is closed');
+      late.resolve();
+    }, CLOSE_WAIT_MS);
+    await Promise.race([Promise.all(this.#batches), late.promise]);
+    clearTimeout(timer);
     await this.backend.close();
   }
 
@@ -194,7 +202,7 @@ export class SlashingProtection {
     for (const [index, { message }] of checks.entries()) this.#remember(message, failure, verdicts[index]);
     this.#setHealth(failure === undefined ? 'up' : 'down', failure);
     const seconds = (this.#clock.monotonic() - started) / 1000;
-    this.#options.onBatch?.(checks.length, seconds, failure === undefined ? 'committed' : 'failed');
+    this.#tell(() => this.#options.onBatch?.(checks.length, seconds, failure === undefined ? 'committed' : 'failed'));
     for (const [index, check] of checks.entries()) this.#settle(check, failure, verdicts[index]);
   }
 
@@ -212,13 +220,23 @@ export class SlashingProtection {
       resolve({ kind: 'safe', repeat: verdict.repeat });
       return;
     }
-    this.#options.onRefusal?.(verdict.reason);
+    const { reason } = verdict;
+    this.#tell(() => this.#options.onRefusal?.(reason));
     if (verdict.kind === 'refused') {
       resolve({ kind: 'refused', reason: verdict.reason });
       return;
     }
     this.#log.error({ public_key: message.publicKey, reason: verdict.reason }, 'slashing protection fails for a key');
     reject(new SignerError(verdict.reason));
+  }
+
+  /** Whoever counts is never in the way of an answer. */
+  #tell(hook: () => void): void {
+    try {
+      hook();
+    } catch (error) {
+      this.#log.error({ err: error }, 'a hook of slashing protection failed');
+    }
   }
 
   #setHealth(status: 'up' | 'down', cause?: unknown): void {

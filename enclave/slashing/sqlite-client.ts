@@ -9,6 +9,8 @@ import type { DatabaseCall, DatabaseCalls, DatabaseWorkerData, ReplyMessage } fr
 /** Before the first new start after a worker died; doubled up to the largest, and back at the first answer. */
 const FIRST_RESTART_MS = 50;
 const LARGEST_RESTART_MS = 10_000;
+/** Closing waits so long for the worker, which may hang on its disk. */
+export const CLOSE_WAIT_MS = 5_000;
 
 interface PendingCall {
   readonly resolve: (result: never) => void;
@@ -57,13 +59,19 @@ export class DatabaseClient {
     clearTimeout(this.#restart);
     const worker = this.#worker;
     if (worker !== undefined) {
-      const ended = new Promise((resolve) => {
-        worker.once('exit', resolve);
-      });
-      const answered = this.call('close', {}).catch(() => undefined);
+      const ended = Promise.withResolvers<void>();
+      worker.once('exit', () => ended.resolve());
+      const timer = setTimeout(() => {
+        this.#log.error({}, 'the slashing database worker does not answer: it is given up');
+        void worker.terminate();
+        worker.unref();
+        this.#rejectPending({ worker: 'given up' });
+        ended.resolve();
+      }, CLOSE_WAIT_MS);
+      this.call('close', {}).catch(() => undefined);
       this.#worker = undefined;
-      await answered;
-      await ended;
+      await ended.promise;
+      clearTimeout(timer);
     }
     this.#data.integrityKey?.fill(0);
   }
@@ -78,6 +86,11 @@ export class DatabaseClient {
     worker.on('error', (error) => {
       fault = error;
     });
+    // An answer that cannot be read is an answer that never comes: only an end of the worker settles its call.
+    worker.on('messageerror', (error) => {
+      fault = error;
+      void worker.terminate();
+    });
     worker.on('exit', () => this.#ended(worker, fault));
     this.#worker = worker;
   }
@@ -91,11 +104,15 @@ export class DatabaseClient {
     else pending?.resolve(reply.result as never);
   }
 
-  #ended(worker: Worker, fault: unknown): void {
+  #rejectPending(detail: Readonly<Record<string, unknown>>, cause?: unknown): void {
     for (const { reject } of this.#pending.values()) {
-      reject(new SignerError('slashing_unavailable', { cause: fault, detail: { worker: 'ended' } }));
+      reject(new SignerError('slashing_unavailable', { cause, detail }));
     }
     this.#pending.clear();
+  }
+
+  #ended(worker: Worker, fault: unknown): void {
+    this.#rejectPending({ worker: 'ended' }, fault);
     if (this.#closed || this.#worker !== worker) return;
     this.#worker = undefined;
     this.#log.error(

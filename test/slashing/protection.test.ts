@@ -3,7 +3,11 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { SignerError } from '../../enclave/api/errors.ts';
 import { unsafeNoopBackend } from '../../enclave/slashing/noop.ts';
-import { SlashingProtection, type SlashingProtectionOptions } from '../../enclave/slashing/protection.ts';
+import {
+  CLOSE_WAIT_MS,
+  SlashingProtection,
+  type SlashingProtectionOptions,
+} from '../../enclave/slashing/protection.ts';
 import type {
   BatchLimits,
   HighWaterMarks,
@@ -216,6 +220,41 @@ describe('limits', () => {
     await closing;
     expect(closed()).toBe(1);
   });
+});
+
+test('closing does not wait for ever for a store that does not answer', async () => {
+  const { protection, closed } = setUp();
+  start(protection.check(block(1, 1, 'a')));
+  await turn();
+  const closing = protection.close();
+  await vi.advanceTimersByTimeAsync(CLOSE_WAIT_MS - 1);
+  expect(closed()).toBe(0);
+  await vi.advanceTimersByTimeAsync(1);
+  await closing;
+  expect(closed()).toBe(1);
+});
+
+test('hooks that throw are in the way of no answer', async () => {
+  const hook = () => {
+    throw new Error('a hook fails');
+  };
+  const { protection, batch } = setUp({ onBatch: hook, onRefusal: hook });
+  const outcomes = [protection.check(block(1, 1, 'a')), protection.check(block(2, 1, 'a'))];
+  await turn();
+  await batch(0).answer([
+    { kind: 'safe', repeat: false },
+    { kind: 'refused', reason: 'double_block' },
+  ]);
+  expect((await Promise.all(outcomes)).map(({ kind }) => kind)).toEqual(['safe', 'refused']);
+  await protection.close();
+});
+
+test('a key that somebody else holds gets its own 503, and leaves no doubt behind', async () => {
+  const world = setUp();
+  const held = await attempt(world, block(1, 5, 'a'), { kind: 'unavailable', reason: 'slashing_unavailable' });
+  expect(held.answer).toMatchObject({ reason: 'slashing_unavailable' });
+  expect((await attempt(world, block(1, 5, 'b'), SAFE)).answer).toEqual(SAFE);
+  expect(world.protection.health.status).toBe('up');
 });
 
 describe('doubt: a commit that failed may be on disk or not', () => {

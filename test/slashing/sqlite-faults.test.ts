@@ -10,12 +10,13 @@ import { createInterface } from 'node:readline';
 import { DatabaseSync } from 'node:sqlite';
 import { fileURLToPath } from 'node:url';
 import type { Worker } from 'node:worker_threads';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { systemClock } from '../../enclave/observe/clock.ts';
 import { SlashingProtection } from '../../enclave/slashing/protection.ts';
 import { RETAINED_SLOTS } from '../../enclave/slashing/pruning.ts';
 import { NO_MARKS } from '../../enclave/slashing/rules.ts';
 import { openSqliteBackend } from '../../enclave/slashing/sqlite.ts';
+import { CLOSE_WAIT_MS } from '../../enclave/slashing/sqlite-client.ts';
 import type { SlashingBackend } from '../../enclave/slashing/types.ts';
 import {
   block,
@@ -179,6 +180,29 @@ describe('faults that pass', () => {
     } finally {
       process.off('worker', remember);
     }
+  });
+});
+
+describe('closing', () => {
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  test('gives up a worker that does not answer, with 503 for what was asked of it', async () => {
+    const backend = await open();
+    await checkOne(backend, block(1, 1, 'a'));
+    // A disk that hangs: the next record takes the database some seconds.
+    tamper(
+      `CREATE VIEW slow AS WITH RECURSIVE numbers(value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM numbers)
+         SELECT value FROM numbers LIMIT 20000000`,
+      'CREATE TRIGGER hang BEFORE INSERT ON blocks BEGIN SELECT count(*) FROM slow; END',
+    );
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const pending = checkOne(backend, block(1, 2, 'a'));
+    const closed = backend.close();
+    vi.advanceTimersByTime(CLOSE_WAIT_MS);
+    await expect(pending).rejects.toMatchObject({ reason: 'slashing_unavailable', detail: { worker: 'given up' } });
+    await closed;
   });
 });
 
