@@ -3,7 +3,7 @@
 // handshake. The only file of the CLI that opens a connection; nothing in the environment weakens what it checks.
 
 import { connect as connectPlain, isIP, type Socket } from 'node:net';
-import { connect as connectTls } from 'node:tls';
+import { checkServerIdentity, connect as connectTls } from 'node:tls';
 
 export interface Peer {
   /** https:, or http: where plaintext was allowed. */
@@ -38,8 +38,10 @@ function open({ url, trustedCertificates, serverName }: Peer, onReady: () => voi
     {
       host,
       port: Number(url.port || 443),
-      // RFC 6066 §3: an address is no server name; the certificate is compared with it all the same.
+      // RFC 6066 §3: an address is no server name to ask for.
       ...(isIP(name) === 0 ? { servername: name } : {}),
+      // Said here, because without a server name Node would compare the certificate with the host that is connected to.
+      checkServerIdentity: (_host, certificate) => checkServerIdentity(name, certificate),
       ...(trustedCertificates === undefined ? {} : { ca: trustedCertificates }),
       ALPNProtocols: ['http/1.1'],
       minVersion: 'TLSv1.2',

@@ -87,6 +87,18 @@ describe('TLS', () => {
     }
   });
 
+  it('an address as --tls-server-name is compared like a name, and no token goes to another one', async () => {
+    const { url, received } = await startWithTls('addresses');
+    for (const address of ['203.0.113.9', '2001:db8::9']) {
+      const other = await operator(`status --signer-url ${url} --tls-ca addresses.crt --tls-server-name ${address}`);
+      expect(other.stderr).toContain(`its certificate is for DNS:localhost, IP Address:127.0.0.1, not for ${address}`);
+      expect(other.code).toBe(2);
+    }
+    expect(received).toEqual([]);
+    const same = await operator(`status --signer-url ${url} --tls-ca addresses.crt --tls-server-name 127.0.0.1`);
+    expect(same.code).toBe(0);
+  });
+
   it('a certificate of an authority of its own, and one that has expired', async () => {
     openssl(
       'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=test-authority -keyout ca.key -out ca.crt',
@@ -146,6 +158,32 @@ describe('answers that are none', () => {
     const { code, stdout, stderr } = await plainly(signer, 'status --output json');
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toContain('the answer is not what this version of strongroom knows');
+  });
+
+  it.each([
+    ['\u001b[2J', '(at tee.measurements.\\u{1b}[2J)'],
+    ['x'.repeat(5000), 'xxx…)'],
+  ])('the place of what is wrong in an answer cannot rewrite the terminal, nor fill it', async (name, shown) => {
+    const canned = await start(cannedSigner);
+    const known = await fetch(`${canned.url}/api/v1/chamber/status`, { headers: { authorization: `Bearer ${TOKEN}` } });
+    const status = (await known.json()) as { tee: object };
+    const signer = await start((_, response) =>
+      response.end(JSON.stringify({ ...status, tee: { ...status.tee, measurements: { [name]: 1 } } })),
+    );
+    const { code, stderr } = await plainly(signer, 'status');
+    expect(code).toBe(2);
+    expect(stderr).toContain(shown);
+    expect(stderr.length).toBeLessThan(500);
+  });
+
+  it('a token that is no token is not shown', async () => {
+    const created = { accessor: `acc_${'0'.repeat(32)}`, kind: 'management', policies: [], bound_cidrs: [] };
+    const dates = { created_at: '2026-03-01T08:00:00.000Z', expires_at: null };
+    const answer = { ...created, ...dates, description: null, root: false, revision: 1, token: '\u001b[2Jsr_mgmt_' };
+    const signer = await start((_, response) => response.writeHead(201).end(JSON.stringify(answer)));
+    const { code, stdout, stderr } = await plainly(signer, 'auth token create --management');
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toContain('(at token)');
   });
 
   it('a refusal with control characters cannot rewrite the terminal', async () => {
