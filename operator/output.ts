@@ -1,7 +1,9 @@
-// Data to stdout: a table for people, or exactly the bytes that the signer answered for programs.
+// Data to stdout: a table for people, or the signer's answer for programs, exactly as it came. Only on a terminal its control
+// characters are escaped.
 
 import type { Answer } from './client.ts';
 import type { Terminal } from './terminal.ts';
+import { printableJson } from './text.ts';
 
 export const OUTPUT_FORMATS = ['table', 'json'] as const;
 export type OutputFormat = (typeof OUTPUT_FORMATS)[number];
@@ -12,7 +14,8 @@ export interface Output {
 }
 
 export function createOutput(format: OutputFormat, { stdout }: Terminal): Output {
+  const renderJson = (text: string): string => `${stdout.isTTY ? printableJson(text.trimEnd()) : text.trimEnd()}\n`;
   return {
-    answer: ({ value, text }, render) => void stdout.write(format === 'json' ? `${text.trimEnd()}\n` : render(value)),
+    answer: ({ value, text }, render) => void stdout.write(format === 'json' ? renderJson(text) : render(value)),
   };
 }

@@ -3,6 +3,7 @@
 
 /** Control, format (bidirectional among them) and line-separating characters. */
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
+const MAX_PLACE_CHARACTERS = 200;
 
 export function printable(text: string): string {
   return text.replace(UNPRINTABLE, (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`);
@@ -14,9 +15,23 @@ export function bounded(text: string, maxCharacters: number): string {
   return printable(shown);
 }
 
-/** `rules`, 0, `scopes` as `rules[0].scopes`. */
+/** JSON for a terminal: in its strings the escapes mean the same, and elsewhere none of these belong. Lines stay lines. */
+export function printableJson(json: string): string {
+  return json.replace(UNPRINTABLE, (character) => (character === '\n' ? character : escapeUnits(character)));
+}
+
+/** `rules`, 0, `scopes` as `rules[0].scopes`. Others may have chosen the names: fit for a terminal, and bounded. */
 export function renderPlace(path: readonly PropertyKey[]): string {
-  return path
+  const place = path
     .map((part, at) => (typeof part === 'number' ? `[${part}]` : `${at === 0 ? '' : '.'}${String(part)}`))
+    .join('');
+  return bounded(place, MAX_PLACE_CHARACTERS);
+}
+
+/** RFC 8259 §7: a character beyond the first plane is two escapes. */
+function escapeUnits(character: string): string {
+  return character
+    .split('')
+    .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
     .join('');
 }

@@ -7,6 +7,8 @@ import { MAX_DESCRIPTION_CHARACTERS, policyNameSchema, ruleSchema } from './poli
 
 /** Names a token in routes, records and audit lines; says nothing about the token. */
 export const ACCESSOR_PATTERN = /^acc_[0-9a-f]{32}$/;
+/** A token that the signer made: 256 random bits in base64url. */
+export const TOKEN_PATTERN = /^sr_(?:client|mgmt)_[A-Za-z0-9_-]{43}$/;
 
 /** RFC 3339, UTC. */
 const timestamp = z.iso.datetime();
@@ -43,7 +45,7 @@ export const policyListSchema = z.object({ policies: z.array(policyRecordSchema)
 export const tokenListSchema = z.object({ tokens: z.array(tokenRecordSchema) });
 
 /** POST /api/v1/auth/tokens. `token` is shown this once. */
-export const createdTokenSchema = tokenRecordSchema.extend({ token: z.string() });
+export const createdTokenSchema = tokenRecordSchema.extend({ token: z.string().regex(TOKEN_PATTERN) });
 
 export type PolicyRecord = z.output<typeof policyRecordSchema>;
 export type TokenRecord = z.output<typeof tokenRecordSchema>;

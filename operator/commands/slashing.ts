@@ -11,7 +11,7 @@ import { type Group, remoteCommand } from '../command.ts';
 import { CommandFailure, localFailure, UsageFailure } from '../exit.ts';
 import { renderFields } from '../table.ts';
 import { note, type Terminal } from '../terminal.ts';
-import { bounded } from '../text.ts';
+import { bounded, printableJson } from '../text.ts';
 
 const ROUTE = '/api/v1/chamber/slashing-protection';
 /** The signer answers an import when all of it is merged and durable. */
@@ -80,7 +80,13 @@ function readPublicKeys(written: string): string[] {
 }
 
 async function toStdout(body: AsyncIterable<Buffer>, { stdout }: Terminal): Promise<void> {
-  await pipeline(body, stdout, { end: false });
+  await pipeline(stdout.isTTY ? forTerminal(body) : body, stdout, { end: false });
+}
+
+async function* forTerminal(body: AsyncIterable<Buffer>): AsyncGenerator<string> {
+  const decoder = new TextDecoder();
+  for await (const chunk of body) yield printableJson(decoder.decode(chunk, { stream: true }));
+  yield printableJson(decoder.decode());
 }
 
 /** First beside it, then in its place: a broken export never looks like a whole one, nor replaces it. */

@@ -86,6 +86,14 @@ describe('on a terminal', () => {
     expect(await onTerminal('auth policy delete --name monitoring', 'yes\n')).toMatchObject({ code: 7, sent: [] });
   });
 
+  it('JSON cannot rewrite it: what could is escaped, and means the same', async () => {
+    const { code, screen } = await onTerminal('auth token list --output json', '');
+    expect(screen).toContain('validator 7 \\u001b[2J\\u202egnp');
+    expect(screen).not.toMatch(/\u202e/);
+    expect(JSON.parse(screen).tokens).toHaveLength(2);
+    expect(code).toBe(0);
+  });
+
   it('--yes is not asked; a token is not typed on a terminal', async () => {
     const confirmed = await onTerminal('seal --yes', '');
     expect(confirmed).toMatchObject({ code: 0, sent: ['POST /api/v1/chamber/seal'] });
