@@ -3,6 +3,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Item, keyOfRow, shardOf } from '../../enclave/keys/table-rows.ts';
 import type { NewTableKey, StoredDeposit } from '../../enclave/keys/table-types.ts';
+import { systemClock } from '../../enclave/observe/clock.ts';
 import { type DynamoDBServer, startDynamoDB } from '../support/dynamodb.ts';
 import { FAULTS, type FaultProxy, faultTimes, startFaultProxy } from '../support/fault-proxy.ts';
 import {
@@ -227,6 +228,22 @@ describe('answers that are lost', () => {
     await (await open()).table.create([B]);
     await replica.loader.refresh();
     expect(replica.store.publicKeys()).toEqual(namesOf([A, B]));
+  }, 20_000);
+
+  it('a table that is out of sight for ten seconds is stale, until it is looked at again', async () => {
+    let ahead = 0;
+    const clock = { now: systemClock.now, monotonic: () => ahead };
+    const replica = await openLoaded({ endpoint: proxy.endpoint, clock });
+    ahead = 10_000;
+    expect(replica.loader.stale).toBe(false);
+    ahead = 10_001;
+    expect(replica.loader.stale).toBe(true);
+    proxy.setRule(() => FAULTS.unavailable);
+    await replica.loader.refresh().catch(() => undefined);
+    expect(replica.loader.stale).toBe(true);
+    proxy.setRule(undefined);
+    await replica.loader.refresh();
+    expect(replica.loader.stale).toBe(false);
   }, 20_000);
 
   it('a shard that cannot be read does not keep a key of another shard', async () => {

@@ -16,7 +16,7 @@ import { type TableLoad, TableLoader, type TableLoaderOptions } from '../../encl
 import { type Item, keyOfRevision, keyOfRow, keyTableDefinition, shardOf } from '../../enclave/keys/table-rows.ts';
 import { KeySealer } from '../../enclave/keys/table-seal.ts';
 import type { KeyTable, NewTableKey } from '../../enclave/keys/table-types.ts';
-import { systemClock } from '../../enclave/observe/clock.ts';
+import { type Clock, systemClock } from '../../enclave/observe/clock.ts';
 import type { BlsCore } from '../../enclave/signing/bls.ts';
 import { openBlsCore } from '../../enclave/signing/bls-open.ts';
 import { type DynamoDBServer, dynamoDBClientOptions } from './dynamodb.ts';
@@ -40,6 +40,7 @@ export interface ReplicaOptions extends Partial<TableLoaderOptions> {
   /** Instead of the server's: a proxy. */
   readonly endpoint?: string;
   readonly masterKey?: string;
+  readonly clock?: Clock;
 }
 
 export interface KeyTableWorld {
@@ -99,13 +100,13 @@ export function newTableKey(number: number, changes: Partial<NewTableKey> = {}):
 }
 
 async function openReplica(serverEndpoint: string, tableName: string, options: ReplicaOptions = {}): Promise<Replica> {
-  const { endpoint = serverEndpoint, masterKey = 'one', ...changes } = options;
+  const { endpoint = serverEndpoint, masterKey = 'one', clock = systemClock, ...changes } = options;
   const client: DynamoDBClient = createDynamoDBClient(dynamoDBClientOptions(endpoint, { requestTimeoutMs: 500 }));
   const log = recordingLog();
   const core = await openBlsCore({ prefer: 'portable', cores: 1, log });
-  const store = new KeyStore({}, { vault: core, clock: systemClock });
+  const store = new KeyStore({}, { vault: core, clock });
   const sealer = new KeySealer(createHash('sha256').update(masterKey).digest());
-  const parts = { client, tableName, sealer, freshness: new TableFreshness(), clock: systemClock, log };
+  const parts = { client, tableName, sealer, freshness: new TableFreshness(), clock, log };
   const loads: TableLoad[] = [];
   let failedLooks = 0;
   const loader = new TableLoader(
