@@ -38,6 +38,7 @@ interface Arguments {
   readonly output: string | undefined;
   readonly publicKeys: readonly string[] | undefined;
   readonly file: string | undefined;
+  readonly asMinimal: boolean;
 }
 
 interface Open {
@@ -90,14 +91,16 @@ function readArguments(name: string, argv: readonly string[]): Arguments | { rea
       options: {
         config: { type: 'string', short: 'c' },
         ...(name === 'export' ? { output: { type: 'string' }, pubkeys: { type: 'string' } } : {}),
+        ...(name === 'import' ? { 'as-minimal': { type: 'boolean' } } : {}),
       } as const,
     });
-    const { config, output, pubkeys } = values as Readonly<Record<string, string | undefined>>;
+    const { 'as-minimal': asMinimal = false, ...texts } = values as { readonly 'as-minimal'?: boolean };
+    const { config, output, pubkeys } = texts as Readonly<Record<string, string | undefined>>;
     if (config === undefined) return { problem: 'name the configuration file with -c' };
     if (name === 'import' && positionals.length !== 1) return { problem: 'name one file to import, or - for stdin' };
     const publicKeys = pubkeys?.split(',').map((key) => canonicalPublicKey(key.trim()));
     if (publicKeys?.includes(undefined) === true) return { problem: '--pubkeys: a public key is 48 bytes of hex' };
-    return { config, output, publicKeys: publicKeys as string[] | undefined, file: positionals[0] };
+    return { config, output, publicKeys: publicKeys as string[] | undefined, file: positionals[0], asMinimal };
   } catch (error) {
     return { problem: error instanceof Error ? error.message : String(error) };
   }
@@ -160,7 +163,7 @@ async function importFile({ backend, genesisValidatorsRoot, terminal, args }: Op
       yield history;
     }
   }
-  const summary = await backend.importHistories(counted());
+  const summary = await backend.importHistories(counted(), { asMinimal: args.asMinimal });
   terminal.stdout.write(
     `keys: ${summary.validators}\nblocks: ${summary.blocks}\nattestations: ${summary.attestations}\n` +
       `already present: ${summary.alreadyPresent}\nconflicts: ${summary.conflicts}\n`,

@@ -29,6 +29,18 @@ export function importedVote<Entry extends Vote>(entry: Entry, { sourceEpoch, ta
   return isBelow ? { ...entry, signingRoot: null } : entry;
 }
 
+/** The marks of a key after a file of it was merged that stands for all that it does not list (ImportOptions.asMinimal). */
+export function minimalMarks(
+  marks: LowWaterMarks,
+  { blocks, attestations }: Pick<ValidatorHistory, 'blocks' | 'attestations'>,
+): LowWaterMarks {
+  return {
+    slot: blocks.reduce((mark, { slot }) => higher(mark, slot), marks.slot),
+    sourceEpoch: attestations.reduce((mark, { sourceEpoch }) => higher(mark, sourceEpoch), marks.sourceEpoch),
+    targetEpoch: attestations.reduce((mark, { targetEpoch }) => higher(mark, targetEpoch), marks.targetEpoch),
+  };
+}
+
 /** The blocks of a key to write to a file: those below the mark say nothing that the mark does not say. */
 export function exportedBlocks<Entry extends Block>(blocks: readonly Entry[], { slot }: LowWaterMarks): Entry[] {
   return blocks.filter((block) => slot === null || block.slot >= slot);
@@ -50,4 +62,8 @@ export function exportedVotes(
   );
   if (sayAsMuch) return votes;
   return [{ sourceEpoch: highest.sourceEpoch ?? 0, targetEpoch: highest.targetEpoch ?? 0, signingRoot: null }];
+}
+
+function higher(mark: number | null, value: number): number {
+  return mark === null || value > mark ? value : mark;
 }

@@ -5,6 +5,7 @@
 
 import { SignerError } from '../api/errors.ts';
 import { encodeHex } from '../api/hex.ts';
+import { minimalMarks } from './carried-entries.ts';
 import { addValidators, IMPORT_LOCK } from './postgres-check.ts';
 import { type Connection, commit } from './postgres-connections.ts';
 import { type KeyHistory, mergeKey } from './postgres-merge.ts';
@@ -75,6 +76,7 @@ export async function importKeys(
   connection: Connection,
   codes: RowCodes,
   histories: AsyncIterable<ValidatorHistory>,
+  asMinimal: boolean,
 ): Promise<ImportSummary> {
   const summary = { validators: 0, blocks: 0, attestations: 0, alreadyPresent: 0, conflicts: 0 };
   await connection.query(STAGE);
@@ -92,7 +94,7 @@ export async function importKeys(
     const locked = await connection.query<ValidatorRow>(LOCK_PAGE, [keys]);
     if (locked.rows.length !== keys.length) throw new Error('a validator row that was added is not there');
     for (const validator of locked.rows) {
-      const { alreadyPresent, conflicts } = await mergeOne(connection, codes, validator);
+      const { alreadyPresent, conflicts } = await mergeOne(connection, codes, validator, asMinimal);
       summary.validators += 1;
       summary.alreadyPresent += alreadyPresent;
       summary.conflicts += conflicts;
@@ -132,6 +134,7 @@ async function mergeOne(
   connection: Connection,
   codes: RowCodes,
   validator: ValidatorRow,
+  asMinimal: boolean,
 ): Promise<{ readonly alreadyPresent: number; readonly conflicts: number }> {
   const { id, public_key: publicKey } = validator;
   const recorded = await readRecorded(connection, codes, validator);
@@ -157,7 +160,8 @@ async function mergeOne(
     const targets = chunk.map(({ targetEpoch }) => targetEpoch);
     await connection.query(CONTRADICT_ATTESTATIONS, [id, sources, targets, newCodes]);
   }
-  await execute(connection, updateValidators(codes, [{ validator, state: merged.state }]));
+  const lowWater = asMinimal ? minimalMarks(merged.state.lowWater, imported) : merged.state.lowWater;
+  await execute(connection, updateValidators(codes, [{ validator, state: { ...merged.state, lowWater } }]));
   return merged;
 }
 

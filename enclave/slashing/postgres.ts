@@ -79,11 +79,11 @@ function postgresBackend(
       }
     },
 
-    async importHistories(histories) {
+    async importHistories(histories, { asMinimal = false } = {}) {
       // A fault of the source is not one of the database: it is passed on as it is.
       const faults: unknown[] = [];
       try {
-        return await connections.useUnhurried((one) => importKeys(one, codes, watched(histories, faults)));
+        return await connections.useUnhurried((one) => importKeys(one, codes, watched(histories, faults), asMinimal));
       } catch (error) {
         throw faults.length > 0 ? faults[0] : error;
       }

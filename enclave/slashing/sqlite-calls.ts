@@ -11,7 +11,7 @@ export interface DatabaseCalls {
   /** Keep histories aside; nothing is merged yet. */
   stage: [arguments_: { importId: number; histories: string[] }, result: null];
   /** Merge everything that was staged, all or nothing; `staged` is how many histories that must be. */
-  merge: [arguments_: { importId: number; staged: number }, result: ImportSummary];
+  merge: [arguments_: { importId: number; staged: number; asMinimal: boolean }, result: ImportSummary];
   discard: [arguments_: { importId: number }, result: null];
   beginExport: [arguments_: { exportId: number; publicKeys: readonly PublicKeyHex[] | null }, result: null];
   /** The next histories; none at the end. */

@@ -4,7 +4,7 @@
 // their place is refused, and an entry that would have been refused comes without its root.
 
 import type { DatabaseSync } from 'node:sqlite';
-import { importedBlock, importedVote, type LowWaterMarks } from './carried-entries.ts';
+import { importedBlock, importedVote, type LowWaterMarks, minimalMarks } from './carried-entries.ts';
 import { readHistory } from './sqlite-calls.ts';
 import { type BlockEntry, type EntryTables, entryTables, type VoteEntry } from './sqlite-entries.ts';
 import { type DatabaseOptions, inTransaction, validatorCounter } from './sqlite-schema.ts';
@@ -22,7 +22,11 @@ export function importer(connection: DatabaseSync, options: DatabaseOptions) {
   const entries = entryTables(connection, options.integrity);
   const counter = validatorCounter(connection, options);
 
-  function mergeHistory(history: ValidatorHistory, summary: Record<Merged, number>): { isNewKey: boolean } {
+  function mergeHistory(
+    history: ValidatorHistory,
+    summary: Record<Merged, number>,
+    asMinimal: boolean,
+  ): { isNewKey: boolean } {
     if (history.blocks.length === 0 && history.attestations.length === 0) return { isNewKey: false };
     const publicKey = Buffer.from(history.publicKey.slice(2), 'hex');
     const known = validators.find(publicKey);
@@ -35,6 +39,7 @@ export function importer(connection: DatabaseSync, options: DatabaseOptions) {
       summary[mergeBlock(entries, validator, entry, lowWater)] += 1;
     }
     mergeVotes(validator, history.attestations.toSorted(byTarget), summary);
+    if (asMinimal) raiseLowWater(validator, minimalMarks(lowWaterOf(validator), history));
     validators.save(validator);
     return { isNewKey: known === undefined };
   }
@@ -67,7 +72,7 @@ export function importer(connection: DatabaseSync, options: DatabaseOptions) {
     discard: (importId: number) => {
       clear.run(importId);
     },
-    merge: (importId: number, staged: number): ImportSummary =>
+    merge: (importId: number, staged: number, asMinimal: boolean): ImportSummary =>
       inTransaction(connection, () => {
         const counts = { new: 0, alreadyPresent: 0, conflicts: 0 };
         const keys = new Set<string>();
@@ -76,7 +81,7 @@ export function importer(connection: DatabaseSync, options: DatabaseOptions) {
         const keysBefore = counter.verified();
         for (const row of select.iterate(importId)) {
           const history = readHistory(String(row['history']));
-          if (mergeHistory(history, counts).isNewKey) newKeys += 1;
+          if (mergeHistory(history, counts, asMinimal).isNewKey) newKeys += 1;
           keys.add(history.publicKey);
           histories += 1;
           blocks += history.blocks.length;
@@ -147,6 +152,12 @@ function isExtreme(
     extremeOfTarget = extremeOf(extremeOfTarget, vote.sourceEpoch);
     return isBeyond(vote.sourceEpoch, extreme);
   };
+}
+
+function raiseLowWater(validator: Validator, { slot, sourceEpoch, targetEpoch }: LowWaterMarks): void {
+  validator.lowSlot = slot;
+  validator.lowSourceEpoch = sourceEpoch;
+  validator.lowTargetEpoch = targetEpoch;
 }
 
 /** The marks of a key without votes start at the lowest epochs of the file, which need not be those of one entry. */

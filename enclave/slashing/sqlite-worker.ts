@@ -52,7 +52,7 @@ const handlers: Handlers = {
     opened().imports.stage(importId, histories);
     return null;
   },
-  merge: ({ importId, staged }) => opened().imports.merge(importId, staged),
+  merge: ({ importId, staged, asMinimal }) => opened().imports.merge(importId, staged, asMinimal),
   discard: ({ importId }) => {
     database?.imports.discard(importId);
     return null;

@@ -11,6 +11,7 @@ import { type FileLock, lockDatabase, preparePrivateFile, unusable } from './sql
 import { packBatch, unpackVerdicts } from './sqlite-wire.ts';
 import type {
   HighWaterMarks,
+  ImportOptions,
   ImportSummary,
   PublicKeyHex,
   SlashableMessage,
@@ -80,11 +81,14 @@ class SqliteBackend implements SlashingBackend {
     }
   }
 
-  async importHistories(histories: AsyncIterable<ValidatorHistory>): Promise<ImportSummary> {
+  async importHistories(
+    histories: AsyncIterable<ValidatorHistory>,
+    { asMinimal = false }: ImportOptions = {},
+  ): Promise<ImportSummary> {
     const importId = this.#nextTransferId();
     try {
       const staged = await this.#stage(importId, histories);
-      return await this.#client.call('merge', { importId, staged });
+      return await this.#client.call('merge', { importId, staged, asMinimal });
     } catch (error) {
       await this.#client.call('discard', { importId }).catch(() => undefined);
       throw error;

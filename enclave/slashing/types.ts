@@ -64,6 +64,14 @@ export interface ValidatorHistory {
   }[];
 }
 
+export interface ImportOptions {
+  /**
+   * The file is the end of a history whose middle is nowhere: what lies at or below its highest entries is refused, also
+   * where this store has older entries of its own and would otherwise find it safe.
+   */
+  readonly asMinimal?: boolean;
+}
+
 export interface ImportSummary {
   /** Keys named by the import. */
   readonly validators: number;
@@ -106,7 +114,7 @@ export interface SlashingBackend {
   checkHealth(signal: AbortSignal): Promise<void>;
 
   /** Merge histories: all or nothing, never weakening what is there. */
-  importHistories(histories: AsyncIterable<ValidatorHistory>): Promise<ImportSummary>;
+  importHistories(histories: AsyncIterable<ValidatorHistory>, options?: ImportOptions): Promise<ImportSummary>;
 
   /** The whole history, or that of the given keys, one key at a time in ascending order, from one consistent state. */
   exportHistories(publicKeys?: readonly PublicKeyHex[]): AsyncIterable<ValidatorHistory>;

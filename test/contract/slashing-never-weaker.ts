@@ -19,7 +19,7 @@ import {
 import { randomMessages } from '../support/slashing-model.ts';
 import type { SlashingHarness } from './slashing.ts';
 
-export function neverWeakerContract({ fresh }: SlashingHarness): void {
+export function neverWeakerContract({ complete, fresh }: SlashingHarness): void {
   describe('a refusal stays', () => {
     test('a block refused below the low-water mark is refused after a file says that it was signed', async () => {
       const backend = await prunedBackend(await fresh());
@@ -82,6 +82,38 @@ export function neverWeakerContract({ fresh }: SlashingHarness): void {
         await expectRefused(backend, refused);
       },
     );
+  });
+
+  describe('a file that is the end of a history whose middle is nowhere', () => {
+    const inTheGap = [block(1, 120, 'g'), block(1, 149, 'g'), vote(1, 110, 120, 'g'), vote(1, 148, 149, 'g')];
+    const file = history(1, [[150, null]], [[149, 150, null]]);
+
+    async function older(): Promise<SlashingBackend> {
+      const backend = await fresh();
+      await checkOne(backend, block(1, 100, 'a'));
+      await checkOne(backend, vote(1, 99, 100, 'a'));
+      return backend;
+    }
+
+    test('merged as it is, leaves what neither it nor the history lists to the history', async () => {
+      const backend = await older();
+      await backend.importHistories(stream([file]));
+      for (const message of inTheGap)
+        expect((await checkOne(backend, message)).kind).toBe(complete ? 'safe' : 'refused');
+    });
+
+    test('merged as a minimal one, refuses everything up to its highest entries, here and in what is exported', async () => {
+      const backend = await older();
+      await backend.importHistories(stream([file]), { asMinimal: true });
+      await backend.importHistories(stream([history(1, [[30, 'b']], [[29, 30, 'b']])]), { asMinimal: true });
+      const copy = await fresh();
+      await copy.importHistories(backend.exportHistories());
+      for (const store of [backend, copy]) {
+        await expectRefused(store, [...inTheGap, block(1, 150, 'g'), vote(1, 149, 150, 'g'), vote(1, 148, 151, 'g')]);
+        expect(verdictName(await checkOne(store, block(1, 151, 'n')))).toBe('safe');
+        expect(verdictName(await checkOne(store, vote(1, 149, 151, 'n')))).toBe('safe');
+      }
+    });
   });
 
   describe('a store made from the export of another refuses what the other refuses', () => {

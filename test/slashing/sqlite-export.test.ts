@@ -25,7 +25,7 @@ beforeEach(() => {
   writer = openDatabase(options);
   const imports = importer(writer, options);
   imports.stage(1, [writeHistory(history(1, [[10, null]], []))]);
-  imports.merge(1, 1);
+  imports.merge(1, 1, false);
   milliseconds = 0;
   exports_ = heldExports(options, { now: () => 0, monotonic: () => milliseconds });
 });
