@@ -1,4 +1,4 @@
-// See memory.h. System calls: mmap, mprotect, mlock, madvise(MADV_DONTDUMP, Linux), munmap.
+// See memory.h. System calls: mmap, mprotect, mlock, madvise(MADV_DONTDUMP and MADV_DONTFORK, Linux), munmap.
 #include "memory.h"
 
 #include <stdatomic.h>
@@ -36,6 +36,17 @@ static bool leave_out_of_core_dumps(void *bytes, size_t length) {
 #endif
 }
 
+// A copy in a child process would be a second place that nobody wipes.
+static bool leave_out_of_children(void *bytes, size_t length) {
+#ifdef MADV_DONTFORK
+  return madvise(bytes, length, MADV_DONTFORK) == 0;
+#else
+  (void)bytes;
+  (void)length;
+  return true; // macOS has no such advice; what is started there is executed at once
+#endif
+}
+
 bool secret_region_open(struct secret_region *region, size_t minimum_length, enum lock_policy policy) {
   const size_t page = page_bytes();
   if (minimum_length == 0 || minimum_length > SIZE_MAX / 2) return false;
@@ -49,7 +60,7 @@ bool secret_region_open(struct secret_region *region, size_t minimum_length, enu
   bool usable = mprotect(bytes, length, PROT_READ | PROT_WRITE) == 0;
   bool locked = false;
   if (usable) {
-    const bool hidden = leave_out_of_core_dumps(bytes, length);
+    const bool hidden = leave_out_of_core_dumps(bytes, length) && leave_out_of_children(bytes, length);
     locked = policy != LOCK_OFF && mlock(bytes, length) == 0 && hidden;
     if (policy == LOCK_REQUIRED) usable = locked;
   }

@@ -131,10 +131,10 @@ describe.skipIf(!addonForTests())('with the native addon', () => {
       expect(secret[32]).toBe(7);
     });
 
-    test.runIf(LINUX)('is locked and left out of core dumps in the eyes of the kernel', () => {
+    test.runIf(LINUX)('is locked, and left out of core dumps and child processes, in the eyes of the kernel', () => {
       const keyring = addon.openKeyring('required');
       const mappings = readFileSync('/proc/self/smaps', 'utf8').split(/^(?=[0-9a-f]+-[0-9a-f]+ )/m);
-      const slabs = mappings.filter((text) => /^Size: +16 kB$/m.test(text) && /^VmFlags:.* lo .*dd /m.test(text));
+      const slabs = mappings.filter((text) => /^Size: +16 kB$/m.test(text) && /^VmFlags:.* lo .*dc .*dd /m.test(text));
       expect(slabs.length).toBeGreaterThan(0);
       addon.closeKeyring(keyring);
     });
