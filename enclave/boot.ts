@@ -75,7 +75,9 @@ async function runSteps(config: Config, world: World, opened: AsyncDisposableSta
   const loading = await step('keys', () =>
     startLoadingKeys({ config, core, custody, state }, world, telemetry, opened),
   );
-  const watcher = watchState({ config, custody, auth: stateful }, world, telemetry, opened);
+  const watcher = await step('state watcher', () =>
+    watchState({ config, custody, auth: stateful }, world, telemetry, opened),
+  );
   const permits = openPermits(config);
   const inFlight = inFlightSigning();
   const parts = {

@@ -6,7 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { type ErrorReason, SignerError } from '../api/errors.ts';
 import type { Clock } from '../observe/clock.ts';
 import type { Log } from '../observe/log.ts';
-import type { AuthKeys, AuthState } from './auth-state.ts';
+import type { AuthHead, AuthKeys, AuthState } from './auth-state.ts';
 import type { Authentication, AuthenticationRefusal, Authenticator } from './authenticator.ts';
 import { anyCidrContains } from './cidr.ts';
 import type { Credential } from './credentials.ts';
@@ -76,6 +76,11 @@ export class StatefulAuthenticator implements Authenticator {
   /** 0 before the first `refresh` and once sealed. */
   get revision(): number {
     return this.#snapshot?.revision ?? 0;
+  }
+
+  /** Of what is effective here; undefined before the first `refresh` and once sealed. */
+  head(): Pick<AuthHead, 'revision' | 'mac'> | undefined {
+    return this.#snapshot;
   }
 
   /** @throws SignerError `auth_sealed` */

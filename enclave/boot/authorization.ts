@@ -56,6 +56,7 @@ async function openStateful(
       clock,
       log: logger.module('auth'),
       onRowRejected: (row) => metrics.authRowsRejected.inc({ row }),
+      onHeadRejected: (problem) => metrics.authHeadsRejected.inc({ problem }),
     },
   );
   chamber.onSealed(() => stateful.seal());

@@ -12,7 +12,7 @@ import { bootChamber, type MakeRootToken, type UnsealParts, unsealOnly } from '.
 import { Chamber } from '../chamber/chamber.ts';
 import { type CustodyKeyHealth, custodyHealth } from '../chamber/custody-health.ts';
 import { type StateTable, stateTable } from '../chamber/state-table.ts';
-import { Watcher } from '../chamber/watcher.ts';
+import { Watcher, type WatcherParts } from '../chamber/watcher.ts';
 import type { Config } from '../config/options.ts';
 import type { Log } from '../observe/log.ts';
 import type { Telemetry } from './telemetry.ts';
@@ -22,6 +22,8 @@ export interface Custody {
   readonly table: StateTable;
   readonly ceremony: Ceremony;
   readonly keyHealth: () => Promise<readonly CustodyKeyHealth[]>;
+  /** By the monotonic clock: when the start began to read the table. */
+  readonly readAt: number;
 }
 
 /** Undefined without `signer_state`. @throws StateTableFailure, CustodyFailure (service.md, startup failures 8 and 9) */
@@ -36,13 +38,15 @@ export async function openCustody(
   const log = logger.module('chamber');
   const { kms, ...parts } = openParts(config, tableName, log, telemetry, opened);
   const { table, ceremony } = parts;
+  const readAt = clock.monotonic();
   const booted = await bootChamber({ ...parts, makeRootToken: rootTokenMaker(clock), clock });
   const found = booted.kind === 'sealed' ? { latch: booted.latch } : { masterKey: booted.masterKey };
   const chamber = new Chamber(found, { table, clock, log });
   opened.defer(() => chamber.close());
   telemetry.metrics.chamberUnsealed.set(1);
   chamber.onSealed(() => telemetry.metrics.chamberUnsealed.set(0));
-  return { chamber, table, ceremony, keyHealth: custodyHealth(ceremony.kmsKeys, { reachable: kms.reachable, clock }) };
+  const keyHealth = custodyHealth(ceremony.kmsKeys, { reachable: kms.reachable, clock });
+  return { chamber, table, ceremony, keyHealth, readAt };
 }
 
 function openParts(
@@ -120,33 +124,38 @@ export interface WatchParts {
   readonly config: Config;
   readonly custody: Custody | undefined;
   /** Of the stateful mode. */
-  readonly auth: { readonly revision: number; refresh(): Promise<void> } | undefined;
+  readonly auth: WatcherParts['auth'] | undefined;
 }
 
-/** Undefined when there is nothing to watch: no signer state, sealed already, or a refresh interval of 0. */
-export function watchState(
+/**
+ * Undefined when there is nothing to watch: no signer state, sealed already, or a refresh interval of 0. Resolves after the
+ * first look, so that nothing is served on what was read before the other steps of the start.
+ */
+export async function watchState(
   { config, custody, auth }: WatchParts,
   { logger, clock }: World,
   { metrics }: Pick<Telemetry, 'metrics'>,
   opened: AsyncDisposableStack,
-): Watcher | undefined {
+): Promise<Watcher | undefined> {
   const intervalSeconds = config.signer_state.refresh_interval_seconds;
-  if (custody === undefined || auth === undefined) return undefined;
-  if (custody.chamber.state === 'Sealed' || intervalSeconds === 0) return undefined;
-  const { chamber, table, ceremony } = custody;
+  if (custody === undefined || auth === undefined || custody.chamber.state === 'Sealed') return undefined;
+  const { chamber, table, ceremony, readAt } = custody;
+  const log = logger.module('chamber');
+  if (intervalSeconds === 0) {
+    log.warn({}, NOT_WATCHING);
+    return undefined;
+  }
   const watcher = new Watcher(
-    { intervalSeconds, generation: ceremony.generation, authRevision: auth.revision },
-    {
-      table,
-      onLatch: (latch) => chamber.sealBecauseOf(latch),
-      onAuthRevision: () => auth.refresh(),
-      clock,
-      log: logger.module('chamber'),
-    },
+    { intervalSeconds, generation: ceremony.generation, readAt },
+    { table, onLatch: (latch) => chamber.sealBecauseOf(latch), auth, clock, log },
   );
   chamber.onSealed(() => watcher.stop());
   opened.defer(() => watcher.stop());
   metrics.onRender(() => metrics.stateAgeSeconds.set(watcher.ageSeconds()));
-  watcher.start();
+  await watcher.start();
   return watcher;
 }
+
+const NOT_WATCHING =
+  'signer_state.refresh_interval_seconds is 0: seals, revocations and changed policies that are made elsewhere do not reach this ' +
+  'replica before it starts again';

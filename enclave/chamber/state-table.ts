@@ -43,12 +43,15 @@ export interface BootRows {
   readonly hasAuthHead: boolean;
 }
 
-export interface WatchedRows {
-  readonly sealOverride: SealOverride | undefined;
-  /** Undefined when the row is gone. */
-  readonly generation: number | undefined;
-  readonly authRevision: number | undefined;
-}
+/** Beside a latch nothing else counts, nor is it looked at: a row that cannot be read keeps nobody from sealing. */
+export type WatchedRows =
+  | { readonly sealOverride: SealOverride }
+  | {
+      readonly sealOverride: undefined;
+      /** Undefined when the row is gone. */
+      readonly generation: number | undefined;
+      readonly authHead: Pick<AuthHead, 'revision' | 'mac'> | undefined;
+    };
 
 /** Every method throws SignerError `state_stale` when the table cannot be used; its detail names the fault or the row. */
 export interface StateTable {
@@ -128,14 +131,13 @@ export function stateTable(client: DynamoDBClient, tableName: string): StateTabl
     watch: () =>
       reading(async () => {
         const rows = await readBatch(client, tableName, [SEAL_OVERRIDE, MASTER_KEY, AUTH_REVISION], WATCHED);
-        const number = (pk: string, attribute: string): number | undefined => {
-          const item = rows.get(pk);
-          return item === undefined ? undefined : wholeNumber(item, pk, attribute);
-        };
+        const sealOverride = decodeSealOverride(rows.get(SEAL_OVERRIDE));
+        if (sealOverride !== undefined) return { sealOverride };
+        const masterKey = rows.get(MASTER_KEY);
         return {
-          sealOverride: decodeSealOverride(rows.get(SEAL_OVERRIDE)),
-          generation: number(MASTER_KEY, 'generation'),
-          authRevision: number(AUTH_REVISION, 'revision'),
+          sealOverride,
+          generation: masterKey && wholeNumber(masterKey, MASTER_KEY, 'generation'),
+          authHead: watchedHead(rows.get(AUTH_REVISION)),
         };
       }),
 
@@ -187,12 +189,18 @@ export function stateTable(client: DynamoDBClient, tableName: string): StateTabl
   };
 }
 
+/** A code that is not there is not the one that a replica holds. */
+function watchedHead(item: Item | undefined): Pick<AuthHead, 'revision' | 'mac'> | undefined {
+  if (item === undefined) return undefined;
+  return { revision: wholeNumber(item, AUTH_REVISION, 'revision'), mac: item['mac']?.B ?? new Uint8Array() };
+}
+
 const BOOT_ROWS = [SEAL_OVERRIDE, MASTER_KEY, ROOT_TOKEN_BOOTSTRAP, AUTH_REVISION];
 
 const IS_NEW = { ConditionExpression: 'attribute_not_exists(pk)' };
 
 const WATCHED = {
-  ProjectionExpression: 'pk, generation, #revision, #reason, accessor, sealed_at',
+  ProjectionExpression: 'pk, generation, #revision, mac, #reason, accessor, sealed_at',
   ExpressionAttributeNames: { '#revision': 'revision', '#reason': 'reason' },
 };
 

@@ -1,11 +1,11 @@
-// Keeps sight of the state table: latch, generation and auth revision, read consistently every interval. Seals when the
-// latch is there, has the auth state read again when its revision moved, and says `stale` when nothing complete was read
-// for too long. Time comes from the injected clock, so a process that was stopped is stale the moment it goes on.
+// Keeps sight of the state table: latch, generation and auth head, read consistently every interval. Seals when the latch
+// is there, has the auth state read again when the table says something else than this replica holds (newer, older, or
+// another way to the same revision), and says `stale` when that has not come out well for too long. Time comes from the injected clock, so a process that was stopped is stale the moment it goes on.
 
 import { strict as assert } from 'node:assert';
 import type { Clock } from '../observe/clock.ts';
 import type { Log } from '../observe/log.ts';
-import type { SealOverride } from './state-rows.ts';
+import type { AuthHead, SealOverride } from './state-rows.ts';
 import type { StateTable } from './state-table.ts';
 
 /** decisions.md section 6: no successful read for max(5 intervals, 10 s) is stale. */
@@ -19,15 +19,22 @@ export interface WatcherOptions {
   readonly intervalSeconds: number;
   /** Of the MASTER_KEY row that this replica was unsealed from. */
   readonly generation: number;
-  /** The auth revision that is loaded. */
-  readonly authRevision: number;
+  /** By the monotonic clock: when the start began to read the table. */
+  readonly readAt: number;
 }
+
+/** What tells one state of the auth rows from every other. */
+export type WatchedHead = Pick<AuthHead, 'revision' | 'mac'>;
 
 export interface WatcherParts {
   readonly table: Pick<StateTable, 'watch'>;
   readonly onLatch: (latch: SealOverride) => void;
-  /** Read the auth state again; the poll counts as failed when this throws. */
-  readonly onAuthRevision: (revision: number) => Promise<void>;
+  readonly auth: {
+    /** What this replica holds now. */
+    head(): WatchedHead | undefined;
+    /** Read the auth state again; the poll counts as failed when this rejects. */
+    refresh(): Promise<void>;
+  };
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -36,19 +43,17 @@ export class Watcher {
   readonly #options: WatcherOptions;
   readonly #parts: WatcherParts;
   #lastSuccessAt: number;
-  #authRevision: number;
   #generation: number | undefined;
+  #catchingUp: Promise<void> | undefined;
   #failures = 0;
   #stopped = false;
   #timer: NodeJS.Timeout | undefined;
 
-  /** The boot has just read everything: that counts as the first success. */
   constructor(options: WatcherOptions, parts: WatcherParts) {
     assert(options.intervalSeconds > 0);
     this.#options = options;
     this.#parts = parts;
-    this.#lastSuccessAt = parts.clock.monotonic();
-    this.#authRevision = options.authRevision;
+    this.#lastSuccessAt = options.readAt;
     this.#generation = options.generation;
   }
 
@@ -61,15 +66,10 @@ export class Watcher {
     return this.ageSeconds() > Math.max(STALE_INTERVALS * this.#options.intervalSeconds, STALE_AT_LEAST_SECONDS);
   }
 
-  /** Read now, and then every interval until `stop`. */
-  start(): void {
-    const turn = async (): Promise<void> => {
-      await this.poll();
-      if (this.#stopped) return;
-      this.#timer = setTimeout(() => void turn(), this.#pauseMs());
-      this.#timer.unref();
-    };
-    void turn();
+  /** Read now, and then every interval until `stop`. Resolves after the first poll. */
+  async start(): Promise<void> {
+    await this.poll();
+    this.#lookLater();
   }
 
   stop(): void {
@@ -77,33 +77,60 @@ export class Watcher {
     clearTimeout(this.#timer);
   }
 
-  /** One read and what follows from it. Never rejects. */
+  /** One read and all that follows from it. Never rejects. */
   async poll(): Promise<void> {
-    const startedAt = this.#parts.clock.monotonic();
-    try {
-      await this.#look();
-    } catch (error) {
-      this.#fail(error);
-      return;
-    }
-    if (this.#failures > 0) this.#parts.log.info({ failures: this.#failures }, 'the state table is in sight again');
-    this.#failures = 0;
-    this.#lastSuccessAt = startedAt;
+    await this.look();
+    await this.#catchingUp;
   }
 
-  async #look(): Promise<void> {
-    const { sealOverride, generation, authRevision } = await this.#parts.table.watch();
-    if (this.#stopped) return;
-    if (sealOverride !== undefined) {
-      this.stop();
-      this.#parts.onLatch(sealOverride);
-      return;
+  /** One read. That the auth state is read again is begun, not awaited: the next look at the latch does not wait for it. */
+  async look(): Promise<void> {
+    const startedAt = this.#parts.clock.monotonic();
+    try {
+      const rows = await this.#parts.table.watch();
+      if (this.#stopped) return;
+      if (rows.sealOverride !== undefined) {
+        this.stop();
+        this.#parts.onLatch(rows.sealOverride);
+        return;
+      }
+      this.#noteGeneration(rows.generation);
+      if (rows.authHead === undefined) throw new Error('the row AUTH_REVISION is gone');
+      if (this.#isHeld(rows.authHead)) this.#succeed(startedAt);
+      else this.#catchUp(startedAt);
+    } catch (error) {
+      this.#fail(error);
     }
-    this.#noteGeneration(generation);
-    if (authRevision === this.#authRevision) return;
-    if (authRevision === undefined) throw new Error('the row AUTH_REVISION is gone');
-    await this.#parts.onAuthRevision(authRevision);
-    this.#authRevision = authRevision;
+  }
+
+  #lookLater(): void {
+    if (this.#stopped) return;
+    this.#timer = setTimeout(() => void this.look().then(() => this.#lookLater()), this.#pauseMs());
+    this.#timer.unref();
+  }
+
+  /** With what is held, not with what was seen last: between two looks the table may move and go back. */
+  #isHeld({ revision, mac }: WatchedHead): boolean {
+    const held = this.#parts.auth.head();
+    return held?.revision === revision && Buffer.compare(held.mac, mac) === 0;
+  }
+
+  #catchUp(startedAt: number): void {
+    this.#catchingUp ??= this.#parts.auth
+      .refresh()
+      .then(
+        () => this.#succeed(startedAt),
+        (error: unknown) => this.#fail(error),
+      )
+      .finally(() => {
+        this.#catchingUp = undefined;
+      });
+  }
+
+  #succeed(startedAt: number): void {
+    if (this.#failures > 0) this.#parts.log.info({ failures: this.#failures }, 'the state table is in sight again');
+    this.#failures = 0;
+    this.#lastSuccessAt = Math.max(startedAt, this.#lastSuccessAt);
   }
 
   /** Nothing follows from it: the master key stays the same in every generation. */
@@ -119,6 +146,7 @@ export class Watcher {
   }
 
   #fail(error: unknown): void {
+    if (this.#stopped) return;
     this.#failures += 1;
     const detail = (error as { detail?: unknown }).detail;
     const message = error instanceof Error ? error.message : String(error);

@@ -159,6 +159,11 @@ export const METRICS = {
     'Policy and token rows whose HMAC did not verify; each counts as missing.',
     { row: closed('policy', 'token') },
   ),
+  authHeadsRejected: counter(
+    'svc_auth_heads_rejected_total',
+    'Looks at the state table that found its auth revision gone, altered or rolled back. Any increase is an alarm.',
+    { problem: closed('missing', 'altered', 'rolled_back') },
+  ),
   keys: gauge('svc_keys', 'Validator keys known, by source and status; only active ones sign.', {
     source: keySource,
     status: closed('active', 'inactive'),

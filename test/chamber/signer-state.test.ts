@@ -91,6 +91,12 @@ function signNext(token: string): Promise<Answer> {
   return signCall(url, KEY, attestation({ source: epoch - 1, target: epoch }), { token });
 }
 
+/** Looks at the state table that found it rolled back. */
+async function rolledBack(): Promise<number> {
+  const { text } = await call(`http://127.0.0.1:${signer?.listeners.metrics.port}/metrics`);
+  return Number(/^svc_auth_heads_rejected_total\{problem="rolled_back"\} (\d+)$/m.exec(text)?.[1]);
+}
+
 describe('losing DynamoDB', () => {
   test('signing goes on for the staleness bound, then is 503 state_stale, and resumes by itself', async () => {
     await start();
@@ -113,6 +119,24 @@ describe('losing DynamoDB', () => {
     proxy.setRule(undefined);
     await vi.waitFor(async () => expect((await signNext(token)).status).toBe(200), WAIT);
     expect((await call(`${url}/healthcheck`)).status).toBe(200);
+  });
+
+  test('a table that goes back at once after a revocation does not undo it, is counted, and stops signing', async () => {
+    await start();
+    const token = await clientToken();
+    const root = await world.rootToken(table);
+    const { json } = await call(`${url}/api/v1/auth/tokens/lookup-self`, { token });
+    const accessor = json['accessor'] as string;
+    const before = [await world.row(table, 'AUTH_REVISION'), await world.row(table, `TOKEN#${accessor}`)];
+    const revoked = await call(`${url}/api/v1/auth/tokens/${accessor}`, { token: root, method: 'DELETE' });
+    expect(revoked.status).toBe(204);
+    for (const item of before) if (item !== undefined) await world.putRow(table, item);
+    await vi.waitFor(async () => expect(await rolledBack()).toBeGreaterThan(0), WAIT);
+    expect(await signNext(token)).toMatchObject({ status: 403, json: { reason: 'invalid_token' } });
+    ahead += 11;
+    const seen = await rolledBack();
+    await vi.waitFor(async () => expect(await rolledBack()).toBeGreaterThan(seen), WAIT);
+    expect(await signNext(token)).toMatchObject({ status: 503, json: { reason: 'state_stale' } });
   });
 
   test('a seal that cannot be written answers 503, and can be repeated on the same replica', async () => {

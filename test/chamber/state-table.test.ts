@@ -2,6 +2,7 @@
 // twice, and no fault is ever taken for an answer about the rows.
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { encodeAuthHead } from '../../enclave/chamber/state-rows.ts';
 import type { StateTable } from '../../enclave/chamber/state-table.ts';
 import { type CustodyWorld, startCustody } from '../support/custody.ts';
 import { FAULTS, type FaultProxy, faultTimes, randomFaults, startFaultProxy } from '../support/fault-proxy.ts';
@@ -106,6 +107,13 @@ describe('the latch', () => {
     await world.putRow(table.tableName, { pk: { S: 'SEAL_OVERRIDE' }, reason: { N: '1' }, sealed_at: { S: 'soon' } });
     expect((await table.watch()).sealOverride).toEqual({ reason: null, accessor: null, sealedAt: null });
   });
+
+  test('seals also beside rows that cannot be read', async () => {
+    await world.putRow(table.tableName, { pk: { S: 'SEAL_OVERRIDE' } });
+    await world.putRow(table.tableName, { pk: { S: 'AUTH_REVISION' }, revision: { S: 'seven' } });
+    await world.putRow(table.tableName, { pk: { S: 'MASTER_KEY' }, generation: { N: '1.5' } });
+    expect((await table.watch()).sealOverride).toEqual({ reason: null, accessor: null, sealedAt: null });
+  });
 });
 
 describe('reads', () => {
@@ -124,6 +132,13 @@ describe('reads', () => {
     });
     expect((await table.watch()).sealOverride).toBeDefined();
     expect(rounds).toBe(2);
+  });
+
+  test('what is watched tells two heads of one revision apart', async () => {
+    await table.commit(undefined, [policy('a', 1)], head(1));
+    expect(await table.watch()).toMatchObject({ authHead: { revision: 1, mac: new Uint8Array(head(1).mac) } });
+    await world.putRow(table.tableName, encodeAuthHead(head(1, 9)));
+    expect(await table.watch()).toMatchObject({ authHead: { revision: 1, mac: new Uint8Array(head(1, 9).mac) } });
   });
 
   test('auth rows come complete, page by page, and nothing else comes with them', async () => {

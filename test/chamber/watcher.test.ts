@@ -3,7 +3,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { SealOverride } from '../../enclave/chamber/state-rows.ts';
 import type { WatchedRows } from '../../enclave/chamber/state-table.ts';
-import { Watcher } from '../../enclave/chamber/watcher.ts';
+import { type WatchedHead, Watcher } from '../../enclave/chamber/watcher.ts';
 import { recordingLog } from '../support/recording-log.ts';
 
 const LATCH: SealOverride = { reason: 'drill', accessor: 'acc_1', sealedAt: '2026-01-02T03:04:05.000Z' };
@@ -12,23 +12,45 @@ let now: number;
 let rows: WatchedRows;
 let failure: Error | undefined;
 let latches: SealOverride[];
-let revisions: number[];
+let held: WatchedHead;
+let refreshes: number;
 let refresh: () => Promise<void>;
 let log: ReturnType<typeof recordingLog>;
 
 beforeEach(() => {
   now = 1_000;
-  rows = { sealOverride: undefined, generation: 1, authRevision: 7 };
+  rows = { sealOverride: undefined, generation: 1, authHead: headOf(7) };
   failure = undefined;
   latches = [];
-  revisions = [];
-  refresh = async () => undefined;
+  held = headOf(7);
+  refreshes = 0;
+  refresh = install;
   log = recordingLog();
 });
 
+function headOf(revision: number, code = revision): WatchedHead {
+  return { revision, mac: Buffer.alloc(32, code) };
+}
+
+/** The table moves: another replica committed, or somebody restored it. */
+function tableAt(authHead: WatchedHead | undefined): void {
+  rows = { sealOverride: undefined, generation: 1, authHead };
+}
+
+/** As the authenticator does: what is in the table becomes effective, unless it went back. */
+async function install(): Promise<void> {
+  const authHead = 'authHead' in rows ? rows.authHead : undefined;
+  if (authHead === undefined || authHead.revision <= held.revision) throw new Error('rolled back');
+  held = authHead;
+}
+
 function open(intervalSeconds = 1): Watcher {
+  return openSince(now, intervalSeconds);
+}
+
+function openSince(readAt: number, intervalSeconds = 1): Watcher {
   return new Watcher(
-    { intervalSeconds, generation: 1, authRevision: 7 },
+    { intervalSeconds, generation: 1, readAt },
     {
       table: {
         watch: async () => {
@@ -37,9 +59,12 @@ function open(intervalSeconds = 1): Watcher {
         },
       },
       onLatch: (latch) => void latches.push(latch),
-      onAuthRevision: async (revision) => {
-        revisions.push(revision);
-        await refresh();
+      auth: {
+        head: () => held,
+        refresh: async () => {
+          refreshes += 1;
+          await refresh();
+        },
       },
       clock: { now: () => now, monotonic: () => now },
       log,
@@ -76,9 +101,10 @@ describe('staleness', () => {
 
   test('a read that began too long ago does not count as fresh', async () => {
     const watcher = open();
-    rows = { ...rows, authRevision: 8 };
+    tableAt(headOf(8));
     refresh = async () => {
       now += 11_000;
+      await install();
     };
     await watcher.poll();
     expect(watcher.stale).toBe(true);
@@ -92,55 +118,108 @@ describe('staleness', () => {
   });
 });
 
+test('a replica that read the table long ago is stale until it has looked again', async () => {
+  const readAt = now;
+  now += 10_001;
+  const watcher = open();
+  expect(watcher.stale).toBe(false);
+  const late = openSince(readAt);
+  expect(late.stale).toBe(true);
+  await late.start();
+  late.stop();
+  expect(late.stale).toBe(false);
+});
+
 describe('the auth state', () => {
-  test('is read again only when the revision moved', async () => {
+  test('is read again only when the table says something else than what is held', async () => {
     const watcher = open();
     await watcher.poll();
-    expect(revisions).toEqual([]);
-    rows = { ...rows, authRevision: 8 };
+    expect(refreshes).toBe(0);
+    tableAt(headOf(8));
     await watcher.poll();
     await watcher.poll();
-    expect(revisions).toEqual([8]);
+    expect([refreshes, held.revision]).toEqual([1, 8]);
+  });
+
+  test('is not read again for a commit of this replica', async () => {
+    const watcher = open();
+    held = headOf(8);
+    tableAt(headOf(8));
+    await watcher.poll();
+    expect(refreshes).toBe(0);
+  });
+
+  test('that went back between two looks is noticed, though the table looks as it did the last time', async () => {
+    const watcher = open();
+    await watcher.poll();
+    held = headOf(8); // a commit of this replica, which was answered, and then the table is restored to what it was before
+    now += 11_000;
+    await watcher.poll();
+    expect([refreshes, held.revision, watcher.stale]).toEqual([1, 8, true]);
+    await watcher.poll();
+    expect([refreshes, watcher.stale]).toEqual([2, true]);
+  });
+
+  test('that took another way to the same revision is noticed', async () => {
+    const watcher = open();
+    tableAt(headOf(7, 99));
+    now += 11_000;
+    await watcher.poll();
+    expect([refreshes, watcher.stale]).toEqual([1, true]);
   });
 
   test('that cannot be read is asked for again at the next poll, and leads to staleness', async () => {
     const watcher = open();
-    rows = { ...rows, authRevision: 8 };
+    tableAt(headOf(8));
     refresh = async () => {
       throw new Error('no answer');
     };
     now += 11_000;
     await watcher.poll();
     expect(watcher.stale).toBe(true);
-    refresh = async () => undefined;
+    refresh = install;
     await watcher.poll();
     expect(watcher.stale).toBe(false);
-    expect(revisions).toEqual([8, 8]);
+    expect(refreshes).toBe(2);
   });
 
   test('whose head is gone is not taken for an empty one', async () => {
     const watcher = open();
-    rows = { ...rows, authRevision: undefined };
+    tableAt(undefined);
     now += 11_000;
     await watcher.poll();
-    expect(revisions).toEqual([]);
+    expect(refreshes).toBe(0);
     expect(watcher.stale).toBe(true);
+  });
+
+  test('that takes its time is asked for once, and keeps no latch from being seen', async () => {
+    const watcher = open();
+    tableAt(headOf(8));
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    refresh = () => released.then(install);
+    const first = watcher.poll();
+    const second = watcher.poll();
+    rows = { sealOverride: LATCH };
+    await watcher.look();
+    expect([refreshes, latches]).toEqual([1, [LATCH]]);
+    release();
+    await Promise.all([first, second]);
   });
 });
 
 describe('what it sees', () => {
   test('a latch is told once, and is the end of watching', async () => {
     const watcher = open();
-    rows = { ...rows, sealOverride: LATCH, authRevision: 8 };
+    rows = { sealOverride: LATCH };
     await watcher.poll();
     await watcher.poll();
     expect(latches).toEqual([LATCH]);
-    expect(revisions).toEqual([]);
+    expect(refreshes).toBe(0);
   });
 
   test('another generation is told and changes nothing: the master key is the same', async () => {
     const watcher = open();
-    rows = { ...rows, generation: 2 };
+    rows = { sealOverride: undefined, authHead: headOf(7), generation: 2 };
     await watcher.poll();
     await watcher.poll();
     expect(log.lines).toMatchObject([{ level: 'info', fields: { generation: 2, was: 1 } }]);
@@ -149,7 +228,7 @@ describe('what it sees', () => {
 
   test('a MASTER_KEY row that vanished is an error in the log while there is time to restore it', async () => {
     const watcher = open();
-    rows = { ...rows, generation: undefined };
+    rows = { sealOverride: undefined, authHead: headOf(7), generation: undefined };
     await watcher.poll();
     await watcher.poll();
     expect(log.lines).toMatchObject([{ level: 'error', message: expect.stringContaining('MASTER_KEY is gone') }]);
@@ -158,7 +237,7 @@ describe('what it sees', () => {
   test('nothing any more after it was stopped', async () => {
     const watcher = open();
     watcher.stop();
-    rows = { ...rows, sealOverride: LATCH };
+    rows = { sealOverride: LATCH };
     await watcher.poll();
     expect(latches).toEqual([]);
   });
