@@ -1,5 +1,6 @@
 // Each slashing backend behind the real program, and the records carried from one to another by interchange file.
 
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { slashingTableDefinition } from '../../enclave/slashing/dynamodb-items.ts';
@@ -93,6 +94,19 @@ describe.each(BACKENDS)('records made on %s', (from) => {
       const again = await slashing(target, 'export', '--pubkeys', source.deployment.keys[1]?.publicKey ?? '');
       expect(JSON.parse(again.stdout)).toMatchObject({ data: [] });
     }
+  });
+
+  it('older than a minimal file leave no gap when the file is imported as one', async () => {
+    const store = await freshStore(from);
+    expect(await signEach(store, SIGNED)).toEqual([200, 200, 200]);
+    const { metadata, data } = JSON.parse((await slashing(store, 'export')).stdout);
+    const newer = { signed_blocks: [], signed_attestations: [{ source_epoch: '149', target_epoch: '150' }] };
+    const file = join(store.deployment.folder, 'newer.json');
+    writeFileSync(file, JSON.stringify({ metadata, data: [{ pubkey: data[0].pubkey, ...newer }] }));
+    expect(await slashing(store, 'import', file, '--as-minimal')).toMatchObject({ code: 0 });
+    const [inTheGap, beyond] = [attestation({ source: 110, target: 120 }), attestation({ source: 149, target: 151 })];
+    expect(await signEach(store, [inTheGap, beyond])).toEqual([412, 200]);
+    expect(await slashing(store, 'export', '--as-minimal')).toMatchObject({ code: 1 });
   });
 
   it('go out and in over HTTP as well, with a scope of their own', async () => {

@@ -32,16 +32,20 @@ describe('the slashing database', () => {
     const deployment = deploy(2);
     const [one, other] = deployment.keys.map(({ publicKey }) => publicKey);
     const signer = await deployment.start();
-    for (const key of [one, other]) expect((await signCall(signer.url, key ?? '', attestation())).status).toBe(200);
+    for (const key of [one, other]) {
+      for (const target of [2, 4]) {
+        expect((await signCall(signer.url, key ?? '', attestation({ source: 1, target }))).status).toBe(200);
+      }
+    }
     await signer.stop();
 
     const database = new DatabaseSync(join(deployment.folder, 'slashing_protection.sqlite'));
-    database.exec('UPDATE attestations SET target_epoch = target_epoch - 1 WHERE validator = 1');
+    database.exec('UPDATE attestations SET target_epoch = 3 WHERE validator = 1 AND target_epoch = 4');
     database.close();
 
     const again = await deployment.start();
     const answers = await Promise.all(
-      [one, other].map((key) => signCall(again.url, key ?? '', attestation({ head: rootOf(2) }))),
+      [one, other].map((key) => signCall(again.url, key ?? '', attestation({ source: 1, target: 4, head: rootOf(2) }))),
     );
     expect(answers.map(({ status }) => status).sort()).toEqual([412, 503]);
     const refused = answers.find(({ status }) => status === 503);
