@@ -20,7 +20,7 @@ export interface DeleteResult {
 /**
  * Delete keys, then export the slashing protection records of those that are deleted, or are not here: a request that is repeated gets
  * them again. No signature of these keys is released afterwards that is not in the file.
- * @throws SignerError slashing_*, `key_source_unavailable`: keys may be gone then; repeating the request gives their records
+ * @throws SignerError slashing_*, `key_table_unavailable`: keys may be gone then; repeating the request gives their records
  */
 export async function deleteKeys(
   { publicKeys, fromTable }: DeleteRequest,

@@ -18,7 +18,7 @@ type Parts = Pick<KeyManagementParts, 'store' | 'log'> & { readonly table: Table
 
 /**
  * @param terms undefined: without deposit data
- * @throws SignerError `key_source_unavailable`; the signal's reason when it aborts before the first row is written
+ * @throws SignerError `key_table_unavailable`; the signal's reason when it aborts before the first row is written
  */
 export async function generateKeys(
   { count, terms }: { readonly count: number; readonly terms: DepositTerms | undefined },
@@ -67,7 +67,7 @@ export interface DepositResult {
   readonly deposit: StoredDeposit | undefined;
 }
 
-/** @throws SignerError `key_source_unavailable`, and the signal's reason: some keys may be done then, and repeating is safe */
+/** @throws SignerError `key_table_unavailable`, and the signal's reason: some keys may be done then, and repeating is safe */
 export async function makeDeposits(
   request: DepositRequest,
   { network }: Pick<GenerationOptions, 'network'>,

@@ -30,7 +30,7 @@ export interface ImportResult {
 /**
  * Import keystores, in the order of the request.
  * @throws SignerError `denied`, `malformed_body` when the request is refused as a whole, and nothing is done then; `sealed`,
- * `overloaded`, slashing_* and `key_source_unavailable`; the signal's reason when it aborts before anything is merged
+ * `overloaded`, slashing_* and `key_table_unavailable`; the signal's reason when it aborts before anything is merged
  */
 export async function importKeys(
   { items, slashingProtection, persist, allows }: ImportRequest,

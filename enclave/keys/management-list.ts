@@ -36,7 +36,7 @@ const CURSOR = /^(?<part>loaded|table)\.(?<place>[\x21-\x7e]*)$/;
 
 /**
  * @throws SignerError `malformed_parameter` for a cursor that is none, `starting` before the first load is complete, `sealed`,
- * `key_source_unavailable`
+ * `key_table_unavailable`
  */
 export async function listKeys(query: ListQuery, parts: Pick<KeyManagementParts, 'store' | 'table'>): Promise<KeyPage> {
   const { part, place } = readCursor(query.cursor);

@@ -15,7 +15,7 @@ export interface StatusResult {
   readonly message?: string;
 }
 
-/** Each key is named once. @throws SignerError `key_source_unavailable`; repeating the request is safe */
+/** Each key is named once. @throws SignerError `key_table_unavailable`; repeating the request is safe */
 export async function changeStatus(
   changes: readonly StatusChange[],
   { store, table, drain, log }: KeyManagementParts,
