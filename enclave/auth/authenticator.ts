@@ -31,4 +31,10 @@ export interface Authenticator {
    * @param peerAddress `socket.remoteAddress`; undefined when the socket is gone, and then no bound token is good
    */
   authenticate(credential: Credential, peerAddress: string | undefined): Authentication;
+
+  /**
+   * The same caller as of now, for a request whose body took its time: what it may do may have changed since, or have
+   * ended. The very same object when nothing has changed.
+   */
+  current(caller: Caller): Authentication;
 }

@@ -7,7 +7,7 @@ import { type ErrorReason, SignerError } from '../api/errors.ts';
 import type { Clock } from '../observe/clock.ts';
 import type { Log } from '../observe/log.ts';
 import type { AuthHead, AuthKeys, AuthState } from './auth-state.ts';
-import type { Authentication, AuthenticationRefusal, Authenticator } from './authenticator.ts';
+import type { Authentication, AuthenticationRefusal, Authenticator, Caller } from './authenticator.ts';
 import { anyCidrContains } from './cidr.ts';
 import type { Credential } from './credentials.ts';
 import { AuthHeadRejected, type HeadProblem, loadAuth, type RejectedRow } from './stateful-load.ts';
@@ -95,6 +95,13 @@ export class StatefulAuthenticator implements Authenticator {
     } finally {
       if (credential.kind === 'token') credential.token.fill(0);
     }
+  }
+
+  current({ accessor }: Caller): Authentication {
+    if (this.#snapshot === undefined) return refused('auth_sealed');
+    const bound = findCaller(this.#snapshot, accessor);
+    if (bound === undefined || isExpired(bound.token, this.#parts.clock.now())) return refused('invalid_token');
+    return { kind: 'caller', caller: bound.caller };
   }
 
   /**

@@ -58,6 +58,8 @@ export function createStaticAuthenticator(options: StaticAuthOptions): Authentic
       if (bound === undefined) return refused('invalid_token');
       return admitsPeer(bound, peerAddress) ? { kind: 'caller', caller: bound.caller } : refused('peer_not_allowed');
     },
+
+    current: (caller) => ({ kind: 'caller', caller }), // nothing here changes
   };
 }
 

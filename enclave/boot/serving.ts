@@ -81,7 +81,7 @@ export function openApplication(config: Config, parts: Parts, { logger, clock }:
       keyRoutes: keyRoutes(config, parts, { logger }),
       readiness: readinessOf(state, { keys, slashing, keyTable: loading.table?.loader, custodyRefusal: refusal }),
       chamber: chamberRoutes(config, { custody, watcher, keys, slashing }, { clock }),
-      signingRefusal: () => (state.shuttingDown ? 'shutting_down' : refusal()),
+      signingRefusal: () => refusal() ?? (state.shuttingDown ? 'shutting_down' : undefined),
       observer: telemetry.http,
       tracing: telemetry.tracing,
       clock,

@@ -1,5 +1,6 @@
 // What is decided when a request's headers are in, before a byte of its body is read, in the order of decisions.md
-// section 2: size 413, sealed or stale 503, credentials 401, policy 403, unknown key 404. A flood is refused here.
+// section 2: size 413, sealed or stale 503, credentials 401, policy 403, unknown key 404. A flood is refused here. And what
+// is decided again when the body is here: who was revoked, or what was sealed or lost meanwhile, gets nothing done.
 
 import assert from 'node:assert/strict';
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -38,6 +39,11 @@ export interface Admission {
   admit(request: FastifyRequest, reply: FastifyReply): FastifyReply | undefined;
   /** The body is here: it holds what it is, no longer what it could have been. */
   bodyRead(request: FastifyRequest, bytes: number): void;
+  /**
+   * Whether the request may be acted on, now that its body is here: why not, or undefined. From here on it has the access
+   * that its caller has now.
+   */
+  readmit(request: FastifyRequest): ErrorReason | undefined;
   /** Give back what the request holds of the body budget. */
   release(request: FastifyRequest): void;
 }
@@ -73,6 +79,7 @@ export function createAdmission(dependencies: AdmissionDependencies): Admission 
   return {
     admit(request, reply) {
       const { access, streamsBody = false } = request.routeOptions.config;
+      request.context.access = access;
       const reason =
         sizeRefusal(request, streamsBody, dependencies) ??
         accessRefusal(request, access, dependencies) ??
@@ -83,6 +90,7 @@ export function createAdmission(dependencies: AdmissionDependencies): Admission 
       clearTimeout(request.context.bodyDeadline);
       reserve(request, bytes);
     },
+    readmit: (request) => changedRefusal(request, dependencies),
     release(request) {
       clearTimeout(request.context.bodyDeadline);
       reserve(request, 0);
@@ -113,16 +121,43 @@ function accessRefusal(
 ): ErrorReason | undefined {
   if (access === undefined) return 'not_found'; // the handler of unknown paths
   if (access.kind === 'open') return undefined;
-  if (access.kind === 'scope' && access.needsSigning) {
-    const signingRefusal = dependencies.signingRefusal();
-    if (signingRefusal !== undefined) return signingRefusal;
-  }
+  const unservable = stateRefusal(access, dependencies);
+  if (unservable !== undefined) return unservable;
   const authRefusal = authenticate(request, access, dependencies) ?? originRefusal(request, dependencies);
   if (authRefusal !== undefined) {
     dependencies.onAuthRejection(authRefusal);
     return authRefusal;
   }
   return access.kind === 'scope' && access.namesKey ? keyRefusal(request, dependencies) : undefined;
+}
+
+/** A stale replica honours no token: it may have been revoked where this replica does not see it. */
+function stateRefusal(
+  access: Exclude<RouteAccess, { kind: 'open' }>,
+  { signingRefusal }: AdmissionDependencies,
+): ErrorReason | undefined {
+  const refusal = signingRefusal();
+  if (refusal === undefined) return undefined;
+  if (access.kind === 'scope' && access.needsSigning) return refusal;
+  const servedStale = access.kind === 'scope' && access.whileStale === true;
+  return refusal === 'state_stale' && !servedStale ? refusal : undefined;
+}
+
+/** No second look at the credential: the caller is known by its accessor. */
+function changedRefusal(request: FastifyRequest, dependencies: AdmissionDependencies): ErrorReason | undefined {
+  const { access, caller } = request.context;
+  if (access === undefined || access.kind === 'open' || caller === undefined) return undefined;
+  const unservable = stateRefusal(access, dependencies);
+  if (unservable !== undefined) return unservable;
+  const outcome = dependencies.authenticator.current(caller);
+  if (outcome.kind === 'caller') {
+    if (outcome.caller === caller) return undefined;
+    request.context.caller = outcome.caller;
+    if (isAdmitted(request, outcome.caller, access)) return undefined;
+  }
+  const reason = outcome.kind === 'refused' ? outcome.reason : 'denied';
+  dependencies.onAuthRejection(reason);
+  return reason;
 }
 
 function authenticate(

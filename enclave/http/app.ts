@@ -3,7 +3,7 @@
 
 import cors from '@fastify/cors';
 import fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
-import type { ErrorReason } from '../api/errors.ts';
+import { type ErrorReason, SignerError } from '../api/errors.ts';
 import type { Authenticator } from '../auth/authenticator.ts';
 import type { ClientAddressOptions } from '../auth/client-address.ts';
 import type { StatefulAuthenticator } from '../auth/stateful.ts';
@@ -89,12 +89,12 @@ export async function buildApp(options: AppOptions, dependencies: AppDependencie
   });
   installContext(app, dependencies.clock);
   await allowOrigins(app, options.corsAllowedOrigins); // before admission: a preflight carries no credentials
-  installHooks(app, options, dependencies);
+  const admission = installHooks(app, options, dependencies);
   await mountOpenApi(app);
   mountHealth(app, dependencies.readiness);
   mountPublicKeys(app, dependencies.keys);
   mountSign(app, options, dependencies);
-  mountSlashingProtection(app, dependencies.slashingRecords);
+  mountSlashingProtection(app, dependencies.slashingRecords, admission);
   mountChamber(app, dependencies.chamber);
   mountKeys(app, dependencies.keyRoutes);
   if (dependencies.auth !== undefined) {
@@ -125,7 +125,7 @@ async function allowOrigins(app: FastifyInstance, origins: readonly string[] | n
   await app.register(cors, { origin: origins.includes('*') ? '*' : [...origins], hideOptionsRoute: true });
 }
 
-function installHooks(app: FastifyInstance, options: AppOptions, dependencies: AppDependencies): void {
+function installHooks(app: FastifyInstance, options: AppOptions, dependencies: AppDependencies): Admission {
   const { log } = dependencies;
   const audit = createAudit(options.clientAddress, dependencies);
   const admission = createAdmission({
@@ -163,6 +163,7 @@ function installHooks(app: FastifyInstance, options: AppOptions, dependencies: A
     else if (error.status === 503) logFault(log, request.id, error);
     return sendError(request, reply, error);
   });
+  return admission;
 }
 
 function endTrace({ context, id }: FastifyRequest, reply: FastifyReply): void {
@@ -184,6 +185,12 @@ function acceptAnyBodyAsBytes(app: FastifyInstance, admission: Admission): void 
   app.removeAllContentTypeParsers();
   app.addContentTypeParser<Buffer>('*', { parseAs: 'buffer' }, (request, body, done) => {
     admission.bodyRead(request, body.length);
-    done(null, body);
+    const refusal = admission.readmit(request);
+    if (refusal === undefined) {
+      done(null, body);
+    } else {
+      body.fill(0); // it may hold passwords, and no route gets to see and to wipe it
+      done(new SignerError(refusal));
+    }
   });
 }

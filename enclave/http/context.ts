@@ -27,12 +27,16 @@ export type RouteAccess =
       readonly needsSigning: boolean;
       /** A management token is admitted too, whatever its policies say (decisions.md section 5). */
       readonly orManagement?: true;
+      /** Served also while the state is stale: to look what is wrong, and to seal. Every other route answers 503 then. */
+      readonly whileStale?: true;
     };
 
 export interface RequestContext {
   readonly startedAt: number;
   /** The TCP peer as it was when the request came: a socket that is gone has no address any more. */
   readonly peerAddress: string | undefined;
+  /** Of the route; undefined before admission and for a path that is unknown. */
+  access: RouteAccess | undefined;
   caller: Caller | undefined;
   publicKey: PublicKeyHex | undefined;
   operation: Operation | undefined;
@@ -54,6 +58,7 @@ export function newContext(startedAt: number, peerAddress: string | undefined): 
   return {
     startedAt,
     peerAddress,
+    access: undefined,
     caller: undefined,
     publicKey: undefined,
     operation: undefined,

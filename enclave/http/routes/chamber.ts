@@ -13,7 +13,7 @@ export interface ChamberRoutes {
   readonly status: () => Promise<ChamberStatus>;
 }
 
-const ADMITTED = { kind: 'scope', namesKey: false, needsSigning: false, orManagement: true } as const;
+const ADMITTED = { kind: 'scope', namesKey: false, needsSigning: false, orManagement: true, whileStale: true } as const;
 /** Break-glass must not fail for want of two braces. */
 const SEAL_BODY = { mismatch: 'malformed_body', whenEmpty: {} } as const;
 

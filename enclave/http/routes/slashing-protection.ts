@@ -1,5 +1,6 @@
 // The slashing protection records over HTTP, for signers without a shell: EIP-3076 out and in, as streams. A caller sees and
-// touches only the keys its policies allow; an import that names another is refused as a whole, and nothing is merged.
+// touches only the keys its policies allow; an import that names another is refused as a whole, and nothing is merged. A
+// file may take hours: whoever was revoked meanwhile imports nothing, and whoever sends nothing for long is cut off.
 
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
@@ -11,6 +12,7 @@ import { evaluate, evaluateBatch } from '../../auth/evaluate.ts';
 import { readInterchange, writeInterchange } from '../../slashing/interchange.ts';
 import { InterchangeError } from '../../slashing/interchange-json.ts';
 import type { SlashingBackend, ValidatorHistory } from '../../slashing/types.ts';
+import type { Admission } from '../admission.ts';
 import { slashingExportRouteSchema, slashingImportRouteSchema } from '../openapi-slashing.ts';
 
 export interface SlashingRecords {
@@ -25,8 +27,14 @@ const ACCESS = { kind: 'scope', scope: 'slashing_protection', namesKey: false, n
 const MAX_FILTER_KEYS = 1000;
 /** 100,000 keys with the history that pruning leaves; streamed, so this bounds time and disk, not memory. */
 const MAX_IMPORT_BYTES = 16 * 1024 ** 3;
+/** Between two pieces of a file, while the signer waits for the client. */
+const IMPORT_IDLE_SECONDS = 30;
 
-export function mountSlashingProtection(app: FastifyInstance, records: SlashingRecords): void {
+export function mountSlashingProtection(
+  app: FastifyInstance,
+  records: SlashingRecords,
+  admission: Pick<Admission, 'readmit'>,
+): void {
   app.get(PATH, { config: { access: ACCESS }, schema: slashingExportRouteSchema }, async (request, reply) => {
     const access = accessOf(request);
     const wanted = filterOf(request);
@@ -42,23 +50,29 @@ export function mountSlashingProtection(app: FastifyInstance, records: SlashingR
     scope.post(PATH, { ...options, bodyLimit: MAX_IMPORT_BYTES }, async (request, reply) => {
       // The rest of a refused file is not read: the connection cannot be used again. An answer to a whole one clears it.
       reply.header('connection', 'close');
-      const answer = await importRecords(request, records);
+      const answer = await importRecords(request, records, admission);
       reply.removeHeader('connection');
       return reply.type('application/json').send(Buffer.from(JSON.stringify(answer)));
     });
   });
 }
 
-async function importRecords(request: FastifyRequest, records: SlashingRecords): Promise<SlashingImportAnswer> {
+async function importRecords(
+  request: FastifyRequest,
+  records: SlashingRecords,
+  { readmit }: Pick<Admission, 'readmit'>,
+): Promise<SlashingImportAnswer> {
   const access = accessOf(request);
   const body = request.body instanceof Readable ? request.body : Readable.from([]);
   async function* checked(): AsyncGenerator<ValidatorHistory> {
-    for await (const history of readInterchange(limited(body), records.genesisValidatorsRoot)) {
+    for await (const history of readInterchange(limited(request, body), records.genesisValidatorsRoot)) {
       if (!evaluate(access, { scope: ACCESS.scope, publicKey: history.publicKey }).allowed) {
         throw new SignerError('denied', { hint: `nothing was imported: ${history.publicKey}` });
       }
       yield history;
     }
+    const refusal = readmit(request); // the backend commits when this ends
+    if (refusal !== undefined) throw new SignerError(refusal, { hint: 'nothing was imported' });
   }
   try {
     const { alreadyPresent, ...counts } = await records.backend.importHistories(checked());
@@ -69,14 +83,22 @@ async function importRecords(request: FastifyRequest, records: SlashingRecords):
   }
 }
 
-/** Ends a body of unannounced length where the announced one would have been refused. */
-async function* limited(body: Readable): AsyncGenerator<Uint8Array> {
+/** Ends a body of unannounced length where the announced one would have been refused, and one that does not go on. */
+async function* limited({ raw }: FastifyRequest, body: Readable): AsyncGenerator<Uint8Array> {
+  const waitForClient = (): NodeJS.Timeout => setTimeout(() => raw.socket.destroy(), IMPORT_IDLE_SECONDS * 1000);
   let bytes = 0;
-  // Not destroyed when the reader stops early: the refusal still has to go out on its connection.
-  for await (const chunk of body.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-    bytes += chunk.length;
-    if (bytes > MAX_IMPORT_BYTES) throw new SignerError('body_too_large');
-    yield chunk;
+  let idle = waitForClient();
+  try {
+    // Not destroyed when the reader stops early: the refusal still has to go out on its connection.
+    for await (const chunk of body.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+      clearTimeout(idle);
+      bytes += chunk.length;
+      if (bytes > MAX_IMPORT_BYTES) throw new SignerError('body_too_large');
+      yield chunk;
+      idle = waitForClient();
+    }
+  } finally {
+    clearTimeout(idle);
   }
 }
 

@@ -1,0 +1,217 @@
+// A request whose headers were admitted and whose body comes later: what was revoked, changed, sealed or lost in between counts.
+// A whole signer in this process, and clients on raw sockets, which know from `100 Continue` that they were admitted.
+
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { stringify } from 'yaml';
+import { boot, type RunningSigner } from '../../enclave/boot.ts';
+import { loadConfig } from '../../enclave/config/load.ts';
+import { systemClock } from '../../enclave/observe/clock.ts';
+import { createLogger } from '../../enclave/observe/logger.ts';
+import { type CustodyWorld, startCustody } from '../support/custody.ts';
+import { FAULTS, type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts';
+import { attestation, call, testKey } from '../support/requests.ts';
+
+const KEY = testKey(0).publicKey;
+const RECORDS = '/api/v1/chamber/slashing-protection';
+const SIGN = `/api/v1/eth2/sign/${KEY}`;
+
+let world: CustodyWorld;
+let proxy: FaultProxy;
+let folder: string;
+let table: string;
+let signer: RunningSigner;
+let url: string;
+/** Seconds by which the monotonic clock is ahead. */
+let ahead: number;
+let root: string;
+let token: string;
+let accessor: string;
+
+beforeAll(async () => {
+  world = await startCustody();
+  proxy = await startFaultProxy(world.dynamodb.endpoint);
+  for (const [name, value] of Object.entries(world.environment({ dynamodb: proxy.endpoint }))) vi.stubEnv(name, value);
+});
+afterAll(async () => {
+  vi.unstubAllEnvs();
+  await proxy.close();
+  await world.close();
+});
+beforeEach(async () => {
+  ahead = 0;
+  folder = mkdtempSync(join(tmpdir(), 'strongroom-late-body-'));
+  mkdirSync(join(folder, 'keys'));
+  writeFileSync(join(folder, 'keys/key.yaml'), `type: file-raw\nprivateKey: "${testKey(0).secret}"\n`);
+  table = await world.createTable();
+  signer = await start();
+  await signer.keysLoaded;
+  url = `http://127.0.0.1:${signer.listeners.http.port}`;
+  root = await world.rootToken(table);
+  await call(`${url}/api/v1/auth/policies`, {
+    token: root,
+    body: { name: 'vc', rules: [{ effect: 'allow', scopes: ['sign', 'slashing_protection'] }] },
+  });
+  const created = await call(`${url}/api/v1/auth/tokens`, { token: root, body: { policies: ['vc'] } });
+  token = created.json['token'] as string;
+  accessor = created.json['accessor'] as string;
+});
+afterEach(async () => {
+  proxy.setRule(undefined);
+  await signer.shutDown();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+function start(): Promise<RunningSigner> {
+  const yaml = stringify(
+    {
+      ...world.configuration(table, world.createCeremony()),
+      server: { listen_address: '127.0.0.1', listen_port: 0 },
+      metrics: { listen_address: '127.0.0.1', listen_port: 0 },
+      key_sources: { filesystem: { paths: [join(folder, 'keys')] } },
+      anti_slashing: { path: join(folder, 'slashing.sqlite') },
+    },
+    { aliasDuplicateObjects: false },
+  );
+  const loaded = loadConfig(
+    { argv: ['-c', 'x'], env: {}, readFile: () => Buffer.from(yaml) },
+    { compiledCeremony: false },
+  );
+  if (!loaded.ok) throw new Error(JSON.stringify(loaded.violations));
+  const clock = { now: systemClock.now, monotonic: () => systemClock.monotonic() + ahead * 1000 };
+  return boot(loaded.config, {
+    logger: createLogger({ level: 'error', format: 'text', color: false }, process.stderr),
+    clock,
+  });
+}
+
+interface LateRequest {
+  /** Send the body; resolves with the answer. */
+  finish(): Promise<{ readonly status: number; readonly text: string }>;
+}
+
+/** Resolves when the signer has admitted the headers. */
+function admitted(path: string, content: object, bearer = token): Promise<LateRequest> {
+  const body = JSON.stringify(content);
+  const half = Math.floor(body.length / 2);
+  const { promise, resolve, reject } = Promise.withResolvers<LateRequest>();
+  const socket = connect(signer.listeners.http.port, '127.0.0.1');
+  let text = '';
+  const closed = new Promise<void>((done) => socket.once('close', () => done()));
+  socket.setEncoding('latin1').on('error', reject);
+  socket.on('data', (chunk: string) => {
+    text += chunk;
+    if (text.startsWith('HTTP/1.1 100')) resolve({ finish });
+    else reject(new Error(text));
+  });
+  socket.write(
+    `POST ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${bearer}\r\nExpect: 100-continue\r\nConnection: close\r\n` +
+      `Content-Length: ${body.length}\r\n\r\n${body.slice(0, half)}`,
+  );
+  async function finish() {
+    socket.write(body.slice(half));
+    await closed;
+    const answer = text.slice(text.indexOf('\r\n\r\n') + 4);
+    return { status: Number(answer.slice(9, 12)), text: answer };
+  }
+  return promise;
+}
+
+async function revoke(): Promise<void> {
+  const revoked = await call(`${url}/api/v1/auth/tokens/${accessor}`, { token: root, method: 'DELETE' });
+  expect(revoked.status).toBe(204);
+}
+
+async function seal(): Promise<void> {
+  expect((await call(`${url}/api/v1/chamber/seal`, { token: root, method: 'POST' })).status).toBe(200);
+}
+
+async function denyKey(): Promise<void> {
+  const rules = [
+    { effect: 'allow', scopes: ['sign', 'slashing_protection'] },
+    { effect: 'deny', keys: [KEY] },
+    { effect: 'deny', scopes: ['slashing_protection'] },
+  ];
+  const replaced = await call(`${url}/api/v1/auth/policies/vc`, { token: root, method: 'PUT', body: { rules } });
+  expect(replaced.status).toBe(200);
+}
+
+async function loseSight(): Promise<void> {
+  proxy.setRule(() => FAULTS.resetBefore);
+  ahead += 11;
+}
+
+async function nothing(): Promise<void> {}
+
+describe('between the headers of a signing request and its body', () => {
+  test.each([
+    ['nothing happens', nothing, 200, '0x'],
+    ['the token is revoked', revoke, 403, 'invalid_token'],
+    ['its policy denies the key', denyKey, 403, 'denied'],
+    ['the chamber is sealed', seal, 503, 'sealed'],
+    ['the state table is out of sight for too long', loseSight, 503, 'state_stale'],
+  ])('%s', async (_what, change, status, word) => {
+    const request = await admitted(SIGN, attestation({ source: 1, target: 2 }));
+    await change();
+    const answer = await request.finish();
+    expect(answer.text).toContain(word);
+    expect(answer.status).toBe(status);
+  });
+});
+
+describe('while the records of slashing protection come in', () => {
+  const file = {
+    metadata: { interchange_format_version: '5', genesis_validators_root: '' },
+    data: [{ pubkey: KEY, signed_blocks: [{ slot: '5' }], signed_attestations: [] }],
+  };
+
+  async function exported(): Promise<{ readonly metadata: object; readonly data: readonly unknown[] }> {
+    const { json } = await call(`${url}${RECORDS}`, { token });
+    return json as unknown as { metadata: object; data: readonly unknown[] };
+  }
+
+  test.each([
+    ['nothing happens', nothing, 200, 'already_present'],
+    ['the token is revoked', revoke, 403, 'invalid_token'],
+    ['its policy denies the scope', denyKey, 403, 'denied'],
+    ['the chamber is sealed', seal, 401, 'auth_sealed'],
+    ['the state table is out of sight for too long', loseSight, 503, 'state_stale'],
+  ])('%s', async (_what, change, status, word) => {
+    const { metadata } = await exported();
+    const request = await admitted(RECORDS, { ...file, metadata });
+    await change();
+    const answer = await request.finish();
+    expect(answer.text).toContain(word);
+    expect(answer.status).toBe(status);
+  });
+
+  test('a revoked caller has imported nothing', async () => {
+    const { metadata } = await exported();
+    const request = await admitted(RECORDS, { ...file, metadata });
+    await revoke();
+    expect((await request.finish()).status).toBe(403);
+    const created = await call(`${url}/api/v1/auth/tokens`, { token: root, body: { policies: ['vc'] } });
+    token = created.json['token'] as string;
+    expect((await exported()).data).toEqual([]);
+  });
+});
+
+describe('a replica that has lost sight of the state table', () => {
+  test('honours no token, except to seal and for the status', async () => {
+    await loseSight();
+    const get = (path: string, bearer = root) => call(`${url}${path}`, { token: bearer });
+    for (const path of ['/api/v1/auth/policies', '/api/v1/auth/tokens/lookup-self', '/api/v1/chamber/keys', RECORDS]) {
+      expect(await get(path)).toMatchObject({ status: 503, json: { reason: 'state_stale' } });
+      expect(await get(path, 'sr_client_unknown')).toMatchObject({ status: 503, json: { reason: 'state_stale' } });
+    }
+    const status = await get('/api/v1/chamber/status');
+    expect(status).toMatchObject({ status: 200, json: { state_watcher: { stale: true } } });
+    expect((await get('/api/v1/chamber/status', token)).status).toBe(403);
+    proxy.setRule(undefined);
+    ahead += 11;
+    await seal();
+  });
+});
