@@ -1,8 +1,9 @@
 // Profiles: named sets of the common flags in one YAML file of the operator's own, $XDG_CONFIG_HOME/strongroom/operator.yaml.
-// Strict: unknown keys, repeated keys and aliases are refused. A file that holds a token itself (not env:VAR or @file) is
-// refused when others may read it. Messages name places, never content.
+// Strict: unknown keys, repeated keys and aliases are refused. It decides where tokens go, so a file that others can write is
+// refused; one that holds a token itself (not env:VAR or @file) also when others may read it. Messages name places, never
+// content.
 
-import { readFileSync, statSync } from 'node:fs';
+import { closeSync, fstatSync, openSync, readFileSync, type Stats } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { parseDocument } from 'yaml';
@@ -44,14 +45,15 @@ export function profilePath(env: Terminal['env']): string {
 /** @returns undefined when none is named and there is no default one */
 export function readProfile(name: string | undefined, env: Terminal['env']): Profile | undefined {
   const path = profilePath(env);
-  const content = readIfThere(path);
-  if (content === undefined) {
+  const file = readIfThere(path);
+  if (file === undefined) {
     if (name === undefined) return undefined;
     throw localFailure(`there is no profile ${bounded(name, 60)}: ${path} does not exist`);
   }
-  const { profiles } = parseProfiles(path, content);
+  refuseWhenForeign(path, file.stats);
+  const { profiles } = parseProfiles(path, file.content);
   const literal = Object.values(profiles).some(({ token }) => token !== undefined && !/^(env:|@)/.test(token));
-  if (literal) refuseWhenShared(path);
+  if (literal) refuseWhenShared(path, file.stats);
   const wanted = name ?? DEFAULT_PROFILE;
   const profile = Object.hasOwn(profiles, wanted) ? profiles[wanted] : undefined;
   if (profile !== undefined) return { name: wanted, values: byFlagName(profile, dirname(path)) };
@@ -63,11 +65,16 @@ export function readProfile(name: string | undefined, env: Terminal['env']): Pro
   );
 }
 
-function readIfThere(path: string): string | undefined {
+function readIfThere(path: string): { readonly content: string; readonly stats: Stats } | undefined {
   try {
-    const content = readFileSync(path);
-    if (content.length > MAX_PROFILE_BYTES) throw localFailure(`${path} is larger than ${MAX_PROFILE_BYTES} bytes`);
-    return content.toString('utf8');
+    const file = openSync(path, 'r');
+    try {
+      const stats = fstatSync(file);
+      if (stats.size > MAX_PROFILE_BYTES) throw localFailure(`${path} is larger than ${MAX_PROFILE_BYTES} bytes`);
+      return { content: readFileSync(file, 'utf8'), stats };
+    } finally {
+      closeSync(file);
+    }
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : undefined;
     if (code === 'ENOENT') return undefined;
@@ -98,13 +105,31 @@ function withoutAliases(path: string, document: ReturnType<typeof parseDocument>
   }
 }
 
-function refuseWhenShared(path: string): void {
-  const { mode } = statSync(path);
+/** Whoever can write it can have a token sent to a signer of their own. Root can do that anyway. */
+function refuseWhenForeign(path: string, { mode, uid }: Stats): void {
+  if (uid !== 0 && uid !== process.getuid?.()) {
+    throw localFailure(
+      `${path} belongs to another user (uid ${uid})`,
+      'look what is in it, then write it anew as yourself, or set XDG_CONFIG_HOME to a folder of your own',
+    );
+  }
+  if ((mode & 0o022) === 0) return;
+  throw localFailure(
+    `${path} can be written by others (mode ${octal(mode)})`,
+    `look whether it is still as you wrote it, then: chmod go-w ${path}`,
+  );
+}
+
+function refuseWhenShared(path: string, { mode }: Stats): void {
   if ((mode & 0o077) === 0) return;
   throw localFailure(
-    `${path} holds a token and others may read it (mode ${(mode & 0o777).toString(8).padStart(4, '0')})`,
+    `${path} holds a token and others may read it (mode ${octal(mode)})`,
     `chmod 600 ${path}, or keep the token elsewhere: token: "@/path/to/file"`,
   );
+}
+
+function octal(mode: number): string {
+  return (mode & 0o777).toString(8).padStart(4, '0');
 }
 
 function byFlagName(profile: z.output<typeof profileSchema>, folder: string): Record<string, string> {

@@ -44,7 +44,7 @@ export function runShell(
   const { promise, resolve } = Promise.withResolvers<{ stdout: string; stderr: string; code: number }>();
   const child = execFile(
     'sh',
-    ['-c', line],
+    ['-c', `umask 022\n${line}`], // what others may do with a file is part of what is tested
     { cwd: folder, env: { ...clean, PATH: `${BIN}:${process.env['PATH']}`, HOME: folder, ...env } },
     (error, stdout, stderr) => resolve({ stdout, stderr, code: typeof error?.code === 'number' ? error.code : 0 }),
   );
