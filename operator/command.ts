@@ -29,7 +29,7 @@ export interface RemoteCall<F extends Flags> {
   readonly client: Client;
   readonly output: Output;
   readonly terminal: Terminal;
-  /** Ends the command with exit code 7 unless the operator types `word`, or wrote --yes. */
+  /** Ends the command with exit code 7 unless the operator types `word`, or wrote --yes. The question names the signer. */
   confirm(consequence: string, word: string): Promise<void>;
 }
 

@@ -54,7 +54,9 @@ async function runCommand(command: Command, argv: readonly string[], terminal: T
     client: createClient({ peer, token, timeoutSeconds }),
     output: createOutput(output, terminal),
     terminal,
-    confirm: (consequence, word) => (values['yes'] === true ? Promise.resolve() : confirm(terminal, consequence, word)),
+    confirm: async (consequence, word) => {
+      if (values['yes'] !== true) await confirm(terminal, `At ${peer.url.origin}:\n${consequence}`, word);
+    },
   });
 }
 

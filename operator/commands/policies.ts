@@ -56,13 +56,14 @@ const get = remoteCommand({
 
 const update = remoteCommand({
   summary: "Replace a policy's rules",
-  flags: { ...NAME, ...RULES },
+  flags: { ...NAME, ...RULES, ...YES },
   examples: [
     'auth policy update --name validator-client --rules @rules.json',
-    `auth policy update --name signing --rules '[{"effect":"deny"}]'`,
+    `auth policy update --name signing --rules '[{"effect":"deny"}]' --yes`,
   ],
-  async run({ values, client, output }) {
+  async run({ values, client, output, confirm }) {
     const request = { method: 'PUT', path: pathOf(values.name), json: { rules: readRules(values.rules) } } as const;
+    await confirm(`Its new rules replace all rules of the policy ${values.name}, those that deny too.`, values.name);
     output.answer(await client.request(request, policyRecordSchema), renderPolicy);
   },
 });

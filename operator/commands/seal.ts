@@ -9,7 +9,12 @@ import { note } from '../terminal.ts';
 
 const CONSEQUENCE =
   'Every replica seals and stops signing, and stays so across restarts, until the SEAL_OVERRIDE row of the state\n' +
-  'table is deleted and every replica is restarted.';
+  'table is deleted and every replica is restarted. Those with signer_state.refresh_interval_seconds 0 sign on until\n' +
+  'they are restarted.';
+/** One without a refresh interval never looks at the table while it runs. */
+const FOLLOWING =
+  'sealed: this replica and the latch; the other replicas seal at their next look at the state table, those with\n' +
+  '  signer_state.refresh_interval_seconds 0 only when they are restarted';
 
 export const seal = remoteCommand({
   summary: 'Write the break-glass latch: every replica stops signing',
@@ -36,6 +41,6 @@ export const seal = remoteCommand({
         ['reason', latch.reason ?? 'none given'],
       ]),
     );
-    note(terminal, 'sealed; the other replicas follow within their refresh interval');
+    note(terminal, FOLLOWING);
   },
 });

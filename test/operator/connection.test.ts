@@ -232,7 +232,7 @@ describe('connections that break', () => {
     'seal --yes',
     'auth token create --management',
     'auth policy delete --name p --yes',
-    `auth policy update --name p --rules '[{"effect":"deny"}]'`,
+    `auth policy update --name p --rules '[{"effect":"deny"}]' --yes`,
   ])('what changes something is never repeated, and the doubt is said: %s', async (command) => {
     const signer = await start((_, __, request) => void (request.socket as Socket).resetAndDestroy());
     const { code, stderr } = await plainly(signer, command);

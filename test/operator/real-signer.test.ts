@@ -87,7 +87,7 @@ describe('from the root token to a sealed chamber', () => {
     expect((await operator('auth policy create --name validator-client --rules @rules.json')).code).toBe(2);
     const slashing = `'[{"effect":"allow","scopes":["slashing_protection"]}]'`;
     expect((await operator(`auth policy create --name records --rules ${slashing}`)).code).toBe(0);
-    expect((await operator(`auth policy update --name records --rules ${slashing}`)).code).toBe(0);
+    expect((await operator(`auth policy update --name records --rules ${slashing} --yes`)).code).toBe(0);
     const { policies } = await operatorJson<{ policies: { name: string }[] }>('auth policy list');
     expect(policies.map(({ name }) => name)).toEqual(['records', 'validator-client']);
     const shown = await operator('auth policy get --name validator-client');
