@@ -45,7 +45,7 @@ function latchText({ sealed_at, accessor, reason }: NonNullable<ChamberStatus['l
 
 function watcher(state: ChamberStatus['state_watcher']): string {
   if (state === null) return 'none';
-  return `${state.stale ? 'STALE: signing is refused' : 'fresh'}, last read ${state.age_seconds} s ago`;
+  return `${state.stale ? 'STALE: signing is refused' : 'fresh'}, last read ${state.age_seconds.toFixed(1)} s ago`;
 }
 
 function serviceFields({ slashing, network, version, uptime_seconds, tee, keys }: ChamberStatus): [string, string][] {

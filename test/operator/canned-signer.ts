@@ -87,7 +87,7 @@ const STATUS: ChamberStatus = {
     ],
   },
   latch: null,
-  state_watcher: { stale: false, age_seconds: 0.4 },
+  state_watcher: { stale: false, age_seconds: 0.4050903900000001 },
   keys: [
     { source: 'filesystem', status: 'active', count: 12 },
     { source: 'dynamodb', status: 'active', count: 98_304 },
