@@ -19,6 +19,10 @@ export const slashingExportRouteSchema = {
 
 export const slashingImportRouteSchema = {
   summary: 'Merge slashing protection records: all or nothing, never weakening what is there',
+  description:
+    'Import before the keys are loaded: while a file is merged its keys, and with sqlite all keys, are answered 503. ' +
+    'A file that may not list all that was signed since these records were last used is merged with ' +
+    '`strongroom slashing import --as-minimal`.',
   tags: ['slashing protection'],
   security: CREDENTIALS,
   body: INTERCHANGE,
