@@ -38,8 +38,11 @@ export interface AuthView {
 
 /** Every method throws SignerError `state_stale` when the table cannot be used. */
 export interface AuthState {
-  /** All of them: each strongly consistent and complete or an error, but not from one moment. */
-  readRows(): Promise<readonly AuthRow[]>;
+  /**
+   * These rows, MAX_ROWS_APART at most: each strongly consistent and complete or an error, but not from one moment; rows
+   * that are not there are left out.
+   */
+  readRows(pks: readonly string[]): Promise<readonly AuthRow[]>;
   /** The head and these rows from one moment (one transaction); rows that are not there are left out. */
   readTogether(pks: readonly string[]): Promise<AuthView>;
   /** One transaction, on the condition that the head's revision is still `expectedRevision` (undefined: there is none). */
@@ -67,6 +70,8 @@ export const MAX_POLICIES = 512;
 export const MAX_MANIFEST_BYTES = 380_000;
 /** Some 3,700 keys. A token takes 64 policies (api/policy.ts). */
 export const MAX_POLICY_BYTES = 380_000;
+/** Rows of one readRows: what the service takes in one call. It also bounds what a hostile table can put into memory. */
+export const MAX_ROWS_APART = 100;
 /** Rows of one readTogether: with the head and the largest of each kind they stay within the 4 MB of a transaction. */
 export const MAX_POLICIES_TOGETHER = 6;
 export const MAX_TOKENS_TOGETHER = 64;

@@ -1,6 +1,7 @@
 // Reading the authorization state out of a table that anybody may have written and that other replicas are writing at this
 // moment. What comes out is what the head named at one revision, or an error: never a mixture of two revisions. A head that
-// does not verify, is gone, or goes back is refused as a whole, and the caller keeps what it has.
+// does not verify, is gone, or goes back is refused as a whole, and the caller keeps what it has. Rows that the head does not
+// name are never read, however many somebody puts there.
 
 import { SignerError } from '../api/errors.ts';
 import {
@@ -9,6 +10,7 @@ import {
   type AuthState,
   type AuthView,
   MAX_POLICIES_TOGETHER,
+  MAX_ROWS_APART,
   MAX_TOKENS_TOGETHER,
 } from './auth-state.ts';
 import { kindOf, type Manifest, openHead, type RowKind } from './stateful-rows.ts';
@@ -45,6 +47,7 @@ const MAX_ROUNDS = 20;
 
 /**
  * @param current what this replica has
+ * @param trustsHeld whether rows that it has in the version that counts are left as they are; else they are looked at again
  * @returns undefined when `current` is what the table says still
  * @throws AuthHeadRejected, or SignerError `state_stale` when the table cannot be read
  */
@@ -52,15 +55,16 @@ export async function loadAuth(
   rowKey: Uint8Array,
   state: AuthState,
   current: AuthSnapshot | undefined,
+  trustsHeld: boolean,
 ): Promise<Loaded | undefined> {
   let start = trusted(rowKey, await state.readTogether([]), current);
   if (start === current) return undefined;
-  let read = await readAll(rowKey, state, current);
+  let read = await readNamed(rowKey, state, start, trustsHeld ? current?.rows : undefined);
   let asked: readonly string[] = [];
   for (let round = 1; round <= MAX_ROUNDS; round++) {
     const view = await state.readTogether(asked);
     const end = trusted(rowKey, view, start);
-    take(read, rowKey, view.rows, current);
+    take(read, rowKey, view.rows);
     const moved = [...end.manifest.rows.keys()].filter((pk) => hasMoved(pk, start, end, read) && !asked.includes(pk));
     if (moved.length === 0) {
       return { snapshot: snapshotOf(end, end.manifest, read.verified), rejected: rejectedRows(read, start, end) };
@@ -68,7 +72,7 @@ export async function loadAuth(
     asked = [...asked, ...moved];
     if (!fitsOneTransaction(asked)) {
       start = end;
-      read = await readAll(rowKey, state, current);
+      read = await readNamed(rowKey, state, start, read.verified);
       asked = [];
     }
   }
@@ -108,22 +112,29 @@ function isSameHead(head: AuthHead, earlier: TrustedHead): boolean {
   return head.revision === earlier.revision && Buffer.compare(head.mac, earlier.mac) === 0;
 }
 
-async function readAll(rowKey: Uint8Array, state: AuthState, current: AuthSnapshot | undefined): Promise<ReadRows> {
+/** The rows that the head names, apart from those that are known in the version that it names. */
+async function readNamed(
+  rowKey: Uint8Array,
+  state: AuthState,
+  { manifest }: TrustedHead,
+  known: ReadonlyMap<string, VerifiedRow> | undefined,
+): Promise<ReadRows> {
   const read: ReadRows = { verified: new Map(), altered: new Set() };
-  take(read, rowKey, await state.readRows(), current);
+  const wanted: string[] = [];
+  for (const [pk, code] of manifest.rows) {
+    const row = known?.get(pk);
+    if (row?.code === code) read.verified.set(pk, row);
+    else wanted.push(pk);
+  }
+  for (let first = 0; first < wanted.length; first += MAX_ROWS_APART) {
+    take(read, rowKey, await state.readRows(wanted.slice(first, first + MAX_ROWS_APART)));
+  }
   return read;
 }
 
-/** Rows that this replica has already are not parsed and compiled again. */
-function take(
-  { verified, altered }: ReadRows,
-  rowKey: Uint8Array,
-  rows: readonly AuthRow[],
-  current: AuthSnapshot | undefined,
-): void {
+function take({ verified, altered }: ReadRows, rowKey: Uint8Array, rows: readonly AuthRow[]): void {
   for (const row of rows) {
-    const known = current?.rows.get(row.pk);
-    const understood = verifyRow(rowKey, row, known);
+    const understood = verifyRow(rowKey, row);
     if (understood === undefined) {
       verified.delete(row.pk);
       altered.add(row.pk);

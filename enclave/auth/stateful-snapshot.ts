@@ -59,13 +59,9 @@ export interface AuthSnapshot {
   readonly callers: ReadonlyMap<string, BoundCaller>;
 }
 
-/**
- * Undefined: the row counts as missing.
- * @param known what this row was understood as before; answered when it is the same, not compiled again
- */
-export function verifyRow(key: Uint8Array, row: AuthRow, known?: VerifiedRow): VerifiedRow | undefined {
+/** Undefined: the row counts as missing. */
+export function verifyRow(key: Uint8Array, row: AuthRow): VerifiedRow | undefined {
   if (!isAuthenticRow(key, row)) return undefined;
-  if (known?.pk === row.pk && known.code === rowCode(row)) return known;
   const { pk, revision, content } = row;
   const base = { pk, revision, code: rowCode(row), contentBytes: Buffer.byteLength(content) };
   switch (kindOf(pk)) {

@@ -52,6 +52,11 @@ const MAX_CHANGE_ATTEMPTS = 10;
 const CONFLICT_PAUSE_MS = 20;
 /** Changes of this replica that wait for the one before them. */
 export const MAX_WAITING_CHANGES = 64;
+/**
+ * Rows are looked at again, though nothing honest has changed them, at most so often: what somebody altered is noticed by a
+ * replica that runs, and whoever may renew a token cannot keep every replica reading the whole state.
+ */
+export const LOOK_AGAIN_SECONDS = 60;
 /** Rejected rows that are logged one by one. */
 const MAX_LOGGED_ROWS = 20;
 const MAX_SHOWN_CHARACTERS = 100;
@@ -63,6 +68,7 @@ export class StatefulAuthenticator implements Authenticator {
   #sealed = false;
   #lastRefresh: Promise<unknown> = Promise.resolve();
   #nextRefresh: Promise<void> | undefined;
+  #lookedAgainAt = Number.NEGATIVE_INFINITY;
   #lastChange: Promise<unknown> = Promise.resolve();
   #waitingChanges = 0;
   #reportedHead: HeadProblem | undefined;
@@ -165,10 +171,13 @@ export class StatefulAuthenticator implements Authenticator {
   async #refresh(): Promise<void> {
     this.#assertUnsealed();
     try {
-      const loaded = await loadAuth(this.#keys.rows, this.#parts.state, this.#snapshot);
+      const now = this.#parts.clock.monotonic();
+      const trustsHeld = now - this.#lookedAgainAt < LOOK_AGAIN_SECONDS * 1000;
+      const loaded = await loadAuth(this.#keys.rows, this.#parts.state, this.#snapshot, trustsHeld);
       this.#assertUnsealed(); // the keys may have been wiped in the middle of it
       this.#reportedHead = undefined;
       if (loaded === undefined) return;
+      if (!trustsHeld) this.#lookedAgainAt = now;
       this.#install(loaded.snapshot);
       this.#reportRows(loaded.rejected);
     } catch (error) {

@@ -2,7 +2,7 @@
 // complete or fail: a row that was not answered is never taken for one that is not there. Writes say whether their
 // condition held; what is unclear after all attempts is an error, never a refusal.
 
-import { type DynamoDBClient, GetItemCommand, ScanCommand, type TransactWriteItem } from '../aws/dynamodb.ts';
+import { type DynamoDBClient, GetItemCommand, type TransactWriteItem } from '../aws/dynamodb.ts';
 import {
   AUTH_REVISION,
   type AuthHead,
@@ -19,12 +19,10 @@ import {
   type Item,
   MASTER_KEY,
   type MasterKeyRow,
-  POLICY_PREFIX,
   ROOT_TOKEN_BOOTSTRAP,
   type RootTokenRow,
   SEAL_OVERRIDE,
   type SealOverride,
-  TOKEN_PREFIX,
   wholeNumber,
 } from './state-rows.ts';
 import { keyOf, readBatch, reading, readSnapshot, transact, type WriteOutcome } from './table-calls.ts';
@@ -62,7 +60,8 @@ export interface StateTable {
   readSealOverride(): Promise<SealOverride | undefined>;
   readMasterKey(): Promise<MasterKeyRow | undefined>;
   readHead(): Promise<AuthHead | undefined>;
-  readRows(): Promise<readonly AuthRow[]>;
+  /** auth's AuthState: of these pks, 100 at most, those that are there. */
+  readRows(pks: readonly string[]): Promise<readonly AuthRow[]>;
   /** auth's AuthState: the head and these rows from one moment, so that a table that is being written reads consistently. */
   readTogether(
     pks: readonly string[],
@@ -149,17 +148,10 @@ export function stateTable(client: DynamoDBClient, tableName: string): StateTabl
         return { head, rows: others.map(([, item]) => decodeAuthRow(item)) };
       }),
 
-    readRows: () =>
+    readRows: (pks) =>
       reading(async () => {
-        const rows: AuthRow[] = [];
-        let start: Item | undefined;
-        do {
-          const scan = new ScanCommand({ TableName: tableName, ...AUTH_ROWS_ONLY, ExclusiveStartKey: start });
-          const answer = await client.send(scan);
-          rows.push(...(answer.Items ?? []).map(decodeAuthRow));
-          start = answer.LastEvaluatedKey;
-        } while (start !== undefined);
-        return rows;
+        const found = await readBatch(client, tableName, pks);
+        return [...found.values()].map(decodeAuthRow);
       }),
 
     initialise: (masterKey, rootToken, auth) =>
@@ -202,12 +194,6 @@ const IS_NEW = { ConditionExpression: 'attribute_not_exists(pk)' };
 const WATCHED = {
   ProjectionExpression: 'pk, generation, #revision, mac, #reason, accessor, sealed_at',
   ExpressionAttributeNames: { '#revision': 'revision', '#reason': 'reason' },
-};
-
-const AUTH_ROWS_ONLY = {
-  ConsistentRead: true,
-  FilterExpression: 'begins_with(pk, :policy) OR begins_with(pk, :token)',
-  ExpressionAttributeValues: { ':policy': { S: POLICY_PREFIX }, ':token': { S: TOKEN_PREFIX } },
 };
 
 function stillAtRevision(revision: number | undefined): object {

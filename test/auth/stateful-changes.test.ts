@@ -214,9 +214,9 @@ describe('reading a table that is being written', () => {
   test('a row that moves after it was read is read again, with the head of that moment', async () => {
     await createPolicy(replica.auth, root, policy('moving'));
     let scans = 0;
-    const readRows = async () => {
+    const readRows: StateTable['readRows'] = async (pks) => {
       scans += 1;
-      const rows = await table.state.readRows();
+      const rows = await table.state.readRows(pks);
       await replacePolicy(replica.auth, root, policy('moving', 'deny'));
       return rows;
     };
@@ -228,8 +228,8 @@ describe('reading a table that is being written', () => {
 
   test('rows that are deleted and made meanwhile are no suspects', async () => {
     await createPolicy(replica.auth, root, policy('leaving'));
-    const readRows = async () => {
-      const rows = await table.state.readRows();
+    const readRows: StateTable['readRows'] = async (pks) => {
+      const rows = await table.state.readRows(pks);
       await deletePolicy(replica.auth, root, 'leaving');
       await createPolicy(replica.auth, root, policy('coming'));
       return rows;
@@ -241,9 +241,9 @@ describe('reading a table that is being written', () => {
 
   test('more rows than fit one transaction: everything is read again', async () => {
     let scans = 0;
-    const readRows = async () => {
+    const readRows: StateTable['readRows'] = async (pks) => {
       scans += 1;
-      const rows = await table.state.readRows();
+      const rows = await table.state.readRows(pks);
       if (scans > 1) return rows;
       for (let index = 0; index <= MAX_TOKENS_TOGETHER; index++) await issue(replica);
       return rows;
@@ -297,11 +297,11 @@ describe('reading a table that is being written', () => {
     const seen = new Set<string>();
     for (let schedule = 0; schedule < 4 ** 3; schedule++) {
       const [between, inScan, afterwards] = [schedule % 4, Math.floor(schedule / 4) % 4, Math.floor(schedule / 16)];
-      const readRows = async () => {
+      const readRows: StateTable['readRows'] = async (pks) => {
         await write(between);
-        const a = (await table.state.readRows()).filter(({ pk }) => pk !== 'POLICY#b');
+        const a = (await table.state.readRows(pks)).filter(({ pk }) => pk !== 'POLICY#b');
         await write(inScan);
-        const b = (await table.state.readRows()).filter(({ pk }) => pk === 'POLICY#b');
+        const b = (await table.state.readRows(pks)).filter(({ pk }) => pk === 'POLICY#b');
         await write(afterwards);
         return [...a, ...b];
       };

@@ -10,6 +10,7 @@ import {
   MAX_TOKENS,
 } from '../../enclave/auth/auth-state.ts';
 import { evaluate } from '../../enclave/auth/evaluate.ts';
+import { LOOK_AGAIN_SECONDS } from '../../enclave/auth/stateful.ts';
 import { createPolicy, deletePolicy, replacePolicy } from '../../enclave/auth/stateful-policies.ts';
 import { replaceRootToken } from '../../enclave/auth/stateful-root-token.ts';
 import { makeHead, makeRow, newCommit, openHead, policyFields } from '../../enclave/auth/stateful-rows.ts';
@@ -190,7 +191,7 @@ const ATTACKS: readonly Attack[] = [
   {
     what: 'a revoked token that is put in again',
     attack: () => table.putRow(revokedRow),
-    logged: () => [[revokedRow.pk, 'replayed']],
+    logged: () => [], // nothing names it: it is not even read
     loses: () => [],
   },
   {
@@ -211,10 +212,7 @@ const ATTACKS: readonly Attack[] = [
       await table.putRow(makeRow(FORGED_KEY, 'POLICY#extra', newCommit(1), ALLOW_ALL));
       await table.putRow({ pk: 'TOKEN#', revision: -1, content: 'not JSON', mac: new Uint8Array([1]) });
     },
-    logged: () => [
-      ['POLICY#extra', 'altered'],
-      ['TOKEN#', 'altered'],
-    ],
+    logged: () => [],
     loses: () => [],
   },
 ];
@@ -238,6 +236,7 @@ describe.each(ATTACKS)('$what', ({ attack, logged, loses }) => {
     const before = [client, revoked, manager].map(({ token }) => powers(running, token));
     await attack();
     await honestChange();
+    running.clock.advance(LOOK_AGAIN_SECONDS);
     await running.auth.refresh();
     expect(reasonsLogged(running).sort()).toEqual(logged().toSorted());
     for (const [index, { token }] of [client, revoked, manager].entries()) {

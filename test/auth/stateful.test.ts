@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Policy, TokenRequest } from '../../enclave/api/policy.ts';
 import { evaluate } from '../../enclave/auth/evaluate.ts';
-import { StatefulAuthenticator } from '../../enclave/auth/stateful.ts';
+import { LOOK_AGAIN_SECONDS, StatefulAuthenticator } from '../../enclave/auth/stateful.ts';
 import { createPolicy, deletePolicy, replacePolicy } from '../../enclave/auth/stateful-policies.ts';
 import { issueToken, renewToken, revokeToken } from '../../enclave/auth/stateful-tokens.ts';
 import {
@@ -312,20 +312,26 @@ describe('two replicas', () => {
     expect(late.auth.revision).toBe(other.auth.revision);
   });
 
-  test('without a change the rows are not read again', async () => {
+  test('without a change the rows are not read again, with one only those that changed', async () => {
     let reads = 0;
-    const readRows = () => {
+    let asked: readonly string[] = [];
+    const readRows: AuthTable['state']['readRows'] = (pks) => {
       reads += 1;
-      return table.state.readRows();
+      asked = pks;
+      return table.state.readRows(pks);
     };
     const state = { ...table.state, readRows };
     const counted = await openAuthReplica(table, { state });
     await counted.auth.refresh();
     await counted.auth.refresh();
-    expect(reads).toBe(1);
+    expect([reads, asked.length]).toEqual([1, 2]);
+    const { accessor } = await issue();
+    await counted.auth.refresh();
+    expect([reads, asked]).toEqual([2, [`TOKEN#${accessor}`]]);
+    counted.clock.advance(LOOK_AGAIN_SECONDS);
     await issue();
     await counted.auth.refresh();
-    expect(reads).toBe(2);
+    expect([reads, asked.length]).toEqual([3, 4]);
   });
 
   test('a writer that is behind writes on what the other one has made', async () => {
@@ -376,8 +382,8 @@ describe('sealing', () => {
     ['a table that changes', () => issue()],
   ])('a refresh of %s that is under way does not bring the state back, and blames nobody', async (_what, change) => {
     const { token } = await issue();
-    const readRows = async () => {
-      const rows = await table.state.readRows();
+    const readRows: AuthTable['state']['readRows'] = async (pks) => {
+      const rows = await table.state.readRows(pks);
       late.auth.seal();
       await change();
       return rows;

@@ -6,16 +6,18 @@ import type { Authentication } from '../../enclave/auth/authenticator.ts';
 import { StatefulAuthenticator } from '../../enclave/auth/stateful.ts';
 import type { HeadProblem } from '../../enclave/auth/stateful-load.ts';
 import { replaceRootToken } from '../../enclave/auth/stateful-root-token.ts';
-import type { RowKind } from '../../enclave/auth/stateful-rows.ts';
+import { kindOf, type RowKind } from '../../enclave/auth/stateful-rows.ts';
 import { createToken } from '../../enclave/auth/tokens.ts';
 import {
   createDynamoDBClient,
   DeleteItemCommand,
   type DynamoDBClient,
   PutItemCommand,
+  ScanCommand,
 } from '../../enclave/aws/dynamodb.ts';
 import {
   AUTH_REVISION,
+  decodeAuthRow,
   encodeAuthHead,
   encodeAuthRow,
   stateTableDefinition,
@@ -94,12 +96,16 @@ async function authTable(client: DynamoDBClient, name: string): Promise<AuthTabl
   const put = async (item: ReturnType<typeof encodeAuthRow>): Promise<void> => {
     await client.send(new PutItemCommand({ TableName: name, Item: item }));
   };
+  const rows = async (): Promise<AuthRow[]> => {
+    const { Items = [] } = await client.send(new ScanCommand({ TableName: name, ConsistentRead: true }));
+    return Items.map(decodeAuthRow).filter(({ pk }) => kindOf(pk) !== undefined);
+  };
   return {
     state,
     rootToken: token.toString('ascii'),
-    rows: () => state.readRows(),
+    rows,
     async row(pk) {
-      const row = (await state.readRows()).find((candidate) => candidate.pk === pk);
+      const row = (await rows()).find((candidate) => candidate.pk === pk);
       if (row === undefined) throw new Error(`there is no row ${pk}`);
       return row;
     },
