@@ -9,13 +9,17 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { SecretKey } from '@chainsafe/blst';
+import { cleanEnvironment } from '../test/support/signer.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 const FOLDER = join(ROOT, 'build/demo');
 const MAINNET_GENESIS_VALIDATORS_ROOT = '0x4b363db94e286120d76eb905340fdd4e54bfe9f06bf33ff6cf5ad27f511bfe95';
 
 const { publicKey, token, config, port } = await prepare();
-const signer = spawn(join(ROOT, 'bin/strongroom'), ['server', '-c', config], { stdio: ['ignore', 'pipe', 'inherit'] });
+const signer = spawn(join(ROOT, 'bin/strongroom'), ['server', '-c', config], {
+  env: cleanEnvironment(),
+  stdio: ['ignore', 'pipe', 'inherit'],
+});
 try {
   await readyOf(signer);
   await show();

@@ -41,6 +41,19 @@ Examples:
   },
 };
 
+/**
+ * What the signer says when it refuses to start for want of one custody key; a start that failed otherwise proves nothing.
+ * @param failure undefined when it started
+ */
+export function thresholdRefusal(failure: string | undefined, threshold: number, keys: number): string {
+  if (failure === undefined) throw new Error('the signer started below its threshold');
+  const refused = /strongroom: cannot start: .*/s.exec(failure)?.[0];
+  const reason = `needs ${threshold} of its ${keys} custody keys and ${threshold - 1} served`;
+  if (refused?.includes(reason) !== true)
+    throw new Error(`the signer did not start, but not for its threshold: ${failure}`);
+  return refused;
+}
+
 async function readCeremony(file: string): Promise<ReturnType<typeof parseCeremony>> {
   const text = await readFile(file, 'utf8').catch((error: unknown) => {
     throw fileProblem(error);
@@ -82,8 +95,7 @@ async function perform(
     () => undefined,
     (error: unknown) => (error instanceof Error ? error.message : String(error)),
   );
-  if (failure === undefined) throw new Error('the signer started below its threshold');
-  say(/strongroom: cannot start: .*/s.exec(failure)?.[0] ?? failure);
+  say(thresholdRefusal(failure, threshold, keys.length));
 
   heading('The rehearsal is over: nothing of it is kept, and the real keys were not called');
 }

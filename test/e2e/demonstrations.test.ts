@@ -1,12 +1,13 @@
 // The demonstrations are what a newcomer sees first: they run, and they show what they say.
 
 import { execFile } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { describe, expect, it } from 'vitest';
-import { runStrongroom } from '../support/signer.ts';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { thresholdRefusal } from '../../demo/rehearse.ts';
+import { runStrongroom, startSigner } from '../support/signer.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const run = promisify(execFile);
@@ -14,6 +15,28 @@ const run = promisify(execFile);
 function demonstrate(script: string): Promise<{ stdout: string }> {
   return run(join(ROOT, 'bin/pinned-node'), [join(ROOT, script)], { cwd: ROOT });
 }
+
+afterEach(() => {
+  vi.unstubAllEnvs();
+});
+
+describe.skipIf(process.platform !== 'linux')('a signer of a test or a demonstration', () => {
+  it('has no way to an AWS account: of the settings of AWS it sees only those it was given', async () => {
+    vi.stubEnv('AWS_PROFILE', 'production');
+    vi.stubEnv('AWS_IGNORE_CONFIGURED_ENDPOINT_URLS', 'true');
+    vi.stubEnv('AWS_SESSION_TOKEN', 'of a real session');
+    vi.stubEnv('AWS_CONFIG_FILE', '/nonexistent');
+    const signer = await startSigner({ env: { AWS_REGION: 'eu-central-1' } });
+    const environment = readFileSync(`/proc/${signer.pid}/environ`, 'utf8').split('\0');
+    await signer.stop();
+    expect(environment.filter((setting) => setting.startsWith('AWS_')).sort()).toEqual([
+      'AWS_CONFIG_FILE=/dev/null',
+      'AWS_EC2_METADATA_DISABLED=true',
+      'AWS_REGION=eu-central-1',
+      'AWS_SHARED_CREDENTIALS_FILE=/dev/null',
+    ]);
+  });
+});
 
 describe('demonstrations', () => {
   it('make demo signs an attestation and shows a slashable second vote refused', async () => {
@@ -46,5 +69,16 @@ describe('demonstrations', () => {
     for (const line of result.stdout.trimEnd().split('\n')) expect(line).toMatch(/^REHEARSAL/);
     expect(result.stdout).toMatch(/unsealed without .*11111111-/);
     expect(result.stdout).toMatch(/needs 2 of its 3 custody keys and 1 served/);
+  });
+
+  it('a start that fails for another reason does not pass for a proof of the threshold', () => {
+    const refusal = 'strongroom: cannot start: the master key needs 2 of its 3 custody keys and 1 served:\n  …';
+    expect(thresholdRefusal(`exit 1: ${refusal}`, 2, 3)).toBe(refusal);
+    const others = [
+      undefined,
+      'exit 1: strongroom: cannot start: the table cannot be read',
+      refusal.replace('1 s', '0 s'),
+    ];
+    for (const other of others) expect(() => thresholdRefusal(other, 2, 3)).toThrow('the signer');
   });
 });

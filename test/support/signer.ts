@@ -4,7 +4,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { devNull, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { stringify } from 'yaml';
@@ -115,6 +115,16 @@ export async function runStrongroom(
   return { code, ...chunks };
 }
 
+/** The tests' own environment without settings of a signer, and without any way to an AWS account. */
+export function cleanEnvironment(): NodeJS.ProcessEnv {
+  return {
+    ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(SVC|AWS)_/.test(name))),
+    AWS_CONFIG_FILE: devNull,
+    AWS_SHARED_CREDENTIALS_FILE: devNull,
+    AWS_EC2_METADATA_DISABLED: 'true',
+  };
+}
+
 function matches(entry: Record<string, unknown>, fields: Readonly<Record<string, unknown>>): boolean {
   return Object.entries(fields).every(([name, value]) => entry[name] === value);
 }
@@ -140,11 +150,6 @@ function spawnSigner(folder: string, options: SignerOptions): ChildProcess {
     env: { ...cleanEnvironment(), ...options.env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-}
-
-/** The tests' own environment without settings of a signer. */
-function cleanEnvironment(): NodeJS.ProcessEnv {
-  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('SVC_')));
 }
 
 function collect(child: ChildProcess, log: Record<string, unknown>[], watchers: Set<() => void>): () => string {
