@@ -78,9 +78,16 @@ export function renewToken(
     if (token.kind !== 'client')
       return { kind: 'refused', reason: 'denied', hint: 'a management token is not renewed' };
     if (token.ttlSeconds === null) return { kind: 'done', answer: tokenRecord(snapshot, token) };
-    const lifetimeSeconds = Math.min(ttlSeconds ?? token.ttlSeconds, token.ttlSeconds);
-    return putToken(accessor, { ...token, expiresAt: expiry(now, lifetimeSeconds) });
+    return putToken(accessor, {
+      ...token,
+      expiresAt: expiry(now, renewedLifetimeSeconds(token.ttlSeconds, ttlSeconds)),
+    });
   });
+}
+
+/** What is asked for, at most the lifetime that the token was created with. */
+export function renewedLifetimeSeconds(original: number, asked: number | undefined): number {
+  return Math.min(asked ?? original, original);
 }
 
 function putToken(accessor: string, content: TokenContent): Change<TokenRecord> {

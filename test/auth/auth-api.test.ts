@@ -14,7 +14,7 @@ import {
   tokenRecordSchema,
 } from '../../enclave/api/auth.ts';
 import { MAX_POLICY_BYTES } from '../../enclave/auth/auth-state.ts';
-import { MAX_RENEWALS_PER_WINDOW, RENEWAL_WINDOW_SECONDS } from '../../enclave/auth/renewal-limit.ts';
+import { LONGEST_PAUSE_SECONDS, SHORTEST_PAUSE_SECONDS } from '../../enclave/auth/renewal-pace.ts';
 import { authApp } from '../support/auth-app.ts';
 import {
   type AuthReplica,
@@ -505,18 +505,37 @@ describe('the token itself', () => {
     expect(await call('POST', RENEW, { token, body })).toMatchObject({ status: 400, body: { reason } });
   });
 
-  test('renewals of one token are limited, those of others go on', async () => {
-    const [one, other] = [await createToken(), await createToken()];
-    for (let index = 0; index < MAX_RENEWALS_PER_WINDOW; index++) {
-      expect((await call('POST', RENEW, { token: one.token })).status).toBe(200);
+  test.each([
+    ['a long lifetime', 3600, undefined, LONGEST_PAUSE_SECONDS],
+    ['a short lifetime', 30, undefined, 15],
+    ['a short lifetime that it asked for', 3600, 30, 15],
+    ['a lifetime of a moment that it asked for', 3600, 1, SHORTEST_PAUSE_SECONDS],
+  ])(
+    'a token with %s is renewed once for a while: until then its record is answered as it is, and nothing is written',
+    async (_what, lifetimeSeconds, asked, pauseSeconds) => {
+      const { token } = await createToken({ policies: ['signer'], ttl_seconds: lifetimeSeconds });
+      const other = await createToken({ policies: ['signer'], ttl_seconds: lifetimeSeconds });
+      const body = asked === undefined ? {} : { ttl_seconds: asked };
+      const renewed = await call('POST', RENEW, { token, body });
+      expect(renewed.status).toBe(200);
+      const { revision } = replica.auth;
+      replica.clock.advance(Math.min(pauseSeconds, asked ?? lifetimeSeconds) - 0.001);
+      for (let time = 0; time < 50; time++) {
+        expect(await call('POST', RENEW, { token, body })).toEqual({ ...renewed, headers: expect.anything() });
+      }
+      expect(replica.auth.revision).toBe(revision);
+      expect((await call('POST', RENEW, { token: other.token, body })).status).toBe(200);
+      expect(replica.auth.revision).toBe(revision + 1);
+    },
+  );
+
+  test('a token may be renewed again after that while', async () => {
+    const { token } = await createToken({ policies: ['signer'], ttl_seconds: 100 });
+    for (let time = 1; time <= 5; time++) {
+      replica.clock.advance(50);
+      const { body } = await call('POST', RENEW, { token });
+      expect(body).toMatchObject({ expires_at: new Date(START + (50 * time + 100) * 1000).toISOString() });
     }
-    expect(await call('POST', RENEW, { token: one.token })).toMatchObject({
-      status: 503,
-      body: { reason: 'overloaded' },
-    });
-    expect((await call('POST', RENEW, { token: other.token })).status).toBe(200);
-    replica.clock.advance(RENEWAL_WINDOW_SECONDS);
-    expect((await call('POST', RENEW, { token: one.token })).status).toBe(200);
   });
 });
 

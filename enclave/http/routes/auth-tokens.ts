@@ -4,10 +4,10 @@
 
 import type { FastifyInstance } from 'fastify';
 import { renewRequestSchema, tokenRequestSchema } from '../../api/policy.ts';
-import { renewalLimit } from '../../auth/renewal-limit.ts';
+import { pacedRenewals } from '../../auth/renewal-pace.ts';
 import type { StatefulAuthenticator } from '../../auth/stateful.ts';
 import { findToken, tokenRecord, tokensOf } from '../../auth/stateful-snapshot.ts';
-import { issueToken, renewToken, revokeToken } from '../../auth/stateful-tokens.ts';
+import { issueToken, revokeToken } from '../../auth/stateful-tokens.ts';
 import type { Clock } from '../../observe/clock.ts';
 import { actorOf } from '../admission.ts';
 import { readJsonBody } from '../json-body.ts';
@@ -56,7 +56,7 @@ export function mountAuthTokens(app: FastifyInstance, auth: StatefulAuthenticato
 }
 
 function mountOwnToken(app: FastifyInstance, auth: StatefulAuthenticator, clock: Clock): void {
-  const limit = renewalLimit(clock);
+  const renew = pacedRenewals(auth, clock);
 
   app.get(`${LIST_PATH}/lookup-self`, { config: anyToken, schema: schemas.lookUpSelf }, async (request, reply) => {
     const { snapshot } = auth;
@@ -70,8 +70,7 @@ function mountOwnToken(app: FastifyInstance, auth: StatefulAuthenticator, clock:
     const accessor = actorOf(request);
     const body = readJsonBody(request, renewRequestSchema, { ...MISMATCH, whenEmpty: {} });
     if (body.kind === 'refused') return refuse(request, reply, body.reason, body.hint);
-    if (!limit.admits(accessor)) return refuse(request, reply, 'overloaded', 'this token is renewed too often');
-    const outcome = await renewToken(auth, accessor, body.value.ttl_seconds);
+    const outcome = await renew(accessor, body.value.ttl_seconds);
     if (outcome.kind === 'refused') return refuse(request, reply, outcome.reason, outcome.hint);
     return sendJson(reply, 200, outcome.answer);
   });
