@@ -6,6 +6,11 @@ import type { AuthHead, AuthKeys, AuthWrite } from './auth-state.ts';
 import { type Manifest, makeHead, makeRow, newCommit, openHead, pkOf, rowCode, tokenFields } from './stateful-rows.ts';
 import { createAccessor, tokenDigest } from './tokens.ts';
 
+export interface RootTokenWrite extends AuthWrite {
+  /** There was no head that is to be believed: whatever policies and tokens there were are gone with it. */
+  readonly dropsEverything: boolean;
+}
+
 /**
  * A new root token, in place of the earlier one if there was one, which is revoked by the same transaction. All other tokens
  * and policies stay. The condition of the transaction is the revision of the head given here (undefined: that there is none).
@@ -18,12 +23,13 @@ export function replaceRootToken(
   head: AuthHead | undefined,
   rootToken: Uint8Array,
   now: number,
-): AuthWrite {
+): RootTokenWrite {
   const revision = (head?.revision ?? 0) + 1;
   if (!Number.isSafeInteger(revision)) {
     throw new Error('the revision in the row AUTH_REVISION was altered: delete the row and start again');
   }
-  const before = (head && openHead(keys.rows, head)) ?? NO_ROWS;
+  const believed = head && openHead(keys.rows, head);
+  const before = believed ?? NO_ROWS;
   const pk = pkOf('token', createAccessor());
   const fields = tokenFields({
     kind: 'management',
@@ -41,6 +47,7 @@ export function replaceRootToken(
   const row = makeRow(keys.rows, pk, commit, fields);
   rows.set(pk, rowCode(row));
   return {
+    dropsEverything: believed === undefined,
     changes: [...(before.root === null ? [] : [{ delete: before.root }]), { put: row }],
     head: makeHead(keys.rows, commit, { root: pk, rows }),
   };

@@ -24,6 +24,8 @@ const MAX_ROUNDS = 10;
 /** A new root token and the auth rows that make it valid. The token is the receiver's to wipe. */
 export interface NewRootToken extends AuthWrite {
   readonly token: Buffer;
+  /** There was no head that is to be believed: no policy and no other token counts any more. */
+  readonly dropsEverything: boolean;
 }
 
 /** What the chamber needs of authorization, which it does not know: a new root token in place of the head's, if it has one. */
@@ -159,9 +161,15 @@ async function recreateRootToken(masterKey: MasterKey, parts: BootChamberParts):
   const rootToken = await sealedFor(fresh, parts);
   const outcome = await patiently(table, () => table.recreateRootToken(rootToken, head?.revision, fresh));
   const ours = outcome === 'written' || (await isStored(fresh.head, parts));
-  if (ours) log.warn({}, 'ROOT_TOKEN_BOOTSTRAP was absent: a new root token is written, the earlier one is revoked');
-  return ours;
+  if (!ours) return false;
+  log.warn({}, 'ROOT_TOKEN_BOOTSTRAP was absent: a new root token is written, the earlier one is revoked');
+  if (fresh.dropsEverything) log.error({ revision: head?.revision ?? null }, ALL_DROPPED);
+  return true;
 }
+
+const ALL_DROPPED =
+  'the row AUTH_REVISION was altered or gone and is written anew: ALL POLICIES AND ALL OTHER TOKENS ARE DROPPED, only the new root token is ' +
+  'valid. Find out who wrote the state table; a point-in-time recovery of it has what was lost';
 
 async function sealedFor({ token }: NewRootToken, { ceremony, clock }: BootChamberParts) {
   try {

@@ -25,6 +25,7 @@ export function custodyHealth(
   parts: CustodyHealthParts,
 ): () => Promise<readonly CustodyKeyHealth[]> {
   let asked: { readonly at: number; readonly answer: Promise<readonly CustodyKeyHealth[]> } | undefined;
+  let asking = false;
   const ask = (): Promise<readonly CustodyKeyHealth[]> =>
     Promise.all(
       keys.map(async ({ arns }) => {
@@ -34,7 +35,16 @@ export function custodyHealth(
     );
   return () => {
     const now = parts.clock.monotonic();
-    if (asked === undefined || now - asked.at > CUSTODY_HEALTH_SECONDS * 1000) asked = { at: now, answer: ask() };
+    // One that takes longer than it counts is still the one that all wait for.
+    if (asked === undefined || (!asking && now - asked.at > CUSTODY_HEALTH_SECONDS * 1000)) {
+      asking = true;
+      asked = {
+        at: now,
+        answer: ask().finally(() => {
+          asking = false;
+        }),
+      };
+    }
     return asked.answer;
   };
 }

@@ -324,6 +324,26 @@ describe('the root token', () => {
   });
 });
 
+test.each([
+  ['altered', async (table: string) => alterHead(table)],
+  ['gone', async (table: string) => world.deleteRow(table, 'AUTH_REVISION')],
+])(
+  'a root token made anew over a head that is %s says loudly that everything else is dropped',
+  async (_what, attack) => {
+    const table = await world.createTable();
+    const ceremony = world.createCeremony();
+    const first = await bootReplica(world, { table, ceremony });
+    await world.deleteRow(table, 'ROOT_TOKEN_BOOTSTRAP');
+    const honest = await bootReplica(world, { table, ceremony });
+    await world.deleteRow(table, 'ROOT_TOKEN_BOOTSTRAP');
+    await attack(table);
+    const later = await bootReplica(world, { table, ceremony });
+    const dropped = 'ALL POLICIES AND ALL OTHER TOKENS ARE DROPPED';
+    expect([first, honest, later].map((replica) => said(replica, dropped))).toEqual([false, false, true]);
+    expect(later.log.find(({ message }) => message.includes(dropped))?.level).toBe('error');
+  },
+);
+
 interface RecordJson {
   generation: number;
   threshold: number;
@@ -347,6 +367,11 @@ function successor(ceremony: CeremonyBlock): CeremonyBlock {
 
 function allRows(table: string): Promise<unknown[]> {
   return Promise.all(['MASTER_KEY', 'ROOT_TOKEN_BOOTSTRAP', 'AUTH_REVISION'].map((pk) => world.row(table, pk)));
+}
+
+async function alterHead(table: string): Promise<void> {
+  const item = await world.row(table, 'AUTH_REVISION');
+  await world.putRow(table, { ...item, pk: { S: 'AUTH_REVISION' }, mac: { B: Buffer.alloc(32) } });
 }
 
 async function alterRecord(table: string, alter: (record: RecordJson) => void): Promise<void> {
