@@ -9,11 +9,17 @@ import type { BlsCore } from '../../enclave/signing/bls.ts';
 import { inFlightSigning } from '../../enclave/signing/in-flight.ts';
 import { publicNetwork } from '../../enclave/signing/networks.ts';
 import { createPermits } from '../../enclave/signing/permits.ts';
+import type { SlashingBackend } from '../../enclave/slashing/types.ts';
 import type { AuthReplica } from './stateful-auth.ts';
+
+export interface AuthAppOptions {
+  readonly stateless?: boolean;
+  readonly importHistories?: SlashingBackend['importHistories'];
+}
 
 export function authApp(
   { auth, clock, log }: AuthReplica,
-  { stateless = false }: { readonly stateless?: boolean } = {},
+  { stateless = false, importHistories }: AuthAppOptions = {},
 ): Promise<FastifyInstance> {
   const keys = new KeyStore({}, { vault: KEYLESS_CORE, clock });
   const inFlight = inFlightSigning();
@@ -41,7 +47,7 @@ export function authApp(
       readiness: { checks: () => [] },
       chamber: { seal: undefined, status: nothing('the chamber') },
       slashingRecords: {
-        backend: { exportHistories: nothing('slashing'), importHistories: nothing('slashing') },
+        backend: { exportHistories: nothing('slashing'), importHistories: importHistories ?? nothing('slashing') },
         genesisValidatorsRoot: encodeHex(new Uint8Array(32)),
       },
       keyRoutes: {
