@@ -148,7 +148,8 @@ function changedRefusal(request: FastifyRequest, dependencies: AdmissionDependen
   const { access, caller } = request.context;
   if (access === undefined || access.kind === 'open' || caller === undefined) return undefined;
   const unservable = stateRefusal(access, dependencies);
-  if (unservable !== undefined) return unservable;
+  // A signer that shuts down finishes what it has admitted.
+  if (unservable !== undefined && unservable !== 'shutting_down') return unservable;
   const outcome = dependencies.authenticator.current(caller);
   if (outcome.kind === 'caller') {
     if (outcome.caller === caller) return undefined;

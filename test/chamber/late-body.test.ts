@@ -30,6 +30,7 @@ let ahead: number;
 let root: string;
 let token: string;
 let accessor: string;
+let ending: Promise<void> | undefined;
 
 beforeAll(async () => {
   world = await startCustody();
@@ -61,7 +62,8 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   proxy.setRule(undefined);
-  await signer.shutDown();
+  await (ending ?? signer.shutDown());
+  ending = undefined;
   rmSync(folder, { recursive: true, force: true });
 });
 
@@ -144,11 +146,17 @@ async function loseSight(): Promise<void> {
   ahead += 11;
 }
 
+/** It finishes what it has admitted, so this does not wait for the end. */
+async function shutDown(): Promise<void> {
+  ending = signer.shutDown();
+}
+
 async function nothing(): Promise<void> {}
 
 describe('between the headers of a signing request and its body', () => {
   test.each([
     ['nothing happens', nothing, 200, '0x'],
+    ['the signer begins to shut down', shutDown, 200, '0x'],
     ['the token is revoked', revoke, 403, 'invalid_token'],
     ['its policy denies the key', denyKey, 403, 'denied'],
     ['the chamber is sealed', seal, 503, 'sealed'],
