@@ -12,7 +12,7 @@ Commands:
              identities, open the root token
   setup      Create the DynamoDB tables                strongroom setup tables -c strongroom.yaml
   operator   Look after a running signer: status,      strongroom operator status
-             seal, policies, tokens
+             seal, policies, tokens, keys
 
 Options:
   --help     This text; \`strongroom COMMAND --help\` for a command
