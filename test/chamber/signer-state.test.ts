@@ -25,6 +25,7 @@ let signer: RunningSigner | undefined;
 let url: string;
 /** Seconds by which the monotonic clock is ahead. */
 let ahead: number;
+let log: string;
 
 beforeAll(async () => {
   world = await startCustody();
@@ -69,7 +70,8 @@ async function start(state: Record<string, unknown> = {}): Promise<void> {
   );
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.violations));
   const clock = { now: systemClock.now, monotonic: () => systemClock.monotonic() + ahead * 1000 };
-  const logger = createLogger({ level: 'error', format: 'text', color: false }, process.stderr);
+  log = '';
+  const logger = createLogger({ level: 'warn', format: 'text', color: false }, { write: (line) => (log += line) });
   signer = await boot(loaded.config, { logger, clock });
   await signer.keysLoaded;
   url = `http://127.0.0.1:${signer.listeners.http.port}`;
@@ -196,17 +198,20 @@ describe('while 30 % of all requests to DynamoDB fail', () => {
 });
 
 describe('the watcher', () => {
-  test('seals when the latch row appears, whoever wrote it', async () => {
+  test('seals when the latch row appears, whoever wrote it, also beside rows that cannot be read', async () => {
     await start();
     const token = await clientToken();
+    expect(log).not.toContain('refresh_interval_seconds');
+    await world.putRow(table, { pk: { S: 'AUTH_REVISION' }, revision: { S: 'seven' } });
     await world.putRow(table, { pk: { S: 'SEAL_OVERRIDE' } });
     await vi.waitFor(async () => {
       expect(await signNext(token)).toMatchObject({ status: 503, json: { reason: 'sealed' } });
     }, WAIT);
   });
 
-  test('an interval of 0 turns it off: no latch is seen and nothing is ever stale', async () => {
+  test('an interval of 0 turns it off: no latch is seen and nothing is ever stale, and the start says so', async () => {
     await start({ refresh_interval_seconds: 0 });
+    expect(log).toContain('seals, revocations and changed policies that are made elsewhere do not reach this replica');
     const token = await clientToken();
     const root = await world.rootToken(table);
     const before = proxy.requests;
