@@ -8,8 +8,6 @@ export const MASTER_KEY = 'MASTER_KEY';
 export const ROOT_TOKEN_BOOTSTRAP = 'ROOT_TOKEN_BOOTSTRAP';
 export const SEAL_OVERRIDE = 'SEAL_OVERRIDE';
 export const AUTH_REVISION = 'AUTH_REVISION';
-export const POLICY_PREFIX = 'POLICY#';
-export const TOKEN_PREFIX = 'TOKEN#';
 
 export type Item = Record<string, AttributeValue>;
 
