@@ -52,7 +52,7 @@ test('label values are those of the sources they come from', () => {
   expect(METRICS.signingRequests.labels.operation.values).toEqual([...OPERATIONS, 'unknown']);
   expect(METRICS.signingRequests.labels.outcome.values).toEqual(['signed', ...Object.keys(ERROR_REASONS)]);
   expect(METRICS.slashingRefusals.labels.reason.values.toSorted()).toEqual(
-    [...reasonsWithStatus(412), 'slashing_integrity', 'slashing_rollback'].toSorted(),
+    [...reasonsWithStatus(412), 'slashing_integrity', 'slashing_rollback', 'slashing_unavailable'].toSorted(),
   );
   expect(METRICS.authRejections.labels.reason.values.toSorted()).toEqual(
     [...reasonsWithStatus(401, 403), 'unknown'].toSorted(),
@@ -103,7 +103,7 @@ test('a canary counter that never counted is rendered as zero, so that an alarm 
 
 test('every slashing refusal and every authentication refusal is rendered from the start', async () => {
   const metrics = openMetrics();
-  expect(await linesOf(metrics, 'svc_slashing_refusals_total')).toHaveLength(10);
+  expect(await linesOf(metrics, 'svc_slashing_refusals_total')).toHaveLength(11);
   expect(await linesOf(metrics, 'svc_auth_rejections_total')).toHaveLength(7);
 });
 
