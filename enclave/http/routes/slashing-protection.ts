@@ -48,10 +48,7 @@ export function mountSlashingProtection(
     scope.addContentTypeParser('*', (_request, stream, done) => done(null, stream));
     const options = { config: { access: ACCESS, streamsBody: true }, schema: slashingImportRouteSchema } as const;
     scope.post(PATH, { ...options, bodyLimit: MAX_IMPORT_BYTES }, async (request, reply) => {
-      // The rest of a refused file is not read: the connection cannot be used again. An answer to a whole one clears it.
-      reply.header('connection', 'close');
       const answer = await importRecords(request, records, admission);
-      reply.removeHeader('connection');
       return reply.type('application/json').send(Buffer.from(JSON.stringify(answer)));
     });
   });
@@ -80,6 +77,10 @@ async function importRecords(
   } catch (error) {
     if (!(error instanceof InterchangeError)) throw error;
     throw new SignerError('malformed_body', { hint: `nothing was imported: ${error.message}`, cause: error });
+  } finally {
+    // The rest of a refused file is thrown away as it comes: closing instead would reset the connection, and a client that is
+    // still sending would lose the refusal.
+    body.resume();
   }
 }
 
