@@ -3,6 +3,7 @@
 // condition held; what is unclear after all attempts is an error, never a refusal.
 
 import { type DynamoDBClient, GetItemCommand, type TransactWriteItem } from '../aws/dynamodb.ts';
+import type { WriteOutcome } from '../aws/dynamodb-transact.ts';
 import {
   AUTH_REVISION,
   type AuthHead,
@@ -25,7 +26,7 @@ import {
   type SealOverride,
   wholeNumber,
 } from './state-rows.ts';
-import { keyOf, readBatch, reading, readSnapshot, transact, type WriteOutcome } from './table-calls.ts';
+import { keyOf, readBatch, reading, readSnapshot, transact } from './table-calls.ts';
 
 export type AuthChange = { readonly put: AuthRow } | { readonly delete: string };
 

@@ -2,7 +2,6 @@
 // until their outcome is known. A fault that stays is SignerError `state_stale`, with the fault or the row in its detail.
 
 import { strict as assert } from 'node:assert';
-import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { SignerError } from '../api/errors.ts';
 import {
@@ -10,24 +9,13 @@ import {
   type DynamoDBClient,
   TransactGetItemsCommand,
   type TransactWriteItem,
-  TransactWriteItemsCommand,
 } from '../aws/dynamodb.ts';
-import { type AwsFault, awsFault } from '../aws/errors.ts';
+import { jittered, RETRY_PAUSE_MS, transactWrite, type WriteOutcome } from '../aws/dynamodb-transact.ts';
+import { awsFault } from '../aws/errors.ts';
 import type { Item } from './state-rows.ts';
 
-/** Tries of one transaction, each with the SDK's own attempts inside; the pause before a try grows by this, with jitter. */
-const MAX_TRIES = 3;
-const RETRY_PAUSE_MS = 50;
 /** Rounds of one batch read while the service leaves rows unprocessed. */
 const MAX_READ_ROUNDS = 5;
-/** The service's own limit for one transaction. */
-const MAX_TRANSACTION_ITEMS = 100;
-/** Faults after which the same call may well succeed, or may have succeeded already. */
-const PASSING_FAULTS: ReadonlySet<AwsFault> = new Set(['conflict', 'throttled', 'unreachable']);
-
-/** `condition_failed` may also be the echo of our own write whose answer was lost: callers read back and compare. */
-export type WriteOutcome = 'written' | 'condition_failed';
-
 export function keyOf(pk: string): Item {
   return { pk: { S: pk } };
 }
@@ -65,21 +53,8 @@ export async function readSnapshot(
   return new Map(items.map((item) => [item['pk']?.S ?? '', item]));
 }
 
-/** The same token in every try: the service applies the transaction once, however many of them reach it. */
-export async function transact(client: DynamoDBClient, items: readonly TransactWriteItem[]): Promise<WriteOutcome> {
-  assert(items.length <= MAX_TRANSACTION_ITEMS);
-  const call = { TransactItems: [...items], ClientRequestToken: randomUUID() };
-  for (let tries = 1; ; tries++) {
-    try {
-      await client.send(new TransactWriteItemsCommand(call));
-      return 'written';
-    } catch (error) {
-      const fault = awsFault(error);
-      if (fault === 'condition_failed') return 'condition_failed';
-      if (tries === MAX_TRIES || !PASSING_FAULTS.has(fault)) throw tableFault(error);
-    }
-    await pause(jittered(RETRY_PAUSE_MS * 2 ** tries));
-  }
+export function transact(client: DynamoDBClient, items: readonly TransactWriteItem[]): Promise<WriteOutcome> {
+  return reading(() => transactWrite(client, items));
 }
 
 export async function reading<T>(read: () => Promise<T>): Promise<T> {
@@ -105,8 +80,4 @@ async function sendReadTransaction(client: DynamoDBClient, command: TransactGetI
 function tableFault(cause: unknown): SignerError {
   const problem = cause instanceof Error ? cause.message : String(cause);
   return new SignerError('state_stale', { cause, detail: { fault: awsFault(cause), problem } });
-}
-
-function jittered(milliseconds: number): number {
-  return milliseconds * (0.5 + Math.random() / 2);
 }

@@ -2,30 +2,17 @@
 // token until their outcome is known. A fault that stays is SignerError `key_table_unavailable`.
 
 import { strict as assert } from 'node:assert';
-import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { SignerError } from '../api/errors.ts';
-import {
-  BatchGetItemCommand,
-  type DynamoDBClient,
-  QueryCommand,
-  type TransactWriteItem,
-  TransactWriteItemsCommand,
-} from '../aws/dynamodb.ts';
-import { type AwsFault, awsFault } from '../aws/errors.ts';
+import { BatchGetItemCommand, type DynamoDBClient, QueryCommand, type TransactWriteItem } from '../aws/dynamodb.ts';
+import { jittered, RETRY_PAUSE_MS, transactWrite, type WriteOutcome } from '../aws/dynamodb-transact.ts';
+import { awsFault } from '../aws/errors.ts';
 import { type Item, keyOfRevision, partitionOf, revisionIn, SHARDS } from './table-rows.ts';
 
-/** The service's own limits. */
+/** The service's own limit. */
 export const MAX_BATCH_GET_ITEMS = 100;
-const MAX_TRANSACTION_ITEMS = 100;
 /** Rounds of one batch read while the service leaves rows unprocessed. */
 const MAX_READ_ROUNDS = 8;
-/** Tries of one transaction, each with the SDK's own attempts inside; the pause before a try grows by this, with jitter. */
-const MAX_TRIES = 3;
-const RETRY_PAUSE_MS = 50;
-/** Faults after which the same call may well succeed, or may have succeeded already. */
-const PASSING_FAULTS: ReadonlySet<AwsFault> = new Set(['conflict', 'throttled', 'unreachable']);
-
 export interface TableConnection {
   readonly client: DynamoDBClient;
   readonly tableName: string;
@@ -94,28 +81,8 @@ export function readPage({ client, tableName }: TableConnection, shard: number, 
   });
 }
 
-/** The same token in every try: the service applies the transaction once, however many of them reach it. */
-export async function transact(
-  { client }: TableConnection,
-  items: readonly TransactWriteItem[],
-): Promise<'written' | 'condition_failed'> {
-  assert(items.length <= MAX_TRANSACTION_ITEMS);
-  const call = { TransactItems: [...items], ClientRequestToken: randomUUID() };
-  for (let tries = 1; ; tries++) {
-    try {
-      await client.send(new TransactWriteItemsCommand(call));
-      return 'written';
-    } catch (error) {
-      const fault = awsFault(error);
-      if (fault === 'condition_failed') return 'condition_failed';
-      if (tries === MAX_TRIES || !PASSING_FAULTS.has(fault)) throw unavailable(error);
-    }
-    await pause(jittered(RETRY_PAUSE_MS * 2 ** tries));
-  }
-}
-
-export function jittered(milliseconds: number): number {
-  return milliseconds * (0.5 + Math.random() / 2);
+export function transact({ client }: TableConnection, items: readonly TransactWriteItem[]): Promise<WriteOutcome> {
+  return reading(() => transactWrite(client, items));
 }
 
 async function reading<T>(read: () => Promise<T>): Promise<T> {

@@ -5,7 +5,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { SignerError } from '../api/errors.ts';
 import type { TransactWriteItem } from '../aws/dynamodb.ts';
-import { jittered, readItems, type TableConnection, transact } from './table-calls.ts';
+import { jittered } from '../aws/dynamodb-transact.ts';
+import { readItems, type TableConnection, transact } from './table-calls.ts';
 import { encodeRow, type Item, keyOfRevision, keyOfRow, revisionIn, type TableRow } from './table-rows.ts';
 
 /** Keys of one change: below what one read and one transaction may hold. */
