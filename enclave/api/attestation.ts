@@ -1,0 +1,41 @@
+// What an attested certificate and an attestation document have to say, for the side that makes them (enclave/tee) and the side that
+// checks them (operator/attestation): names, limits, and the two bindings. No I/O (enclave.md, RA-TLS).
+
+import { createHash } from 'node:crypto';
+
+/** id-pe-cmw (RFC 9999): the certificate extension that carries a Conceptual Message Wrapper; not critical. */
+export const CMW_EXTENSION_OID = '1.3.6.1.5.5.7.1.35';
+export const DOCUMENT_MEDIA_TYPE = 'application/aws-nitro-document';
+/** CMW indicator bit 2: the message is evidence. */
+export const CMW_EVIDENCE = 4;
+
+/** TLS exporter (RFC 8446 §7.5, RFC 5705): 32 bytes, without a context. */
+export const EXPORTER_LABEL = 'EXPORTER-strongroom-attestation';
+export const EXPORTER_BYTES = 32;
+/** Of the client's own part of the nonce. */
+export const CLIENT_NONCE_BYTES = { min: 16, max: 64 } as const;
+
+/** Bytes of `user_data`, `nonce` and `public_key` each at most (AWS Nitro Enclaves attestation process, §3.1). */
+export const MAX_DOCUMENT_FIELD_BYTES = 1024;
+export const PCR_BYTES = 48;
+export const PCR_COUNT = 32;
+/** Where the configuration's and the ceremony's SHA-384 are extended. */
+export const CONFIGURATION_PCR = 16;
+export const CEREMONY_PCR = 17;
+
+const BINDING_TAG = Buffer.from('strongroom ra-tls v1\0');
+
+/** `user_data` of the document in a certificate. @param spki DER of the certificate's SubjectPublicKeyInfo */
+export function keyBinding(spki: Uint8Array): Buffer {
+  return Buffer.concat([BINDING_TAG, createHash('sha384').update(spki).digest()]);
+}
+
+/** `nonce` of a document asked for over a connection: it belongs to that connection, and to no other that relays it. 32 bytes. */
+export function connectionNonce(clientNonce: Uint8Array, exported: Uint8Array): Buffer {
+  return createHash('sha256').update(clientNonce).update(exported).digest();
+}
+
+/** The value of a register that was zero and was extended once. @param digest what it was extended with */
+export function extendedOnce(digest: Uint8Array): Buffer {
+  return createHash('sha384').update(Buffer.alloc(PCR_BYTES)).update(digest).digest();
+}
