@@ -1,13 +1,13 @@
 // argv → configuration → boot → serve. The only file of the signer that reads arguments and ends the process.
 // Exit codes: 0 a clean end, 78 a configuration that cannot be used, 1 any other failure to start, 70 a bug.
 
+import { renderViolations } from './api/violations.ts';
 import { boot, type RunningSigner, StartupError } from './boot.ts';
 import { runSetupCommand } from './commands/setup.ts';
 import { runSlashingCommand } from './commands/slashing.ts';
 import { serverHelp } from './config/help.ts';
 import { asksForHelp, loadConfig } from './config/load.ts';
 import type { Config } from './config/options.ts';
-import { renderViolations } from './config/violations.ts';
 import { systemClock } from './observe/clock.ts';
 import { createLogger, type Logger } from './observe/logger.ts';
 

@@ -1,9 +1,9 @@
 // The environment layer: every variable that starts with SVC_ is an option, belongs to the operator commands, or is a
 // mistake. An unknown one is refused, because a mistyped name would otherwise leave its option at the default unnoticed.
 
+import { renderName, suggest, type Violation } from '../api/violations.ts';
 import { type Layer, readText, type Setting } from './layer.ts';
 import { OPTION_PATHS, type OptionPath, variableOf } from './options.ts';
-import { renderName, suggest, type Violation } from './violations.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 

@@ -2,10 +2,10 @@
 // refused with its line. A null or empty section sets nothing but counts as written: `signer_state:` without a table is
 // a mistake to report, not a section to forget.
 
+import { renderPath, suggest, type Violation } from '../api/violations.ts';
+import { MAX_DOCUMENT_BYTES, parseStrictYaml, type StrictDocument } from '../api/yaml.ts';
 import type { Layer, Setting } from './layer.ts';
 import { isOptionPath, OPTION_PATHS, type OptionPath, SECTION_PATHS } from './options.ts';
-import { renderPath, suggest, type Violation } from './violations.ts';
-import { MAX_DOCUMENT_BYTES, parseStrictYaml, type StrictDocument } from './yaml.ts';
 
 /** @param name what messages call the file: its path as the operator wrote it. */
 export function readConfigurationFile(bytes: Uint8Array, name: string): Layer {

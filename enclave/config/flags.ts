@@ -3,9 +3,9 @@
 // repeated single flags, flags without their value, stray arguments.
 
 import { parseArgs } from 'node:util';
+import { renderName, suggest, type Violation } from '../api/violations.ts';
 import { type Layer, readText, type Setting } from './layer.ts';
 import { flagOf, OPTION_PATHS, type OptionPath, optionAt } from './options.ts';
-import { renderName, suggest, type Violation } from './violations.ts';
 
 export interface Flags extends Layer {
   readonly configPath: string | undefined;

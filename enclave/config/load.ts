@@ -4,6 +4,7 @@
 
 import { readFileSync } from 'node:fs';
 import type { z } from 'zod';
+import { renderPath, type Violation } from '../api/violations.ts';
 import { type Environment, readEnvironment, unknownVariables } from './environment.ts';
 import { EMPTY_LAYER, readConfigurationFile, refused } from './file.ts';
 import { type Flags, readFlags } from './flags.ts';
@@ -14,7 +15,6 @@ import type { Facts, Finding } from './rule.ts';
 import { RULES } from './rules.ts';
 import { Secret } from './secret.ts';
 import { withSecrets } from './static-auth.ts';
-import { renderPath, type Violation } from './violations.ts';
 
 export interface LoadInput {
   /** The arguments after `server`. */

@@ -1,8 +1,8 @@
 // How the configuration tests load: a file given as text, the rest as the server would see it.
 
+import { renderViolations, type Violation } from '../../enclave/api/violations.ts';
 import { type Build, type Loaded, loadConfig } from '../../enclave/config/load.ts';
 import type { Config } from '../../enclave/config/options.ts';
-import { renderViolations, type Violation } from '../../enclave/config/violations.ts';
 
 export interface Given {
   readonly yaml?: string | Uint8Array;

@@ -1,8 +1,8 @@
 import { inspect } from 'node:util';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { renderViolations } from '../../enclave/api/violations.ts';
 import { Secret } from '../../enclave/config/secret.ts';
-import { renderViolations } from '../../enclave/config/violations.ts';
 import { load, loadGood, sentencesOf, violationsOf } from './loading.ts';
 
 const TOKEN = 'hunter2-hunter2-hunter2';

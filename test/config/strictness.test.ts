@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { renderViolations } from '../../enclave/api/violations.ts';
 import { asksForHelp, loadConfig } from '../../enclave/config/load.ts';
-import { renderViolations } from '../../enclave/config/violations.ts';
 import { load, loadGood, sentencesOf, violationsOf } from './loading.ts';
 
 describe('the file', () => {

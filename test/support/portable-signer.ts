@@ -1,8 +1,8 @@
 // `strongroom server` with the portable BLS core, also where the native one is built: the same boot, for tests and benchmarks.
 
+import { renderViolations } from '../../enclave/api/violations.ts';
 import { boot } from '../../enclave/boot.ts';
 import { loadConfig } from '../../enclave/config/load.ts';
-import { renderViolations } from '../../enclave/config/violations.ts';
 import { systemClock } from '../../enclave/observe/clock.ts';
 import { createLogger } from '../../enclave/observe/logger.ts';
 
