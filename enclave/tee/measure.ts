@@ -1,0 +1,58 @@
+// What this boot measures beside the image: the configuration's bytes into PCR16, the ceremony into PCR17, each extended once and
+// locked, before anything acts on them (enclave.md, Measured configuration). A register that somebody has used before is refused: its
+// value would not say what this boot runs.
+
+import { extendedOnce, PCR_BYTES } from '../api/attestation.ts';
+import type { Nsm, NsmDescription } from './nsm.ts';
+
+/** Of the image (0, 1, 2), of who signed it (8), and ours. */
+export const REPORTED_PCRS = [0, 1, 2, 8, 16, 17] as const;
+/** Zero in debug mode, whatever the image is (enclave.md, Attestation document: check 7). */
+const IMAGE_PCRS = [0, 1, 2] as const;
+const NEEDED_PCRS = 18;
+const UNUSED = Buffer.alloc(PCR_BYTES);
+
+/** PCR number → its 48 bytes, hex. */
+export type Measurements = Readonly<Record<string, string>>;
+
+/** @throws Error when the device cannot hold what this program measures */
+export async function describeNsm(nsm: Nsm): Promise<NsmDescription> {
+  const description = await nsm.describe();
+  if (description.digest !== 'SHA384') throw new Error(`the NSM measures with ${description.digest}, not with SHA384`);
+  if (description.maxPcrs < NEEDED_PCRS) {
+    throw new Error(`the NSM has ${description.maxPcrs} registers, and ${NEEDED_PCRS} are needed`);
+  }
+  return description;
+}
+
+/**
+ * Extend a register that is as it was at power-on, lock it, and look whether that is so.
+ * @param digest SHA-384 of what is measured
+ * @throws Error when the register was used before, or does not hold what it was given
+ */
+export async function measureOnce(nsm: Nsm, index: number, digest: Uint8Array): Promise<void> {
+  const before = await nsm.describePcr(index);
+  if (before.locked || !before.value.equals(UNUSED)) {
+    throw new Error(
+      `PCR${index} was ${before.locked ? 'locked' : 'extended'} before this start: only the first start in an enclave is measured; end the enclave and run it again`,
+    );
+  }
+  await nsm.extendPcr(index, digest);
+  await nsm.lockPcr(index);
+  const after = await nsm.describePcr(index);
+  if (!after.locked || !after.value.equals(extendedOnce(digest))) {
+    throw new Error(`PCR${index} does not hold what it was extended with: the NSM cannot be relied on`);
+  }
+}
+
+export async function readMeasurements(nsm: Nsm): Promise<Measurements> {
+  const measurements: Record<string, string> = {};
+  for (const index of REPORTED_PCRS) measurements[index] = (await nsm.describePcr(index)).value.toString('hex');
+  return measurements;
+}
+
+/** Nobody who checks its documents will believe such an enclave. */
+export function isDebugMode(measurements: Measurements): boolean {
+  const zero = UNUSED.toString('hex');
+  return IMAGE_PCRS.every((index) => measurements[index] === zero);
+}
