@@ -1,9 +1,9 @@
 // Network ranges a token can be bound to, and the addresses matched against them (service.md, Authentication 9).
-// The only file that reads IP addresses. It trusts no text: node:net's strict grammar decides what an address is (no
-// octal, no short forms), host bits are refused with the canonical form as a hint, and a range that would let in a large
-// part of the Internet is called unsafe. An IPv4 range is written as IPv4, never as an IPv4-mapped IPv6 one.
+// It trusts no text: api/ip-address.ts decides what an address is, host bits are refused with the canonical form as a hint,
+// and a range that would let in a large part of the Internet is called unsafe. An IPv4 range is written as IPv4, never as
+// an IPv4-mapped IPv6 one.
 
-import { isIP, isIPv4, SocketAddress } from 'node:net';
+import { addressText, isMapped, parseAddress, parsePeerAddress } from '../api/ip-address.ts';
 
 export interface Cidr {
   readonly family: 4 | 6;
@@ -20,15 +20,13 @@ export interface CidrRefusal {
 
 /** The shortest prefixes that are safe to bind a token to. */
 const MIN_PREFIX_LENGTH = { 4: 8, 6: 16 } as const;
-const MAPPED_PREFIX = Buffer.from('00000000000000000000ffff', 'hex');
 
 /** Syntax only: the range may still be unsafe. */
 export function parseCidr(text: string): Cidr | CidrRefusal {
   const parts = /^([0-9A-Fa-f:.]+)\/(0|[1-9][0-9]{0,2})$/.exec(text);
-  const address = parts?.[1] ?? '';
-  const family = isIP(address);
-  if (family !== 4 && family !== 6) return { refused: 'a range is written ADDRESS/PREFIX-LENGTH, as in 10.1.0.0/16' };
-  const bytes = addressBytes(address);
+  const bytes = parseAddress(parts?.[1] ?? '');
+  if (bytes === undefined) return { refused: 'a range is written ADDRESS/PREFIX-LENGTH, as in 10.1.0.0/16' };
+  const family = bytes.length === 4 ? 4 : 6;
   const prefixLength = Number(parts?.[2]);
   if (prefixLength > bytes.length * 8)
     return { refused: `a prefix length of IPv${family} is at most ${bytes.length * 8}` };
@@ -70,7 +68,7 @@ export function cidrContains(cidr: Cidr, address: string): boolean {
 }
 
 export function anyCidrContains(cidrs: readonly Cidr[], address: string): boolean {
-  const bytes = peerBytes(address);
+  const bytes = parsePeerAddress(address);
   return bytes !== undefined && cidrs.some((cidr) => matchesPrefix(cidr, bytes));
 }
 
@@ -79,7 +77,7 @@ export function anyCidrContains(cidrs: readonly Cidr[], address: string): boolea
  * identifiers are dropped, IPv6 is compressed and in lower case. Undefined when the text is no IP address.
  */
 export function canonicalPeerAddress(address: string): string | undefined {
-  const bytes = peerBytes(address);
+  const bytes = parsePeerAddress(address);
   return bytes === undefined ? undefined : addressText(bytes);
 }
 
@@ -88,49 +86,8 @@ function matchesPrefix(cidr: Cidr, bytes: Uint8Array): boolean {
   return bytes.every((byte, index) => (byte & byteMask(cidr.prefixLength, index)) === cidr.network[index]);
 }
 
-function peerBytes(address: string): Uint8Array | undefined {
-  const zone = address.indexOf('%');
-  const text = zone === -1 ? address : address.slice(0, zone);
-  if (isIP(text) === 0) return undefined;
-  const bytes = addressBytes(text);
-  return isMapped(bytes) ? bytes.subarray(12) : bytes;
-}
-
-/** 4 or 16 bytes of what isIP accepted, without a zone. */
-function addressBytes(address: string): Uint8Array {
-  if (isIPv4(address)) return Uint8Array.from(address.split('.'), Number);
-  const [head = '', tail] = withoutDottedQuad(address).split('::');
-  const before = groupsOf(head);
-  const after = groupsOf(tail ?? '');
-  const zeros = Array.from({ length: 8 - before.length - after.length }, () => 0);
-  return Uint8Array.from([...before, ...zeros, ...after].flatMap((group) => [group >>> 8, group & 0xff]));
-}
-
-/** RFC 4291 §2.2, form 3: the last 32 bits of an IPv6 address may be written as an IPv4 address. */
-function withoutDottedQuad(address: string): string {
-  const start = address.lastIndexOf(':') + 1;
-  const quad = address.slice(start);
-  if (!isIPv4(quad)) return address;
-  const [a = 0, b = 0, c = 0, d = 0] = addressBytes(quad);
-  return `${address.slice(0, start)}${((a << 8) | b).toString(16)}:${((c << 8) | d).toString(16)}`;
-}
-
-function groupsOf(text: string): number[] {
-  return text === '' ? [] : text.split(':').map((group) => Number.parseInt(group, 16));
-}
-
-function addressText(bytes: Uint8Array): string {
-  if (bytes.length === 4) return bytes.join('.');
-  const groups = Buffer.from(bytes).toString('hex').match(/.{4}/g) ?? [];
-  return new SocketAddress({ address: groups.join(':'), family: 'ipv6' }).address;
-}
-
 function cidrText(network: Uint8Array, prefixLength: number): string {
   return `${addressText(network)}/${prefixLength}`;
-}
-
-function isMapped(bytes: Uint8Array): boolean {
-  return bytes.length === 16 && Buffer.compare(bytes.subarray(0, 12), MAPPED_PREFIX) === 0;
 }
 
 function maskBytes(bytes: Uint8Array, prefixLength: number): Uint8Array {
