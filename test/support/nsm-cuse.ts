@@ -1,6 +1,7 @@
 // Serves /dev/nsm from user space with the driver's own ioctl ABI, through CUSE (character devices in user space), so that the signer
 // runs unchanged in a guest without Nitro. For root inside a test guest only: `node nsm-cuse.ts [--name nsm] [--pcrs '{"0":"<hex>"}']`.
-// Prints `nsm-cuse root <SHA-256 of the test root>` when the device is there. The structures are those of <linux/fuse.h>.
+// Prints `nsm-cuse root <SHA-256 of the test root>` when the device is there; SIGHUP is a power cycle of the enclave, after which the registers
+// are as at the start, under the same authority. The structures are those of <linux/fuse.h>.
 
 import { openSync, read, writeSync } from 'node:fs';
 import { parseArgs } from 'node:util';
@@ -41,19 +42,24 @@ const { values: flags } = parseArgs({
   options: { name: { type: 'string', default: 'nsm' }, pcrs: { type: 'string', default: '{}' } },
 });
 const registers = Object.entries(JSON.parse(flags.pcrs) as Record<string, string>);
-const nsm = await createNsmEmulator({
-  pcrs: Object.fromEntries(registers.map(([index, value]) => [index, Buffer.from(value, 'hex')])),
+const pcrs = Object.fromEntries(registers.map(([index, value]) => [index, Buffer.from(value, 'hex')]));
+let emulator = await createNsmEmulator({ pcrs });
+process.on('SIGHUP', () => {
+  void createNsmEmulator({ pcrs, pki: emulator.pki }).then((fresh) => {
+    emulator = fresh;
+    process.stdout.write('nsm-cuse reset\n');
+  });
 });
 const device = openSync('/dev/cuse', 'r+');
-serve(device, nsm, flags.name);
+serve(device, () => emulator, flags.name);
 
-function serve(fd: number, emulator: NsmEmulator, name: string): void {
+function serve(fd: number, current: () => NsmEmulator, name: string): void {
   const buffer = Buffer.alloc(READ_BYTES);
   const next = (): void =>
     read(fd, buffer, 0, buffer.length, null, (error, length) => {
       if (error?.code === 'ENODEV') return; // the device was removed
       if (error !== null) throw error;
-      void handle(fd, emulator, name, parseMessage(Buffer.from(buffer.subarray(0, length))));
+      void handle(fd, current(), name, parseMessage(Buffer.from(buffer.subarray(0, length))));
       next();
     });
   next();
