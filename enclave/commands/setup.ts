@@ -38,7 +38,10 @@ export async function runSetupCommand(argv: readonly string[], terminal: Omit<Te
   }
   const args = name === 'tables' ? readArguments(rest) : { problem: `there is no command setup ${name}` };
   if ('problem' in args) return fail(terminal, `${args.problem}\nSee strongroom setup --help`);
-  const loaded = loadConfig({ argv: ['-c', args.config], env: terminal.env }, { compiledCeremony: false });
+  const loaded = loadConfig(
+    { argv: ['-c', args.config], env: terminal.env },
+    { compiledCeremony: false, onlyRead: true },
+  );
   if (!loaded.ok) {
     terminal.stderr.write(renderViolations(loaded.violations));
     return EXIT.configuration;

@@ -4,12 +4,12 @@
 
 import { readFileSync } from 'node:fs';
 import type { z } from 'zod';
+import type { Ceremony } from '../../ceremony/definition.ts';
 import { renderPath, type Violation } from '../api/violations.ts';
 import { type Environment, readEnvironment, unknownVariables } from './environment.ts';
 import { EMPTY_LAYER, readConfigurationFile, refused } from './file.ts';
 import { type Flags, readFlags } from './flags.ts';
 import type { Layer, Setting } from './layer.ts';
-import { missingFeature, NOT_AVAILABLE_YET } from './not-available-yet.ts';
 import { type Config, OPTION_PATHS, type OptionPath, optionAt, type SectionPath } from './options.ts';
 import type { Facts, Finding } from './rule.ts';
 import { RULES } from './rules.ts';
@@ -25,8 +25,10 @@ export interface LoadInput {
 }
 
 export interface Build {
-  /** An enclave build: the ceremony is compiled into the image. */
-  readonly compiledCeremony: boolean;
+  /** An enclave build: the ceremony that is compiled into the image. */
+  readonly compiledCeremony: Ceremony | false;
+  /** The configuration is looked at and not run, as with `--check`: it may be one for an image. */
+  readonly onlyRead?: boolean;
 }
 
 export type Loaded =
@@ -70,7 +72,12 @@ export function loadConfig(input: LoadInput, build: Build): Loaded {
   const config = nest(values);
   const isSet = (at: string): boolean =>
     layers.some(({ sections }) => sections.has(at)) || [...settings.keys()].some((path) => isWithin(path, at));
-  const facts: Facts = { ...build, isSet, allowUnsafeNoopAntiSlashing: flags.allowUnsafeNoopAntiSlashing };
+  const facts: Facts = {
+    isSet,
+    compiledCeremony: build.compiledCeremony,
+    runs: !flags.check && build.onlyRead !== true,
+    allowUnsafeNoopAntiSlashing: flags.allowUnsafeNoopAntiSlashing,
+  };
   // Without the file, what the rules would miss may well be in it.
   if (!layers.some(({ unreadable }) => unreadable)) {
     for (const finding of findings(config, facts, failed)) violations.push(locate(finding, settings, layers));
@@ -144,10 +151,7 @@ function explain(issue: z.core.$ZodRawIssue): string | undefined {
 
 function findings(config: Config, facts: Facts, failed: ReadonlySet<string>): Finding[] {
   const isSound = (at: string): boolean => ![...failed].some((path) => isWithin(path, at));
-  return [
-    ...RULES.filter(({ reads }) => reads.every(isSound)).flatMap((rule) => rule.broken(config, facts)),
-    ...NOT_AVAILABLE_YET.filter(({ at, asked }) => isSound(at) && asked(config, facts.isSet)).map(missingFeature),
-  ];
+  return RULES.filter(({ reads }) => reads.every(isSound)).flatMap((rule) => rule.broken(config, facts));
 }
 
 function locate(

@@ -5,6 +5,7 @@
 import { ageRecipientSchema, ceremonySchema } from '../../ceremony/definition.ts';
 import { egressEndpointsSchema } from '../api/egress.ts';
 import { OPERATIONS } from '../api/operations.ts';
+import { parentProxySchema } from '../api/parent-proxy.ts';
 import { flagged, type Option, unflagged, type ValueOf } from './option.ts';
 import { type StaticAuth, staticAuthSchema } from './static-auth.ts';
 import {
@@ -249,6 +250,11 @@ export const OPTIONS = {
     object('a list of endpoints of hostname, loopback, vsock_port and port', egressEndpointsSchema),
     [],
     'Hosts the enclave may reach through its parent',
+  ),
+  parent_proxy: unflagged(
+    object('an object as `strongroom parent-proxy` takes it', parentProxySchema),
+    undefined,
+    'What `strongroom parent-proxy` listens on, read from the same file; the server checks it and acts on none of it',
   ),
   'opentelemetry.enabled': flagged(boolean, false, 'OTLP tracing export'),
   'opentelemetry.endpoint': flagged(httpUrl, 'http://localhost:4317', 'OTLP gRPC URL of the collector'),

@@ -1,9 +1,8 @@
-// docs/reference/configuration.md, from the option table, the rules and the list of what is not available yet. Prose here
-// is only what the table cannot say: how layers and text forms work, and the members of object-valued options.
+// docs/reference/configuration.md, from the option table and the rules. Prose here is only what the table cannot say: how
+// layers and text forms work, and the members of object-valued options.
 
 import { SERVER_FLAGS } from './flags.ts';
 import { defaultText } from './help.ts';
-import { NOT_AVAILABLE_YET } from './not-available-yet.ts';
 import { flagOf, OPTION_PATHS, type OptionPath, optionAt, variableOf } from './options.ts';
 import { RULES } from './rules.ts';
 import { MAX_STATIC_POLICIES, MAX_STATIC_TOKENS, MIN_SECRET_CHARACTERS } from './static-auth.ts';
@@ -24,9 +23,6 @@ export function configurationReference(): string {
     '## Rules between options',
     'The number is that of the startup failure in the service specification.',
     RULES.map(({ says, startupFailure }) => `- ${says}${startupFailure ? ` (${startupFailure})` : ''}`).join('\n'),
-    '## Not available yet',
-    'Asking for one of these stops the start.',
-    NOT_AVAILABLE_YET.map(({ at, says }) => `- ${code(at)}${says === '' ? '' : `: ${says}`}`).join('\n'),
   ]
     .filter((part) => part !== '')
     .join('\n\n')}\n`;

@@ -1,5 +1,6 @@
 // What a cross-field rule is: one row that says what must hold between options, which options it reads, and what breaks it.
 
+import type { Ceremony } from '../../ceremony/definition.ts';
 import type { Config, OptionPath, SectionPath } from './options.ts';
 
 export interface Finding {
@@ -14,8 +15,10 @@ export interface Finding {
 export interface Facts {
   /** Whether any layer sets the option or anything in the section, or writes the section down. */
   readonly isSet: (at: OptionPath | SectionPath) => boolean;
-  /** An enclave build: the ceremony is compiled in. */
-  readonly compiledCeremony: boolean;
+  /** An enclave build: the ceremony that is compiled in. */
+  readonly compiledCeremony: Ceremony | false;
+  /** The signer is to run with it, here; it is not only checked. */
+  readonly runs: boolean;
   readonly allowUnsafeNoopAntiSlashing: boolean;
 }
 

@@ -40,18 +40,15 @@ export const CUSTODY_RULES: readonly Rule[] = [
     says: 'An enclave (an enclave build, or `tee.platform: nitro`) refuses a `ceremony` block; elsewhere `signer_state` needs one.',
     reads: ['ceremony', 'signer_state', 'tee.platform'],
     broken: ({ tee }, { isSet, compiledCeremony }) => [
-      ...when(isSet('ceremony') && (compiledCeremony || tee.platform === 'nitro'), {
+      ...when(isSet('ceremony') && (compiledCeremony !== false || tee.platform === 'nitro'), {
         at: 'ceremony',
         problem: 'is set, and an enclave takes its ceremony from the image only',
         remedy: 'remove it, and build the image with the ceremony',
       }),
-      ...when(isSet('signer_state') && !isSet('ceremony') && !compiledCeremony, {
+      ...when(isSet('signer_state') && !isSet('ceremony') && compiledCeremony === false && tee.platform !== 'nitro', {
         at: 'ceremony',
         problem: 'is missing: the master key of signer_state is made and unsealed under a ceremony',
-        remedy:
-          tee.platform === 'nitro'
-            ? 'build the image with a ceremony'
-            : 'describe the custody keys in a ceremony block',
+        remedy: 'describe the custody keys in a ceremony block',
       }),
     ],
   },

@@ -4,6 +4,7 @@
 
 import { type Rule, when } from './rule.ts';
 import { CUSTODY_RULES } from './rules-custody.ts';
+import { ENCLAVE_RULES } from './rules-enclave.ts';
 import { LISTENER_RULES } from './rules-listeners.ts';
 import { STATIC_AUTH_RULES } from './rules-static-auth.ts';
 
@@ -86,4 +87,10 @@ const SIGNING_RULES: readonly Rule[] = [
   },
 ];
 
-export const RULES: readonly Rule[] = [...STATIC_AUTH_RULES, ...SIGNING_RULES, ...CUSTODY_RULES, ...LISTENER_RULES];
+export const RULES: readonly Rule[] = [
+  ...STATIC_AUTH_RULES,
+  ...SIGNING_RULES,
+  ...CUSTODY_RULES,
+  ...LISTENER_RULES,
+  ...ENCLAVE_RULES,
+];

@@ -31,6 +31,7 @@ function accepted(path: OptionPath): unknown {
       kms_keys: [{ arns: [keyArn(1)] }],
       root_token_recipients: [RECIPIENT],
     },
+    parent_proxy: { enclave_cid: 16 },
     'tee.nitro.egress.endpoints': [{ hostname: 'kms.example.org', loopback: '127.0.1.1', vsock_port: 8001 }],
   };
   if (path in samples) return samples[path];

@@ -32,10 +32,10 @@ describe('starting', () => {
     }
   });
 
-  it('what a later version brings is refused as not available yet, never ignored', async () => {
+  it('what only an enclave can give is refused outside of one, never ignored', async () => {
     const result = await runStrongroom(['server', '--tls-mode', 'ratls']);
     expect(result.code).toBe(78);
-    expect(result.stderr).toMatch(/not available yet/);
+    expect(result.stderr).toMatch(/tls\.mode is ratls, and there is no TEE/);
   });
 
   it('a key directory that is not there ends the start with exit code 1 and says which', async () => {

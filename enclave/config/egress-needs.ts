@@ -1,0 +1,44 @@
+// The hosts that AWS clients call, as an enclave has to declare them: the regional endpoints that the SDK derives from a region
+// (AWS General Reference, service endpoints). The region of the tables is read off the declared DynamoDB endpoint, because that is
+// measured with the configuration and nothing else in an enclave knows a region.
+
+import { keyArn } from '../../ceremony/key-arn.ts';
+import type { EgressEndpoint } from '../api/egress.ts';
+
+export interface Destination {
+  readonly hostname: string;
+  readonly port: number;
+}
+
+const HTTPS_PORT = 443;
+const DEFAULT_SUFFIX = 'amazonaws.com';
+/** DNS suffixes by partition; the others have the default. */
+const SUFFIXES: ReadonlyMap<string, string> = new Map([
+  ['aws-cn', 'amazonaws.com.cn'],
+  ['aws-eusc', 'amazonaws.eu'],
+  ['aws-iso', 'c2s.ic.gov'],
+  ['aws-iso-b', 'sc2s.sgov.gov'],
+  ['aws-iso-e', 'cloud.adc-e.uk'],
+  ['aws-iso-f', 'csp.hci.ic.gov'],
+]);
+const DYNAMODB_HOST = /^dynamodb\.([a-z]{2,}(?:-[a-z]+)+-\d{1,2})\.(.+)$/;
+
+/** Regions whose DynamoDB is declared, each once. */
+export function dynamodbRegions(endpoints: readonly EgressEndpoint[]): readonly string[] {
+  const suffixes = [DEFAULT_SUFFIX, ...SUFFIXES.values()];
+  const regions = endpoints.flatMap(({ hostname, port }) => {
+    const [, region, suffix = ''] = DYNAMODB_HOST.exec(hostname) ?? [];
+    return region !== undefined && port === HTTPS_PORT && suffixes.includes(suffix) ? [region] : [];
+  });
+  return [...new Set(regions)];
+}
+
+/** @param arn a key ARN that a schema has seen */
+export function kmsDestination(arn: string): Destination {
+  const { partition, region } = keyArn(arn);
+  return { hostname: `kms.${region}.${SUFFIXES.get(partition) ?? DEFAULT_SUFFIX}`, port: HTTPS_PORT };
+}
+
+export function isDeclared({ hostname, port }: Destination, endpoints: readonly EgressEndpoint[]): boolean {
+  return endpoints.some((endpoint) => endpoint.hostname === hostname && endpoint.port === port);
+}

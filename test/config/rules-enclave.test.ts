@@ -1,0 +1,204 @@
+// What a configuration for an enclave may say, on the way into an image (`server --check`) and inside it.
+
+import { describe, expect, it } from 'vitest';
+import { parse, stringify } from 'yaml';
+import { parseCeremony } from '../../ceremony/definition.ts';
+import { dynamodbRegions } from '../../enclave/config/egress-needs.ts';
+import { keyArn, load, multiRegionArn, sentencesOf } from './loading.ts';
+
+const RECIPIENT = 'age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p';
+const CEREMONY = parseCeremony({
+  generation: 2,
+  kms_threshold: 1,
+  kms_keys: [{ arns: [keyArn(1)] }],
+  retired_kms_keys: [{ arns: [multiRegionArn(2, 'eu-central-1'), multiRegionArn(2, 'eu-west-1')] }],
+  root_token_recipients: [RECIPIENT],
+});
+
+const endpoint = (index: number, hostname: string, members: object = {}) => ({
+  hostname,
+  loopback: `127.0.1.${index}`,
+  vsock_port: 8000 + index,
+  ...members,
+});
+const DYNAMODB = endpoint(1, 'dynamodb.eu-central-1.amazonaws.com');
+const KMS = endpoint(2, 'kms.eu-central-1.amazonaws.com');
+const KMS_WEST = endpoint(3, 'kms.eu-west-1.amazonaws.com');
+
+const ENCLAVE = {
+  signer_state: { backend: 'dynamodb', table: 'state' },
+  key_sources: { dynamodb: { table: 'keys' } },
+  anti_slashing: { backend: 'dynamodb', table: 'slashing' },
+  tls: { mode: 'ratls' },
+  tee: { platform: 'nitro', nitro: { egress: { endpoints: [DYNAMODB, KMS, KMS_WEST] } } },
+  parent_proxy: { enclave_cid: 16 },
+};
+
+function inImage(config: object): string[] {
+  return sentencesOf({ yaml: yamlOf(config), build: { compiledCeremony: CEREMONY } });
+}
+
+function yamlOf(config: object): string {
+  return stringify(config, { aliasDuplicateObjects: false });
+}
+
+/** The enclave's configuration with one value changed. */
+function changed(path: string, value: unknown): object {
+  const config = parse(yamlOf(ENCLAVE)) as Record<string, unknown>;
+  const names = path.split('.');
+  const last = names.pop() ?? path;
+  let section = config;
+  for (const name of names) {
+    section[name] ??= {};
+    section = section[name] as Record<string, unknown>;
+  }
+  section[last] = value;
+  return config;
+}
+
+const withEndpoints = (...endpoints: object[]): object => changed('tee.nitro.egress.endpoints', endpoints);
+const postgres = (url: string): object => ({
+  ...changed('anti_slashing', { backend: 'postgres', url }),
+  tee: {
+    platform: 'nitro',
+    nitro: { egress: { endpoints: [DYNAMODB, KMS, KMS_WEST, endpoint(4, 'db.example.org', { port: 5432 })] } },
+  },
+});
+
+describe('an enclave configuration', () => {
+  it('is accepted in an image', () => {
+    expect(inImage(ENCLAVE)).toEqual([]);
+    expect(inImage(postgres('postgres://signer@db.example.org/slashing'))).toEqual([]);
+  });
+
+  it('is accepted by --check on any machine, and not run there', () => {
+    const yaml = yamlOf(ENCLAVE);
+    expect(load({ yaml, argv: ['--check'] })).toMatchObject({ ok: true, check: true });
+    expect(load({ yaml, build: { compiledCeremony: false, onlyRead: true } })).toMatchObject({ ok: true });
+    expect(sentencesOf({ yaml })).toEqual(['tee.platform is nitro, and this is not an enclave image']);
+  });
+
+  it('takes its ceremony from the image', () => {
+    const ceremony = {
+      generation: 1,
+      kms_threshold: 1,
+      kms_keys: [{ arns: [keyArn(1)] }],
+      root_token_recipients: [RECIPIENT],
+    };
+    expect(inImage({ ...ENCLAVE, ceremony })).toEqual([
+      expect.stringContaining('ceremony is set, and an enclave takes'),
+    ]);
+  });
+
+  it.each<[string, object, string]>([
+    ['the platform is off', { tls: {} }, 'tee.platform is not nitro, and this is an enclave image'],
+    ['the listener is not attested', changed('tls.mode', 'disabled'), 'tls.mode is not ratls'],
+    [
+      'the listener takes files',
+      changed('tls', { mode: 'file', file: { cert_path: 'a', key_path: 'b' } }),
+      'tls.mode is not ratls',
+    ],
+    [
+      'keys are files',
+      changed('key_sources.filesystem', { paths: ['/keys'] }),
+      'key_sources.filesystem.paths is set, and an enclave has no disk',
+    ],
+    [
+      'records are a file',
+      changed('anti_slashing', { backend: 'sqlite' }),
+      'anti_slashing.backend is sqlite, and an enclave has no disk',
+    ],
+    [
+      'records are a file by default',
+      changed('anti_slashing', {}),
+      'anti_slashing.backend is not set, which means sqlite',
+    ],
+    ['nothing is recorded', changed('anti_slashing', { backend: 'noop' }), 'anti_slashing.backend is noop: an image'],
+    ['a port is any free one', changed('server.listen_port', 0), 'server.listen_port is 0, and the parent has to know'],
+    [
+      'the parent proxy’s block is wrong',
+      changed('parent_proxy', { enclave_cid: 2 }),
+      'parent_proxy.enclave_cid must be the CID',
+    ],
+    [
+      'DynamoDB is not declared',
+      withEndpoints(KMS, KMS_WEST),
+      'tee.nitro.egress.endpoints declares no dynamodb.REGION.amazonaws.com',
+    ],
+    [
+      'DynamoDB is declared on another port',
+      withEndpoints({ ...DYNAMODB, port: 8443 }, KMS, KMS_WEST),
+      'tee.nitro.egress.endpoints declares no dynamodb',
+    ],
+    [
+      'DynamoDB is declared in two regions',
+      withEndpoints(DYNAMODB, KMS, KMS_WEST, endpoint(4, 'dynamodb.eu-west-1.amazonaws.com')),
+      'tee.nitro.egress.endpoints declares DynamoDB in several regions (eu-central-1, eu-west-1)',
+    ],
+    [
+      'a region of the ceremony is not declared, though its keys are retired replicas',
+      withEndpoints(DYNAMODB, KMS),
+      'tee.nitro.egress.endpoints does not declare kms.eu-west-1.amazonaws.com on port 443',
+    ],
+    [
+      'the database is not declared',
+      changed('anti_slashing', { backend: 'postgres', url: 'postgres://signer@db.example.org/slashing' }),
+      'tee.nitro.egress.endpoints does not declare db.example.org on port 5432',
+    ],
+    [
+      'the database’s port is another',
+      postgres('postgres://signer@db.example.org:6432/slashing'),
+      'tee.nitro.egress.endpoints does not declare db.example.org on port 6432',
+    ],
+    [
+      'anybody could answer for the database',
+      postgres('postgres://signer@db.example.org/slashing?sslmode=require'),
+      'anti_slashing.url says sslmode=require',
+    ],
+    [
+      'the database’s roots are a file',
+      postgres('postgres://signer@db.example.org/slashing?sslrootcert=/roots.pem'),
+      'anti_slashing.url names a file (sslrootcert)',
+    ],
+    [
+      'the collector is not declared',
+      changed('opentelemetry', { enabled: true, endpoint: 'http://collector.example.org:4317' }),
+      'tee.nitro.egress.endpoints does not declare collector.example.org on port 4317',
+    ],
+    [
+      'two endpoints are one host',
+      withEndpoints(DYNAMODB, KMS, KMS_WEST, endpoint(4, 'kms.eu-west-1.amazonaws.com', { port: 8443 })),
+      'tee.nitro.egress.endpoints[3].hostname is the host of an earlier endpoint',
+    ],
+    [
+      'an endpoint is an address',
+      withEndpoints(DYNAMODB, KMS, KMS_WEST, endpoint(4, '10.0.0.1')),
+      'tee.nitro.egress.endpoints[3].hostname is an IP address',
+    ],
+  ])('is refused in an image when %s', (_, config, sentence) => {
+    expect(inImage(config)).toContainEqual(expect.stringContaining(sentence));
+  });
+
+  it('without tables needs no DynamoDB and no KMS', () => {
+    const { signer_state: _state, key_sources: _keys, ...stateless } = ENCLAVE;
+    const url = 'postgres://signer@db.example.org/slashing';
+    const tee = {
+      platform: 'nitro',
+      nitro: { egress: { endpoints: [endpoint(1, 'db.example.org', { port: 5432 })] } },
+    };
+    expect(inImage({ ...stateless, anti_slashing: { backend: 'postgres', url }, tee })).toEqual([]);
+  });
+});
+
+describe('the region', () => {
+  it.each([
+    ['dynamodb.eu-central-1.amazonaws.com', ['eu-central-1']],
+    ['dynamodb.us-gov-west-1.amazonaws.com', ['us-gov-west-1']],
+    ['dynamodb.cn-north-1.amazonaws.com.cn', ['cn-north-1']],
+    ['dynamodb.eu-central-1.amazonaws.com.example.org', []],
+    ['dynamodb.amazonaws.com', []],
+    ['mydynamodb.eu-central-1.amazonaws.com', []],
+  ])('of %s is %j', (hostname, regions) => {
+    expect(dynamodbRegions([{ hostname, loopback: '127.0.1.1', vsock_port: 8001, port: 443 }])).toEqual(regions);
+  });
+});
