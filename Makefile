@@ -9,6 +9,7 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 include enclave/native/native.mk
+include eif/init/init.mk
 
 install: node_modules/.installed ## Install the packages that the lockfile names (and the pinned Node.js)
 

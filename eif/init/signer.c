@@ -1,0 +1,65 @@
+// Starts the signer with exactly these arguments and this environment, and waits for its end. Both are part of the measured image.
+
+#include "init.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define NODE "/usr/bin/node"
+
+// The options of bin/strongroom, for the reasons given there, and the image's own CA bundle in place of Node's.
+static char *const ARGUMENTS[] = {
+    NODE,
+    "--disable-sigusr1",
+    "--disable-warning=ExperimentalWarning",
+    "--max-semi-space-size=32",
+    "--use-openssl-ca",
+    "/app/main.mjs",
+    "server",
+    NULL,
+};
+
+/** libuv's threads sign: one a core, and two for files and names (bin/strongroom). */
+static long thread_pool_size(void) {
+  const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+  return (cores < 1 ? 1 : cores) + 2;
+}
+
+/** Standard input is nobody's; the console is the parent's in debug mode. */
+static void close_input(void) {
+  const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (nothing == -1 || dup2(nothing, STDIN_FILENO) == -1) {
+    report("the signer has no /dev/null");
+    _exit(126);
+  }
+}
+
+pid_t start_signer(unsigned int cid) {
+  char parent[64];
+  char threads[64];
+  (void)snprintf(parent, sizeof parent, "STRONGROOM_PARENT_CID=%u", cid);
+  (void)snprintf(threads, sizeof threads, "UV_THREADPOOL_SIZE=%ld", thread_pool_size());
+  char *const environment[] = {
+      "PATH=/usr/bin:/bin", "SSL_CERT_FILE=/etc/ssl/certs/ca-bundle.pem", "MALLOC_ARENA_MAX=2", threads, parent, NULL,
+  };
+  const pid_t child = fork();
+  if (child == -1) fail("starting the signer");
+  if (child != 0) return child;
+  close_input();
+  (void)execve(NODE, ARGUMENTS, environment);
+  report("executing " NODE " failed (errno %d)", errno);
+  _exit(127);
+}
+
+int await_signer(pid_t signer) {
+  for (;;) {
+    int status = 0;
+    const pid_t ended = waitpid(-1, &status, 0);
+    if (ended == signer) return status;
+    // Any other is a process that the signer left behind.
+    if (ended == -1 && errno != EINTR) fail("waiting for the signer");
+  }
+}

@@ -1,0 +1,49 @@
+// What the platform measures of an image, and what the signer adds once it runs (enclave.md, Image and NSM). A measurement says which
+// bytes were started; that they are good is for whoever read and built them.
+
+import { createHash, hash } from 'node:crypto';
+import type { EnclaveImage } from './format.ts';
+
+/** A PCR starts as 48 zero bytes (AWS, Nitro Enclaves: Cryptographic attestation). */
+const EMPTY_PCR = Buffer.alloc(48);
+
+export type Measurements = Readonly<Record<string, string>>;
+
+export interface MeasuredLater {
+  /** The exact bytes; undefined when they are not known here. */
+  readonly configuration?: Uint8Array | undefined;
+  /** `ceremonyDigest` of ceremony/definition.ts. */
+  readonly ceremonyDigest?: Uint8Array | undefined;
+  /** DER, of the certificate whose key signed the image. */
+  readonly signingCertificate?: Uint8Array | undefined;
+}
+
+/** Hexadecimal, by the names that pcrs.json and `operator verify` use, in the order of their numbers. */
+export function measureImage(image: EnclaveImage, later: MeasuredLater = {}): Measurements {
+  const [init, ...application] = image.ramdisks;
+  const { kernel, cmdline } = image;
+  const hex = (value: Buffer): string => value.toString('hex');
+  return {
+    PCR0: hex(extended(sha384(kernel, cmdline, ...image.ramdisks))),
+    PCR1: hex(extended(sha384(kernel, cmdline, ...(init === undefined ? [] : [init])))),
+    PCR2: hex(extended(sha384(...application))),
+    ...(later.signingCertificate === undefined ? {} : { PCR8: hex(extended(sha384(later.signingCertificate))) }),
+    ...(later.configuration === undefined ? {} : { PCR16: hex(extended(sha384(later.configuration))) }),
+    ...(later.ceremonyDigest === undefined ? {} : { PCR17: hex(extended(later.ceremonyDigest)) }),
+  };
+}
+
+/** A PCR that was extended once: SHA-384 of its old value and the new data. */
+function extended(data: Uint8Array): Buffer {
+  return sha384(EMPTY_PCR, data);
+}
+
+function sha384(...parts: readonly Uint8Array[]): Buffer {
+  const digest = createHash('sha384');
+  for (const part of parts) digest.update(part);
+  return digest.digest();
+}
+
+export function sha256Hex(bytes: Uint8Array): string {
+  return hash('sha256', bytes, 'hex');
+}

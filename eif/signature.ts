@@ -1,0 +1,83 @@
+// An image's signature: PCR0 under an ECDSA P-384 key whose certificate becomes PCR8. The hypervisor checks it before it starts the
+// image, so that a key policy may name the signer instead of every image. Nothing here decides whom to trust: PCR8 does.
+
+import { createPrivateKey, type KeyObject, sign, verify, X509Certificate } from 'node:crypto';
+import {
+  ES384_HEADER,
+  readRegisterPayload,
+  readSignatureRecord,
+  registerPayload,
+  SignatureShapeError,
+  signedBytes,
+  writeSignatureRecord,
+} from './signature-record.ts';
+
+const CURVE = 'secp384r1';
+
+export interface ImageSigner {
+  readonly key: KeyObject;
+  readonly certificate: X509Certificate;
+}
+
+/** A key or certificate that cannot sign an image. */
+export class SignerError extends Error {
+  constructor(problem: string) {
+    super(problem);
+    this.name = 'SignerError';
+  }
+}
+
+/** @throws SignerError, which says nothing of the key */
+export function readSigner(keyPem: Buffer, certificatePem: Buffer): ImageSigner {
+  const certificate = attempt(
+    () => new X509Certificate(certificatePem),
+    'the signing certificate is no X.509 certificate',
+  );
+  const key = attempt(() => createPrivateKey(keyPem), 'the signing key is no private key in PEM, or it is encrypted');
+  if (key.asymmetricKeyDetails?.namedCurve !== CURVE)
+    throw new SignerError('the signing key is not of the curve P-384');
+  if (!certificate.checkPrivateKey(key)) throw new SignerError('the signing certificate is of another key');
+  return { key, certificate };
+}
+
+/** ES384 over the register payload. The PEM is written anew from the certificate, so that the text around it does not matter. */
+export function signImage(pcr0: Buffer, { key, certificate }: ImageSigner): Buffer {
+  const payload = registerPayload(pcr0);
+  const signature = sign('sha384', signedBytes(ES384_HEADER, payload), { key, dsaEncoding: 'ieee-p1363' });
+  const cose = { protectedHeader: ES384_HEADER, payload, signature };
+  return writeSignatureRecord({ certificate: Buffer.from(certificate.toString()), cose });
+}
+
+export type SignatureCheck =
+  | { readonly valid: true; readonly certificate: X509Certificate }
+  /** `certificate` when there is one that can be read. */
+  | { readonly valid: false; readonly problem: string; readonly certificate?: X509Certificate };
+
+/** Whether the section signs this PCR0, by the key of the certificate it carries. Dates are for the reader: the platform ignores them. */
+export function checkSignature(section: Buffer, pcr0: Buffer): SignatureCheck {
+  try {
+    const { certificate: pem, cose } = readSignatureRecord(section);
+    const certificate = attempt(() => new X509Certificate(pem), 'the certificate of the signature cannot be read');
+    const refuse = (problem: string): SignatureCheck => ({ valid: false, problem, certificate });
+    const { publicKey: key } = certificate;
+    if (key.asymmetricKeyDetails?.namedCurve !== CURVE || !cose.protectedHeader.equals(ES384_HEADER))
+      return refuse('it is not ECDSA with P-384 and SHA-384');
+    if (!readRegisterPayload(cose.payload).equals(pcr0)) return refuse('it signs another image');
+    const signed = signedBytes(cose.protectedHeader, cose.payload);
+    if (!verify('sha384', signed, { key, dsaEncoding: 'ieee-p1363' }, cose.signature))
+      return refuse('it was not made by the key of its certificate');
+    return { valid: true, certificate };
+  } catch (error) {
+    if (error instanceof SignatureShapeError || error instanceof SignerError)
+      return { valid: false, problem: error.message };
+    throw error;
+  }
+}
+
+function attempt<T>(action: () => T, problem: string): T {
+  try {
+    return action();
+  } catch {
+    throw new SignerError(problem);
+  }
+}
