@@ -8,6 +8,14 @@ export const KEY_FAULTS = {
   invalid_state: 'not in a usable state: pending deletion, pending import, or its key store is disconnected',
   not_found: 'not there: deleted, or never was in this region and account',
   denied: 'access denied: by the key policy, the role, or the attestation that the policy asks for',
+  attestation_denied:
+    'access denied to an attested call, an attestation policy mismatch unless the role lacks kms:Decrypt: compare the PCR values that the ' +
+    'key policy asks for with those of this image, configuration and ceremony',
+  no_attestation: 'not called, for the NSM gave no attestation document',
+  disclosed:
+    'it answered with the share itself where only an envelope for this enclave was asked for: not used. Take the share as disclosed, find ' +
+    'out what answers in the place of KMS, and rotate',
+  bad_envelope: 'its envelope is not one that this enclave can open; the log names the reason',
   throttled: 'throttled',
   unreachable: 'unreachable: no answer in time',
   bad_ciphertext: 'the ciphertext was not made by this key for this service, generation and share',

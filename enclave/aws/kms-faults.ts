@@ -2,6 +2,8 @@
 // of Encrypt, Decrypt and DescribeKey; what the SDK and every other service share is told apart in errors.ts.
 
 import type { KeyFault } from '../../ceremony/custody-keys.ts';
+import { EnvelopeError } from '../tee/cms.ts';
+import { NsmError } from '../tee/nsm.ts';
 import { type AwsFault, awsFault } from './errors.ts';
 
 /** An answer that arrived and cannot be used. */
@@ -35,8 +37,13 @@ const SHARED: Readonly<Record<AwsFault, KeyFault>> = {
   failed: 'failed',
 };
 
-export function kmsFault(error: unknown): KeyFault {
+/** @param attested the call carried an attestation document */
+export function kmsFault(error: unknown, attested = false): KeyFault {
   if (error instanceof UnusableKey) return error.fault;
+  if (error instanceof NsmError) return 'no_attestation';
+  if (error instanceof EnvelopeError) return 'bad_envelope';
+  // KMS denies in the same words whether a principal or a condition of the policy is not met.
+  if (attested && error instanceof Error && error.name === 'AccessDeniedException') return 'attestation_denied';
   const named = error instanceof Error ? NAMED.get(error.name) : undefined;
   return named ?? SHARED[awsFault(error)];
 }

@@ -1,9 +1,11 @@
 // The one file through which KMS enters the program, behind the ceremony guard: a key ARN outside the ceremony is refused before
 // any network call, even where the cloud's permissions would allow it (service.md, Custody ceremony). One client a region, taken
-// from the ARN; replicas in the order given; an answer counts only when it names the key that was asked.
+// from the ARN; replicas in the order given; an answer counts only when it names the key that was asked. In an enclave every Decrypt is
+// attested, and an answer that carries the plaintext is refused: it was readable on the way (enclave.md, KMS in the enclave).
 
 import {
   DecryptCommand,
+  type DecryptCommandInput,
   DescribeKeyCommand,
   EncryptCommand,
   KMSClient,
@@ -12,6 +14,9 @@ import {
 import type { CustodyKeys, KeyAnswer, KeyAttempt } from '../../ceremony/custody-keys.ts';
 import { keyArn } from '../../ceremony/key-arn.ts';
 import type { Log } from '../observe/log.ts';
+import { EnvelopeError } from '../tee/cms.ts';
+import { KEY_ENCRYPTION_ALGORITHM, type KmsRecipient } from '../tee/kms-recipient.ts';
+import { NsmError } from '../tee/nsm.ts';
 import { type AwsClientOptions, awsClientConfiguration, CALL_WATCHER_STEP, callWatcher } from './client.ts';
 import { kmsFault, UnusableKey } from './kms-faults.ts';
 
@@ -19,6 +24,8 @@ import { kmsFault, UnusableKey } from './kms-faults.ts';
 export interface KmsOptions extends Omit<AwsClientOptions, 'region'> {
   /** `ceremonyArns` of the ceremony: the custody keys and the retired ones. */
   readonly ceremonyArns: readonly string[];
+  /** In an enclave: then KMS decrypts to this recipient only. Encrypt cannot be attested (AWS KMS API Reference). */
+  readonly recipient?: KmsRecipient;
 }
 
 export type EncryptionContext = Readonly<Record<string, string>>;
@@ -40,10 +47,12 @@ export interface Kms {
 
 export function createKms(options: KmsOptions, { log }: { readonly log: Log }): Kms {
   const clients = clientsByArn(options);
+  const { recipient } = options;
 
   async function firstThatServes<Answer>(
     arns: readonly string[],
     call: (client: KMSClient, arn: string) => Promise<Answer>,
+    attested = false,
   ): Promise<Served<Answer>> {
     const attempts: KeyAttempt[] = [];
     for (const arn of arns) {
@@ -57,8 +66,11 @@ export function createKms(options: KmsOptions, { log }: { readonly log: Log }): 
       try {
         return { ok: true, arn, answer: await call(client, arn) };
       } catch (error) {
-        const fault = kmsFault(error);
-        log.warn({ arn, fault, ...errorFields(error) }, 'a custody key did not serve');
+        const fault = kmsFault(error, attested);
+        log[fault === 'disclosed' ? 'error' : 'warn'](
+          { arn, fault, ...errorFields(error) },
+          'a custody key did not serve',
+        );
         attempts.push({ arn, fault });
       }
     }
@@ -76,11 +88,16 @@ export function createKms(options: KmsOptions, { log }: { readonly log: Log }): 
       ),
     decrypt: async (arns, CiphertextBlob, context) =>
       asKeyAnswer(
-        await firstThatServes(arns, async (client, KeyId) => {
-          const input = { KeyId, CiphertextBlob, EncryptionContext: { ...context } };
-          const answer = await client.send(new DecryptCommand(input));
-          return usable(KeyId, answer.KeyId, answer.Plaintext);
-        }),
+        await firstThatServes(
+          arns,
+          async (client, KeyId) => {
+            const input = { KeyId, CiphertextBlob, EncryptionContext: { ...context } };
+            if (recipient !== undefined) return decryptAttested(client, input, recipient);
+            const answer = await client.send(new DecryptCommand(input));
+            return usable(KeyId, answer.KeyId, answer.Plaintext);
+          },
+          recipient !== undefined,
+        ),
       ),
     reachable: (arns) =>
       firstThatServes(arns, async (client, KeyId) => {
@@ -125,6 +142,22 @@ function createClient(options: KmsOptions, region: string): KMSClient {
   return client;
 }
 
+/** A fresh document a call; the SDK's attempts of one call share it, and are over long before KMS calls it too old. */
+async function decryptAttested(
+  client: KMSClient,
+  input: DecryptCommandInput & { readonly KeyId: string },
+  recipient: KmsRecipient,
+): Promise<Buffer> {
+  const AttestationDocument = await recipient.attest();
+  const Recipient = { AttestationDocument, KeyEncryptionAlgorithm: KEY_ENCRYPTION_ALGORITHM } as const;
+  const answer = await client.send(new DecryptCommand({ ...input, Recipient }));
+  if (answer.Plaintext !== undefined && answer.Plaintext.length > 0) {
+    answer.Plaintext.fill(0);
+    throw new UnusableKey('disclosed');
+  }
+  return recipient.open(usable(input.KeyId, answer.KeyId, answer.CiphertextForRecipient));
+}
+
 /** Without a copy: what KMS answered is wiped where the Buffer is. */
 function usable(asked: string, answered: string | undefined, bytes: Uint8Array | undefined): Buffer {
   if (answered !== asked || bytes === undefined || bytes.length === 0) {
@@ -134,10 +167,14 @@ function usable(asked: string, answered: string | undefined, bytes: Uint8Array |
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
-/** The words of the service only: a parser's message quotes the answer, which may be a share. */
+/** Their messages are the service's own words, or ours. */
+const QUOTABLE = [KMSServiceException, EnvelopeError, NsmError];
+
+/** Nothing else is repeated: a parser's message quotes the answer, which may be a share. */
 function errorFields(error: unknown): { readonly error: string; readonly said?: string } {
   if (!(error instanceof Error)) return { error: typeof error };
-  return error instanceof KMSServiceException ? { error: error.name, said: error.message } : { error: error.name };
+  const isQuotable = QUOTABLE.some((type) => error instanceof type);
+  return isQuotable ? { error: error.name, said: error.message } : { error: error.name };
 }
 
 function asKeyAnswer(served: Served<Buffer>): KeyAnswer {

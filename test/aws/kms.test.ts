@@ -1,10 +1,17 @@
 // The KMS client against a real server: the ceremony guard before the network, replicas in order, bounded attempts and
 // waits, what each refusal says of the key, and nothing of a share in the log.
 
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import type { IncomingMessage } from 'node:http';
+import { request as httpsRequest } from 'node:https';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { KeyFault } from '../../ceremony/custody-keys.ts';
 import { createKms, type Kms, type KmsOptions } from '../../enclave/aws/kms.ts';
 import { keyArn, multiRegionArn } from '../config/loading.ts';
+import { makeCertificate } from '../support/certificates.ts';
 import { type KeyBehaviour, type KmsServer, kmsClientOptions, startKmsServer } from '../support/kms-server.ts';
 import { recordingLog } from '../support/recording-log.ts';
 
@@ -234,4 +241,21 @@ test('the server refuses what is not signed', async () => {
     body: JSON.stringify({ KeyId: KEY }),
   });
   expect(await response.json()).toMatchObject({ __type: 'MissingAuthenticationTokenException' });
+});
+
+test('the server over TLS, as a guest of the whole path needs it, shows the certificate it was given', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'strongroom-kms-'));
+  const { cert, key } = makeCertificate(folder, 'kms');
+  const [certPem, keyPem] = [readFileSync(cert, 'utf8'), readFileSync(key, 'utf8')];
+  const secure = await startKmsServer({ tls: { cert: certPem, key: keyPem } });
+  try {
+    const call = httpsRequest(secure.endpoint, { method: 'POST', ca: certPem, headers: { 'x-amz-target': 'none' } });
+    call.end('{}');
+    const [response] = (await once(call, 'response')) as [IncomingMessage];
+    expect(response.statusCode).toBe(400);
+    response.resume();
+  } finally {
+    await secure.close();
+    rmSync(folder, { recursive: true });
+  }
 });

@@ -3,7 +3,7 @@
 import { ceremonyArns, parseCeremony } from '../../ceremony/definition.ts';
 import type { AwsClientOptions } from '../../enclave/aws/client.ts';
 import { createDynamoDBClient } from '../../enclave/aws/dynamodb.ts';
-import { createKms, custodyKeysOf } from '../../enclave/aws/kms.ts';
+import { createKms, custodyKeysOf, type KmsOptions } from '../../enclave/aws/kms.ts';
 import { rootTokenMaker } from '../../enclave/boot/chamber.ts';
 import { type Booted, bootChamber } from '../../enclave/chamber/boot-chamber.ts';
 import { type StateTable, stateTable } from '../../enclave/chamber/state-table.ts';
@@ -20,7 +20,7 @@ export interface ReplicaOptions {
   /** Instead of the server's own, to go through a proxy. */
   readonly dynamodb?: string;
   readonly client?: AwsClientOptions;
-  readonly kms?: AwsClientOptions;
+  readonly kms?: Partial<KmsOptions>;
 }
 
 export interface Replica {

@@ -14,7 +14,7 @@ import {
 } from '../../enclave/aws/dynamodb.ts';
 import { type Item, stateTableDefinition } from '../../enclave/chamber/state-rows.ts';
 import { type DynamoDBServer, dynamoDBClientOptions, startDynamoDB } from './dynamodb.ts';
-import { type KmsServer, startKmsServer } from './kms-server.ts';
+import { type KmsServer, type KmsServerOptions, startKmsServer } from './kms-server.ts';
 
 export interface CustodyWorld {
   readonly dynamodb: DynamoDBServer;
@@ -42,9 +42,15 @@ export interface CustodyWorld {
 
 export const CUSTODY_REGION = 'eu-central-1';
 
-export async function startCustody(options: { readonly persistent?: boolean } = {}): Promise<CustodyWorld> {
+export interface CustodyOptions {
+  /** DynamoDB in a file. */
+  readonly persistent?: boolean;
+  readonly kms?: KmsServerOptions;
+}
+
+export async function startCustody(options: CustodyOptions = {}): Promise<CustodyWorld> {
   const dynamodb = await startDynamoDB(options);
-  const kms = await startKmsServer();
+  const kms = await startKmsServer(options.kms);
   const { identity, recipient } = await generateAgeIdentity();
   const client: DynamoDBClient = createDynamoDBClient(dynamoDBClientOptions(dynamodb.endpoint));
   let tables = 0;

@@ -1,0 +1,91 @@
+// What the KMS stand-in does with `Recipient`, as AWS KMS documents it: the document is verified (chain to the given root, signature, at most
+// five minutes old), its registers are compared with the conditions of the key, and what would be Plaintext leaves in an envelope for the
+// key in the document. And every way in which KMS, or whoever stands in its place, could get that wrong.
+
+import { generateKeyPairSync } from 'node:crypto';
+import { verifyDocument } from '../../operator/attestation/verify.ts';
+import { ENVELOPE_SHAPES, envelopeFor } from './cms-envelope.ts';
+
+/** How an attested Decrypt goes wrong, by key. */
+export const DISCLOSURES = [
+  'plaintext_beside', // Plaintext, and the envelope as well
+  'plaintext_instead', // as if the Recipient had been taken out of the request
+  'no_envelope', // neither of them
+  'foreign_envelope', // an envelope for a key that is not the document's
+  'swapped_envelope', // the share that another key gave last
+  'replayed_envelope', // the first envelope that this key ever gave
+  'truncated_envelope',
+] as const;
+
+export type Disclosure = (typeof DISCLOSURES)[number];
+
+/** AWS Nitro Enclaves: KMS takes no document that is older. */
+const MAX_DOCUMENT_AGE_SECONDS = 300;
+
+/** Of a document that verified. */
+export interface Attested {
+  readonly pcrs: ReadonlyMap<number, Buffer>;
+  /** SubjectPublicKeyInfo, DER. */
+  readonly publicKey: Buffer;
+}
+
+/** @returns the reason, when the document is not one that KMS would take */
+export function attestedBy(document: Buffer, rootSha256: string, at: number): Attested | { readonly refused: string } {
+  const verdict = verifyDocument(document, {
+    provider: { name: 'test', rootSha256 },
+    at,
+    maxAgeSeconds: MAX_DOCUMENT_AGE_SECONDS,
+  });
+  if (!verdict.authentic) return { refused: verdict.failures.map(({ code }) => code).join() };
+  const { pcrs, publicKey } = verdict.document;
+  return publicKey === undefined ? { refused: 'the document has no public key' } : { pcrs, publicKey };
+}
+
+export interface DiscloseOptions {
+  /** Undefined: the call was not attested. */
+  readonly attested: Attested | undefined;
+  /** The key that decrypted. */
+  readonly arn: string;
+  readonly behaviour: Disclosure | 'honest';
+}
+
+/** The members of an answer that carry the plaintext, one way or the other. */
+export type Disclose = (plaintext: Buffer, options: DiscloseOptions) => object;
+
+/** The one place where plaintext leaves the server. Honest envelopes take every shape in turn. */
+export function createDisclosures(): Disclose {
+  const firstEnvelopes = new Map<string, Buffer>();
+  const lastPlaintexts = new Map<string, Buffer>();
+  let count = 0;
+
+  const sealed = (spki: Buffer, plaintext: Buffer): Buffer => {
+    const shape = ENVELOPE_SHAPES[count++ % ENVELOPE_SHAPES.length] ?? 'segmented';
+    return envelopeFor(spki, plaintext, { shape });
+  };
+
+  return (plaintext, { attested, arn, behaviour }) => {
+    const clear = { Plaintext: plaintext.toString('base64') };
+    if (attested === undefined) return clear;
+    const honest = sealed(attested.publicKey, plaintext);
+    if (!firstEnvelopes.has(arn)) firstEnvelopes.set(arn, honest);
+    const envelope = (bytes: Buffer) => ({ CiphertextForRecipient: bytes.toString('base64') });
+    if (behaviour === 'plaintext_beside') return { ...clear, ...envelope(honest) };
+    if (behaviour === 'plaintext_instead') return clear;
+    if (behaviour === 'no_envelope') return {};
+    if (behaviour === 'foreign_envelope') return envelope(sealed(strangersKey(), plaintext));
+    if (behaviour === 'truncated_envelope') return envelope(honest.subarray(0, -20));
+    if (behaviour === 'replayed_envelope') return envelope(firstEnvelopes.get(arn) ?? honest);
+    if (behaviour === 'swapped_envelope') return envelope(sealed(attested.publicKey, anothers(lastPlaintexts, arn)));
+    lastPlaintexts.set(arn, plaintext);
+    return envelope(honest);
+  };
+}
+
+function anothers(plaintexts: ReadonlyMap<string, Buffer>, arn: string): Buffer {
+  for (const [other, plaintext] of plaintexts) if (other !== arn) return plaintext;
+  throw new Error('no other key has decrypted anything so far');
+}
+
+function strangersKey(): Buffer {
+  return generateKeyPairSync('rsa', { modulusLength: 2048 }).publicKey.export({ type: 'spki', format: 'der' });
+}
