@@ -1,15 +1,21 @@
-// The addon's face to JavaScript: arguments in, results and errors out, and the batches on libuv's pool. Trusts nothing about its
-// arguments; a wrong type or length throws. Secrets cross this file once, inward, and never come back. enclave/native/load.ts has the types.
+// The signing core's face to JavaScript, and the list of all that the addon exports: arguments in, results and errors out, and the
+// batches on libuv's pool. Trusts nothing about its arguments; a wrong type or length throws. Secrets cross this file once, inward, and
+// never come back. enclave/native/load.ts has the types.
 #include <node_api.h>
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "arguments.h"
 #include "keyring.h"
 #include "memory.h"
+#include "nsm.h"
 #include "process.h"
+#include "seccomp.h"
 #include "sign.h"
+#include "vsock.h"
 
 /** Jobs in one batch: what a priority job may have to wait for. */
 enum { MAX_BATCH_JOBS = 16 };
@@ -44,44 +50,6 @@ struct batch {
 };
 
 // ---------------------------------------------------------------------------------------------------------------- helpers
-
-#define REQUIRE(condition, message)              \
-  do {                                           \
-    if (!(condition)) {                          \
-      napi_throw_type_error(env, NULL, message); \
-      return NULL;                               \
-    }                                            \
-  } while (0)
-
-/** A call that fails only when the engine does (out of memory, shutting down). */
-#define TRY(call) REQUIRE((call) == napi_ok, "strongroom addon: " #call " failed")
-
-/** A refusal of the system, as opposed to a wrong argument. */
-static napi_value throw_refusal(napi_env env, const char *message) {
-  napi_throw_error(env, NULL, message);
-  return NULL;
-}
-
-static bool get_arguments(napi_env env, napi_callback_info info, size_t count, napi_value *arguments) {
-  size_t given = count;
-  return napi_get_cb_info(env, info, &given, arguments, NULL, NULL) == napi_ok && given == count;
-}
-
-/** The bytes of a typed array of this type, or NULL. Lengths are in elements. */
-static void *get_elements(napi_env env, napi_value value, napi_typedarray_type wanted, size_t *length) {
-  bool is_typed_array = false;
-  napi_typedarray_type type;
-  void *data = NULL;
-  if (napi_is_typedarray(env, value, &is_typed_array) != napi_ok || !is_typed_array) return NULL;
-  if (napi_get_typedarray_info(env, value, &type, length, &data, NULL, NULL) != napi_ok) return NULL;
-  return type == wanted ? data : NULL;
-}
-
-static unsigned char *get_bytes(napi_env env, napi_value value, size_t length) {
-  size_t actual = 0;
-  unsigned char *bytes = get_elements(env, value, napi_uint8_array, &actual);
-  return actual == length ? bytes : NULL;
-}
 
 static bool get_policy(napi_env env, napi_value value, enum lock_policy *policy) {
   static const char *const names[] = {[LOCK_OFF] = "off", [LOCK_BEST_EFFORT] = "best_effort", [LOCK_REQUIRED] = "required"};
@@ -332,21 +300,28 @@ static napi_value turn_off_core_dumps(napi_env env, napi_callback_info info) {
   return NULL;
 }
 
+static napi_value install_filter(napi_env env, napi_callback_info info) {
+  (void)info;
+  const int error = install_system_call_filter();
+  if (error == 0) return NULL;
+  return throw_refusal(env, error == ENOTSUP ? "unsupported platform: the filter is for Linux on x86-64 and arm64" : strerror(error));
+}
+
 NAPI_MODULE_INIT() {
-  static const struct {
-    const char *name;
-    napi_callback function;
-  } functions[] = {
-      {"openKeyring", open_keyring},       {"addKey", add_key},
-      {"removeKey", remove_key},           {"wipeKeyring", wipe_keyring},
-      {"closeKeyring", close_keyring},     {"signBatch", sign_batch},
-      {"secretMemory", secret_memory},     {"allocateSecret", allocate_secret},
+  static const struct named_function functions[] = {
+      {"openKeyring", open_keyring},
+      {"addKey", add_key},
+      {"removeKey", remove_key},
+      {"wipeKeyring", wipe_keyring},
+      {"closeKeyring", close_keyring},
+      {"signBatch", sign_batch},
+      {"secretMemory", secret_memory},
+      {"allocateSecret", allocate_secret},
       {"disableCoreDumps", turn_off_core_dumps},
+      {"installSystemCallFilter", install_filter},
   };
-  for (size_t index = 0; index < sizeof functions / sizeof *functions; index++) {
-    napi_value function;
-    TRY(napi_create_function(env, functions[index].name, NAPI_AUTO_LENGTH, functions[index].function, NULL, &function));
-    TRY(napi_set_named_property(env, exports, functions[index].name, function));
-  }
+  REQUIRE(export_functions(env, exports, functions, sizeof functions / sizeof *functions) && export_vsock(env, exports) &&
+              export_nsm(env, exports),
+          "strongroom addon: the exports cannot be made");
   return exports;
 }

@@ -11,7 +11,16 @@ export type MemoryPolicy = 'off' | 'best_effort' | 'required';
 /** Secret keys in the addon's memory. Opaque. */
 export type Keyring = object & { readonly __brand: 'Keyring' };
 
-/** Handles of a keyring are positive whole numbers. A stale one never names another key. */
+/** A connect under way. Opaque. */
+export type Connecting = object & { readonly __brand: 'Connecting' };
+
+/**
+ * Below, a descriptor that is returned belongs to whoever called, and a negative number is a negated errno
+ * (`util.getSystemErrorName` has its name). Where there is no Linux the functions of vsock, of the NSM and of the filter throw
+ * "unsupported platform".
+ *
+ * Handles of a keyring are positive whole numbers. A stale one never names another key.
+ */
 export interface Addon {
   /** @throws Error when there is no memory or, under `required`, when it cannot be locked */
   openKeyring(policy: MemoryPolicy): Keyring;
@@ -35,6 +44,40 @@ export interface Addon {
   allocateSecret(lengthBytes: number, policy: MemoryPolicy): ArrayBuffer;
   /** Limit core dumps to nothing and, on Linux, mark the process not dumpable. @throws Error when the system refuses */
   disableCoreDumps(): void;
+  /**
+   * Refuse, in every thread and for good, the system calls that seccomp.c lists.
+   * @throws Error with the system's reason, or "unsupported platform"
+   */
+  installSystemCallFilter(): void;
+
+  /** A non-blocking vsock socket, bound to a port of every CID of this machine. @returns its descriptor, or an error */
+  vsockBind(port: number): number;
+  /** @returns 0, or an error */
+  vsockListen(descriptor: number, backlog: number): number;
+  /**
+   * @param done called once, on the event loop, with the descriptor or an error; not called when the answer is a number
+   * @returns what is under way; or, when that is decided at once, the descriptor or an error
+   */
+  vsockConnect(cid: number, port: number, done: (result: number) => void): Connecting | number;
+  /** End a connect and close its socket. `done` is not called any more. Harmless when it has ended. */
+  vsockCancel(connecting: Connecting): void;
+  /** @returns the CID at the other end of a vsock connection, or an error */
+  vsockPeerCid(descriptor: number): number;
+  /** @returns this machine's CID, or an error */
+  vsockLocalCid(): number;
+  /** A connected Unix socket whose other end is closed: what Node takes for a stream. @returns its descriptor, or an error */
+  unixStream(): number;
+  /** A Unix socket that is bound to a name of the kernel's choice, and not listening. @returns its descriptor, or an error */
+  unixListener(): number;
+  /** Let `target` be what `source` is (dup3); `source` stays open. @returns `target`, or an error */
+  replaceDescriptor(source: number, target: number): number;
+
+  /**
+   * One exchange with the Nitro Secure Module, on libuv's pool. The descriptor has to stay open meanwhile.
+   * @param request CBOR, 1 to 4096 bytes, copied @returns the answer, at most 12288 bytes
+   * @throws Error with the system's `errno`, negated
+   */
+  nsmRequest(descriptor: number, request: Uint8Array): Promise<Buffer>;
 }
 
 /** Where `make native` puts it. */

@@ -1,0 +1,35 @@
+// `server.seccomp`: system calls that the signer never needs are refused for the rest of the process's life, in every thread (the list
+// is in native/seccomp.c, docs/security.md says what it is worth). It cannot be taken back, so nothing that runs later may need them.
+
+import { loadAddon, type MemoryPolicy } from '../native/load.ts';
+import type { Log } from '../observe/log.ts';
+
+/** The same three words as `server.mlock`. */
+export type SystemCallPolicy = MemoryPolicy;
+
+/**
+ * Call once. `best_effort` logs why there is no filter.
+ * @returns whether the filter is in force @throws Error under `required`, when it is not
+ */
+export function applySystemCallPolicy(policy: SystemCallPolicy, log: Log): boolean {
+  if (policy === 'off') return false;
+  const problem = installFilter();
+  if (problem === undefined) {
+    log.info({ policy }, 'system calls are filtered');
+    return true;
+  }
+  if (policy === 'required') throw new Error(`server.seccomp is "required": ${problem}`);
+  log.warn({ policy, problem }, 'system calls are not filtered as server.seccomp would have it');
+  return false;
+}
+
+function installFilter(): string | undefined {
+  try {
+    const addon = loadAddon();
+    if (addon === undefined) return 'it needs the native addon: build it with "make native"';
+    addon.installSystemCallFilter();
+    return undefined;
+  } catch (error) {
+    return `the filter could not be installed: ${error instanceof Error ? error.message : error}`;
+  }
+}

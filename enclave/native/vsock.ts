@@ -1,0 +1,104 @@
+// The transport over vsock: from an enclave to its parent instance and back (enclave.md, Native addon). The one file that decides who
+// may be at the other end: a connection from any CID but the peer's is cut off before anybody sees it, and connects go nowhere else.
+// A guest or the parent only: nothing may open a vsock on a development machine.
+
+import type { Socket } from 'node:net';
+import type { Addon } from './load.ts';
+import { describeErrno } from './system-error.ts';
+import { type ListenOptions, type Transport, TransportError, type TransportListener } from './transport.ts';
+import { type DescriptorStreams, openDescriptorStreams, type StreamVariant } from './vsock-streams.ts';
+
+/** The parent, as an enclave sees it (AWS Nitro Enclaves, "vsock"). */
+export const PARENT_CID = 3;
+/** A full accept queue resets the next connection at once: with 128, 271 of 400 simultaneous ones were lost; with 1024, none. */
+export const DEFAULT_BACKLOG = 1024;
+export const DEFAULT_CONNECT_TIMEOUT_MS = 3000;
+/** setTimeout's limit. */
+const MAX_TIMEOUT_MS = 0x7fff_ffff;
+
+export interface VsockTransportOptions {
+  /** The only CID to talk with. Default: the parent's. */
+  readonly peerCid?: number;
+  /** How descriptors become streams. Default: what this Node can do best. */
+  readonly streams?: StreamVariant;
+}
+
+/** @throws Error where there is no vsock: not Linux */
+export function vsockTransport(addon: Addon, options: VsockTransportOptions = {}): Transport {
+  const peerCid = options.peerCid ?? PARENT_CID;
+  const streams = openDescriptorStreams(addon, options.streams);
+  return {
+    connect: (port, given) => connectTo(addon, streams, { cid: peerCid, port }, given),
+    listen: (port, onConnection, given) => listenOn(addon, streams, { cid: peerCid, port }, onConnection, given),
+  };
+}
+
+interface Address {
+  readonly cid: number;
+  readonly port: number;
+}
+
+async function connectTo(
+  addon: Addon,
+  streams: DescriptorStreams,
+  address: Address,
+  options: { readonly timeoutMs?: number; readonly signal?: AbortSignal } = {},
+): Promise<Socket> {
+  const { signal, timeoutMs = DEFAULT_CONNECT_TIMEOUT_MS } = options;
+  signal?.throwIfAborted();
+  if (!(timeoutMs >= 1 && timeoutMs <= MAX_TIMEOUT_MS)) throw new RangeError(`timeoutMs: ${timeoutMs}`);
+  const { promise, resolve, reject } = Promise.withResolvers<Socket>();
+  const settle = (result: number): void => {
+    finish();
+    try {
+      if (result < 0) throw transportError('connect', address, result);
+      resolve(streams.open(result));
+    } catch (error) {
+      reject(error);
+    }
+  };
+  const underWay = addon.vsockConnect(address.cid, address.port, settle);
+  const giveUp = (error: unknown): void => {
+    if (typeof underWay !== 'number') addon.vsockCancel(underWay);
+    finish();
+    reject(error);
+  };
+  const onAbort = (): void => giveUp(signal?.reason);
+  const timer = setTimeout(() => giveUp(timedOut(address, timeoutMs)), timeoutMs);
+  const finish = (): void => {
+    clearTimeout(timer);
+    signal?.removeEventListener('abort', onAbort);
+  };
+  signal?.addEventListener('abort', onAbort);
+  if (typeof underWay === 'number') settle(underWay);
+  return await promise;
+}
+
+async function listenOn(
+  addon: Addon,
+  streams: DescriptorStreams,
+  address: Address,
+  onConnection: (socket: Socket) => void,
+  { backlog = DEFAULT_BACKLOG }: ListenOptions = {},
+): Promise<TransportListener> {
+  const descriptor = addon.vsockBind(address.port);
+  if (descriptor < 0) throw transportError('listen', address, descriptor);
+  const fromPeer = (accepted: number): boolean => addon.vsockPeerCid(accepted) === address.cid;
+  return await streams.listen(descriptor, backlog, fromPeer, onConnection);
+}
+
+function transportError(call: 'connect' | 'listen', address: Address, errno: number): TransportError {
+  const { code, text } = describeErrno(errno);
+  return new TransportError(code, `${call} ${code}: ${text}, ${describe(call, address)}`);
+}
+
+function timedOut(address: Address, timeoutMs: number): TransportError {
+  return new TransportError(
+    'ETIMEDOUT',
+    `connect ETIMEDOUT: no answer in ${timeoutMs} ms, ${describe('connect', address)}`,
+  );
+}
+
+function describe(call: 'connect' | 'listen', { cid, port }: Address): string {
+  return call === 'connect' ? `vsock port ${port} of CID ${cid}` : `vsock port ${port}`;
+}
