@@ -13,6 +13,8 @@ Commands:
   setup      Create the DynamoDB tables                strongroom setup tables -c strongroom.yaml
   operator   Look after a running signer: status,      strongroom operator status
              seal, policies, tokens, keys
+  parent-proxy  Carry an enclave's connections, on     strongroom parent-proxy -c strongroom.yaml
+             its parent instance
 
 Options:
   --help     This text; \`strongroom COMMAND --help\` for a command
@@ -37,6 +39,11 @@ switch (command) {
   }
   case 'operator': {
     const { main } = await import('../operator/main.ts');
+    await main(rest);
+    break;
+  }
+  case 'parent-proxy': {
+    const { main } = await import('../parent-proxy/main.ts');
     await main(rest);
     break;
   }

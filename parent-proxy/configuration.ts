@@ -1,0 +1,211 @@
+// What the parent proxy takes from the configuration file, which is the enclave's own: the declared egress, the enclave's ports and
+// the `parent_proxy` block. It refuses the file when any of these is wrong, and says all that is. The rest of the file is the
+// enclave's to judge (`strongroom server --check`); here it is only bytes, handed over as they are.
+
+import { createHash } from 'node:crypto';
+import { isIPv6 } from 'node:net';
+import { z } from 'zod';
+import { extendedOnce } from '../enclave/api/attestation.ts';
+import { type EgressEndpoint, egressEndpointsSchema } from '../enclave/api/egress.ts';
+import { MAX_CONFIGURATION_BYTES } from '../enclave/api/parent-ports.ts';
+import { type ParentProxyOptions, parentProxySchema } from '../enclave/api/parent-proxy.ts';
+import { renderPath, type Violation } from '../enclave/api/violations.ts';
+import { parseStrictYaml, type StrictDocument } from '../enclave/api/yaml.ts';
+
+/** The enclave's listeners. */
+export const INGRESS = ['tls', 'probes', 'metrics'] as const;
+export type Ingress = (typeof INGRESS)[number];
+
+export interface ListenAddress {
+  readonly host: string;
+  /** 0 takes any free port. */
+  readonly port: number;
+}
+
+export interface ProxyConfiguration {
+  /** The file, as it is: the enclave measures these bytes. */
+  readonly bytes: Buffer;
+  /** SHA-384 of the bytes, hex, and what PCR16 of the enclave becomes with them. */
+  readonly digest: string;
+  readonly pcr16: string;
+  readonly endpoints: readonly EgressEndpoint[];
+  /** vsock ports of the enclave. */
+  readonly enclavePorts: Readonly<Record<Ingress, number>>;
+  /** TCP on this host. */
+  readonly ingress: Readonly<Record<Ingress, ListenAddress>>;
+  readonly metrics: ListenAddress;
+  readonly options: ParentProxyOptions;
+}
+
+export type LoadedConfiguration =
+  | { readonly ok: true; readonly configuration: ProxyConfiguration }
+  | { readonly ok: false; readonly violations: readonly Violation[] };
+
+const MUST_BE_PORT = 'must be an integer from 1 to 65535: in an enclave the parent proxy has to know the port';
+const enclavePort = z.int(MUST_BE_PORT).min(1, MUST_BE_PORT).max(65_535, MUST_BE_PORT);
+
+/** The defaults of the ports are those of the server's option table. */
+const fileSchema = z.object({
+  platform: z.literal('nitro', 'must be nitro: without an enclave there is nothing to proxy'),
+  endpoints: egressEndpointsSchema.default([]),
+  tls: enclavePort.default(9443),
+  probes: enclavePort.default(9000),
+  metrics: enclavePort.default(3000),
+  parentProxy: parentProxySchema,
+});
+type FileValues = z.output<typeof fileSchema>;
+
+/** Where each of these is in the file. */
+const PATHS: Readonly<Record<keyof FileValues, readonly string[]>> = {
+  platform: ['tee', 'platform'],
+  endpoints: ['tee', 'nitro', 'egress', 'endpoints'],
+  tls: ['tls', 'listen_port'],
+  probes: ['server', 'listen_port'],
+  metrics: ['metrics', 'listen_port'],
+  parentProxy: ['parent_proxy'],
+};
+const REMEDY = 'correct it; docs/reference/parent-proxy.md says what the parent proxy reads';
+
+/** @param name what messages call the file: its path as the operator wrote it */
+export function readProxyConfiguration(bytes: Buffer, name: string): LoadedConfiguration {
+  const text = decode(bytes);
+  if (text === undefined) {
+    const remedy = `make it UTF-8, not empty and at most ${MAX_CONFIGURATION_BYTES} bytes`;
+    return refused([{ path: 'the file', problem: 'is not UTF-8, empty, or too large', remedy, origin: name }]);
+  }
+  const document = parseStrictYaml(text);
+  if ('problems' in document) {
+    const remedy = 'write plain YAML 1.2: one document, every key once, no anchors, aliases or tags';
+    return refused(
+      document.problems.map(({ line, problem }) => ({
+        path: 'the file',
+        problem: `is refused: ${problem}`,
+        remedy,
+        origin: `${name} line ${line}`,
+      })),
+    );
+  }
+  return readDocument(bytes, document, name);
+}
+
+function readDocument(bytes: Buffer, document: StrictDocument, name: string): LoadedConfiguration {
+  const members = Object.entries(PATHS).map(([member, path]) => [member, valueAt(document.value, path)] as const);
+  const parsed = fileSchema.safeParse(Object.fromEntries(members), { error: explain });
+  const violation = (path: readonly PropertyKey[], problem: string): Violation => ({
+    path: renderPath(path),
+    problem,
+    remedy: REMEDY,
+    origin: `${name} line ${document.lineAt(path)}`,
+  });
+  if (!parsed.success) {
+    return refused(
+      parsed.error.issues.flatMap((issue) => {
+        const [member, ...within] = issue.path;
+        const path = [...PATHS[member as keyof FileValues], ...within];
+        return issue.code === 'unrecognized_keys'
+          ? issue.keys.map((key) => violation([...path, key], 'is not a member of this object'))
+          : [violation(path, issue.message)];
+      }),
+    );
+  }
+  const found = [...takenVsockPorts(parsed.data), ...sharedTcpPorts(parsed.data)];
+  if (found.length > 0) return refused(found.map(({ path, problem }) => violation(path, problem)));
+  return { ok: true, configuration: configurationOf(bytes, parsed.data) };
+}
+
+function configurationOf(bytes: Buffer, { endpoints, parentProxy, ...values }: FileValues): ProxyConfiguration {
+  const digest = createHash('sha384').update(bytes).digest();
+  const at = (ingress: Ingress): ListenAddress => {
+    const { listen_address: host, listen_port: port = values[ingress] } = parentProxy.ingress[ingress];
+    return { host, port };
+  };
+  return {
+    bytes,
+    digest: digest.toString('hex'),
+    pcr16: extendedOnce(digest).toString('hex'),
+    endpoints,
+    enclavePorts: { tls: values.tls, probes: values.probes, metrics: values.metrics },
+    ingress: { tls: at('tls'), probes: at('probes'), metrics: at('metrics') },
+    metrics: { host: parentProxy.metrics.listen_address, port: parentProxy.metrics.listen_port },
+    options: parentProxy,
+  };
+}
+
+interface Found {
+  readonly path: readonly PropertyKey[];
+  readonly problem: string;
+}
+
+/** service.md, startup failure 11; and the enclave's listeners among themselves. */
+function takenVsockPorts({ endpoints, tls, probes, metrics }: FileValues): Found[] {
+  const listeners: readonly (readonly [Ingress, number])[] = [
+    ['tls', tls],
+    ['probes', probes],
+    ['metrics', metrics],
+  ];
+  const shared = listeners.flatMap(([ingress, port], position) =>
+    listeners.slice(0, position).some(([, earlier]) => earlier === port)
+      ? [{ path: PATHS[ingress], problem: 'is the port of another listener of the enclave' }]
+      : [],
+  );
+  const taken = endpoints.flatMap(({ vsock_port }, index) =>
+    listeners.some(([, port]) => port === vsock_port)
+      ? [{ path: [...PATHS.endpoints, index, 'vsock_port'], problem: 'is the ingress port of a listener' }]
+      : [],
+  );
+  return [...shared, ...taken];
+}
+
+function sharedTcpPorts(values: FileValues): Found[] {
+  const { ingress, metrics } = values.parentProxy;
+  const listeners = [
+    ...INGRESS.map((name) => ({
+      path: [...PATHS.parentProxy, 'ingress', name],
+      host: ingress[name].listen_address,
+      port: ingress[name].listen_port ?? values[name],
+    })),
+    { path: [...PATHS.parentProxy, 'metrics'], host: metrics.listen_address, port: metrics.listen_port },
+  ];
+  return listeners.flatMap((later, position) =>
+    listeners.slice(0, position).some((earlier) => overlap(earlier, later))
+      ? [{ path: later.path, problem: 'listens on the address and port of another listener of the parent proxy' }]
+      : [],
+  );
+}
+
+function overlap(left: ListenAddress, right: ListenAddress): boolean {
+  const anywhere = (host: string): boolean => /^[0.:]+$/.test(host) || isIPv6(host); // `::` may hold the IPv4 port too
+  return (
+    left.port !== 0 &&
+    left.port === right.port &&
+    (left.host === right.host || anywhere(left.host) || anywhere(right.host))
+  );
+}
+
+/** A section that is null or missing has no members; one that is no section is what is found, and refused by the schema. */
+function valueAt(value: unknown, path: readonly string[]): unknown {
+  const [head, ...rest] = path;
+  if (head === undefined) return value ?? undefined;
+  if (value === undefined || value === null) return undefined;
+  if (typeof value !== 'object' || Array.isArray(value)) return value;
+  return valueAt(Object.hasOwn(value, head) ? (value as Record<string, unknown>)[head] : undefined, rest);
+}
+
+/** What zod says of a value, where the schema has no words of its own: never the value. */
+function explain(issue: z.core.$ZodRawIssue): string | undefined {
+  if (issue.input === undefined) return 'is required';
+  return issue.code === 'invalid_type' ? `must be of type ${issue.expected}` : undefined;
+}
+
+function decode(bytes: Buffer): string | undefined {
+  if (bytes.length === 0 || bytes.length > MAX_CONFIGURATION_BYTES) return undefined;
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    return undefined;
+  }
+}
+
+function refused(violations: readonly Violation[]): LoadedConfiguration {
+  return { ok: false, violations };
+}

@@ -1,0 +1,54 @@
+// The parent proxy's own log, in the form of the signer's: one JSON object a line. Credentials are never a field. What happens with
+// every connection of a flood is said once a minute: the metrics count, the log explains.
+
+import type { Clock } from './clock.ts';
+
+export type LogModule = 'server' | 'ingress' | 'egress' | 'logs' | 'configuration' | 'credentials';
+
+export interface Log {
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+}
+
+export interface Logger {
+  module(name: LogModule): Log;
+}
+
+/** Between two warnings of one kind. */
+const PACE_MS = 60_000;
+
+export function createLogger(output: { write(line: string): unknown }, clock: Clock): Logger {
+  const write = (level: string, module: LogModule, fields: object, msg: string): void => {
+    const time = new Date(clock.now()).toISOString();
+    output.write(`${JSON.stringify({ level, time, module, ...fields, msg })}\n`);
+  };
+  return {
+    module: (name) => ({
+      info: (fields, message) => write('info', name, fields, message),
+      warn: (fields, message) => write('warn', name, fields, message),
+      error: (fields, message) => write('error', name, fields, message),
+    }),
+  };
+}
+
+/** A warning that is written at most once a minute, with how many were not. */
+export function pacedWarning(log: Log, clock: Clock, message: string): (fields: object) => void {
+  let nextAt = Number.NEGATIVE_INFINITY;
+  let suppressed = 0;
+  return (fields) => {
+    if (clock.monotonic() < nextAt) {
+      suppressed += 1;
+      return;
+    }
+    nextAt = clock.monotonic() + PACE_MS;
+    log.warn(suppressed === 0 ? fields : { ...fields, suppressed }, message);
+    suppressed = 0;
+  };
+}
+
+/** What an error is, without its message: messages of the SDK and of a library may quote what they were given. */
+export function errorCode(error: unknown): string {
+  if (!(error instanceof Error)) return 'unknown';
+  return 'code' in error && typeof error.code === 'string' ? error.code : error.name;
+}

@@ -1,0 +1,173 @@
+// THE table of the parent proxy's metrics, and their Prometheus text. docs/reference/parent-proxy.md is generated from the table.
+// Labels are bounded by the configuration: a service, its port, and closed lists of outcomes. No address and no name is a label.
+
+import { readdirSync } from 'node:fs';
+
+export const SERVICES = ['tls', 'probes', 'metrics', 'egress', 'logs', 'configuration', 'credentials'] as const;
+export type Service = (typeof SERVICES)[number];
+
+interface Entry {
+  readonly type: 'counter' | 'gauge';
+  readonly name: string;
+  readonly help: string;
+  /** Label and its values in words; `port` is the vsock port. */
+  readonly labels: Readonly<Record<string, string>>;
+}
+
+const service = SERVICES.join(', ');
+const port = 'the vsock port';
+
+export const METRICS = {
+  connections: {
+    type: 'counter',
+    name: 'svc_parent_proxy_connections_total',
+    help: 'Connections that arrived, by what became of them at first.',
+    labels: { service, port, outcome: 'forwarded, served, limit, connect_failed, gone' },
+  },
+  openConnections: {
+    type: 'gauge',
+    name: 'svc_parent_proxy_open_connections',
+    help: 'Connections that hold one of the places of their port.',
+    labels: { service, port },
+  },
+  maxConnections: {
+    type: 'gauge',
+    name: 'svc_parent_proxy_max_connections',
+    help: 'Places of the port: connections beyond are cut off at once.',
+    labels: { service, port },
+  },
+  ends: {
+    type: 'counter',
+    name: 'svc_parent_proxy_connection_ends_total',
+    help: 'Forwarded connections that ended, by how: complete is an end in both directions.',
+    labels: { service, port, reason: 'complete, broken, idle, shutdown' },
+  },
+  bytes: {
+    type: 'counter',
+    name: 'svc_parent_proxy_transferred_bytes_total',
+    help: 'Bytes carried, by direction.',
+    labels: { service, port, direction: 'to_enclave, from_enclave' },
+  },
+  connectFailures: {
+    type: 'counter',
+    name: 'svc_parent_proxy_connect_failures_total',
+    help: 'Connects that failed, each attempt counted, to the enclave (ingress) or to the endpoint (egress).',
+    labels: { service, port, reason: 'refused, timeout, unresolvable, unreachable, failed' },
+  },
+  acceptFailures: {
+    type: 'counter',
+    name: 'svc_parent_proxy_accept_failures_total',
+    help: 'Connections that the system could not accept, such as for want of file descriptors.',
+    labels: { service, port },
+  },
+  logLines: {
+    type: 'counter',
+    name: 'svc_parent_proxy_log_lines_total',
+    help: 'Lines of the enclave written to the log, by form: a JSON object, other text, or text cut at the limit.',
+    labels: { form: 'json, text, truncated' },
+  },
+  logPauses: {
+    type: 'counter',
+    name: 'svc_parent_proxy_log_pauses_total',
+    help: 'Times the enclave had to wait with its log, for the rate or for whoever reads this log.',
+    labels: {},
+  },
+  lostLogWrites: {
+    type: 'gauge',
+    name: 'svc_parent_proxy_lost_log_writes',
+    help: 'Writes to the log that failed, or that nobody took, since the start.',
+    labels: {},
+  },
+  credentials: {
+    type: 'counter',
+    name: 'svc_parent_proxy_credentials_requests_total',
+    help: 'Requests for AWS credentials, by answer.',
+    labels: { outcome: 'ok, unavailable, refused' },
+  },
+  credentialsExpiry: {
+    type: 'gauge',
+    name: 'svc_parent_proxy_credentials_expiry_timestamp_seconds',
+    help: 'When the credentials handed over last expire, Unix time.',
+    labels: {},
+  },
+  residentBytes: {
+    type: 'gauge',
+    name: 'svc_parent_proxy_resident_memory_bytes',
+    help: 'Resident memory of the parent proxy.',
+    labels: {},
+  },
+  fileDescriptors: {
+    type: 'gauge',
+    name: 'svc_parent_proxy_open_file_descriptors',
+    help: 'Open file descriptors of the parent proxy.',
+    labels: {},
+  },
+} as const satisfies Record<string, Entry>;
+
+export type MetricName = keyof typeof METRICS;
+type LabelsOf<Name extends MetricName> = {
+  readonly [Label in keyof (typeof METRICS)[Name]['labels']]: string | number;
+};
+
+export interface Series {
+  add(amount: number): void;
+  set(value: number): void;
+}
+
+export interface Metrics {
+  /** One series, made at its first use with 0. For a hot path: ask once, keep it. */
+  at<Name extends MetricName>(name: Name, labels: LabelsOf<Name>): Series;
+  /** Called before each rendering, to set what is read off rather than counted. */
+  onRender(collect: () => void): void;
+  /** Prometheus text format 0.0.4. */
+  render(): string;
+}
+
+export function createMetrics(): Metrics {
+  const values = new Map<MetricName, Map<string, { value: number } & Series>>();
+  const collectors: (() => void)[] = [];
+  const at: Metrics['at'] = (name, labels) => {
+    const key = labelText(labels);
+    const family = values.get(name) ?? new Map<string, { value: number } & Series>();
+    values.set(name, family);
+    const series = family.get(key) ?? createSeries();
+    family.set(key, series);
+    return series;
+  };
+  return {
+    at,
+    onRender: (collect) => void collectors.push(collect),
+    render() {
+      at('residentBytes', {}).set(process.memoryUsage.rss());
+      if (process.platform === 'linux') at('fileDescriptors', {}).set(readdirSync('/proc/self/fd').length - 1);
+      for (const collect of collectors) collect();
+      return (Object.keys(METRICS) as MetricName[])
+        .flatMap((name) => {
+          const { name: shown, help, type } = METRICS[name];
+          const lines = [...(values.get(name) ?? [])].map(([key, { value }]) => `${shown}${key} ${value}`);
+          return lines.length === 0 ? [] : [`# HELP ${shown} ${help}`, `# TYPE ${shown} ${type}`, ...lines];
+        })
+        .join('\n')
+        .concat('\n');
+    },
+  };
+}
+
+function createSeries(): { value: number } & Series {
+  const series = {
+    value: 0,
+    add: (amount: number) => {
+      series.value += amount;
+    },
+    set: (value: number) => {
+      series.value = value;
+    },
+  };
+  return series;
+}
+
+/** Values are ours: words of the table and numbers, nothing to escape. */
+function labelText(labels: object): string {
+  const pairs = Object.entries(labels).map(([label, value]) => `${label}="${String(value)}"`);
+  return pairs.length === 0 ? '' : `{${pairs.join(',')}}`;
+}

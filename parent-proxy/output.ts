@@ -1,0 +1,106 @@
+// Where lines go: standard output, which journald reads, or a file. Written in the background, one write at a time, so that a
+// reader who has stopped holds up no connection; what waits is bounded. It never throws: a proxy without a log still proxies.
+
+import { closeSync, openSync, write } from 'node:fs';
+
+export interface Output {
+  /** One or more whole lines. @returns false when enough is waiting: write more after `drained()` */
+  write(lines: string): boolean;
+  /** Resolves when what waits is below the bound again. */
+  drained(): Promise<void>;
+  /** Lines of writes that were refused or failed. */
+  readonly lostWrites: number;
+  /** Close and open the file again, after a rotation. */
+  reopen(): void;
+  /** Everything written, or the time is up. */
+  end(timeoutMs: number): Promise<void>;
+}
+
+/** Beyond it `write` says false; beyond twice as much, lines are lost and counted. */
+export const MAX_WAITING_BYTES = 4 * 1024 * 1024;
+const MAX_BATCH_WRITES = 512;
+/** After a write that failed: a full disk, or a reader that is gone. */
+const RETRY_MS = 250;
+const STANDARD_OUTPUT = 1;
+
+/** @param target `stdout`, or the absolute path of a file, made for its owner and group and appended to. @throws when it cannot be opened */
+export function openOutput(target: string): Output {
+  let descriptor = openTarget(target);
+  let waiting: string[] = [];
+  let waitingBytes = 0;
+  let lostWrites = 0;
+  let writing = false;
+  let waiters: { readonly belowBytes: number; readonly resolve: () => void }[] = [];
+
+  const settle = (bytes: number): void => {
+    waitingBytes -= bytes;
+    writing = false;
+    const ready = waiters.filter(({ belowBytes }) => waitingBytes < belowBytes);
+    waiters = waiters.filter((waiter) => !ready.includes(waiter));
+    for (const { resolve } of ready) resolve();
+    pump();
+  };
+  const below = async (belowBytes: number): Promise<void> => {
+    if (waitingBytes < belowBytes) return;
+    await new Promise<void>((resolve) => void waiters.push({ belowBytes, resolve }));
+  };
+  const pump = (): void => {
+    if (writing || waiting.length === 0) return;
+    writing = true;
+    const batch = waiting.slice(0, MAX_BATCH_WRITES);
+    waiting = waiting.slice(MAX_BATCH_WRITES);
+    const bytes = Buffer.from(batch.join(''));
+    writeAll(descriptor, bytes, (error) => {
+      if (error === null) {
+        settle(bytes.length);
+        return;
+      }
+      lostWrites += batch.length;
+      setTimeout(() => settle(bytes.length), RETRY_MS);
+    });
+  };
+
+  return {
+    get lostWrites() {
+      return lostWrites;
+    },
+    write(lines) {
+      const bytes = Buffer.byteLength(lines);
+      if (waitingBytes + bytes > 2 * MAX_WAITING_BYTES) {
+        lostWrites += 1;
+        return false;
+      }
+      waiting.push(lines);
+      waitingBytes += bytes;
+      pump();
+      return waitingBytes < MAX_WAITING_BYTES;
+    },
+    drained: () => below(MAX_WAITING_BYTES),
+    reopen() {
+      if (target === 'stdout' || writing) return; // a rotation that meets a write is asked for again
+      const next = openTarget(target);
+      closeSync(descriptor);
+      descriptor = next;
+    },
+    async end(timeoutMs) {
+      const { promise: timeUp, resolve } = Promise.withResolvers<void>();
+      const timer = setTimeout(resolve, timeoutMs);
+      await Promise.race([below(1), timeUp]);
+      clearTimeout(timer);
+      if (target !== 'stdout' && !writing) closeSync(descriptor);
+    },
+  };
+}
+
+function openTarget(target: string): number {
+  return target === 'stdout' ? STANDARD_OUTPUT : openSync(target, 'a', 0o640);
+}
+
+function writeAll(descriptor: number, bytes: Buffer, done: (error: Error | null) => void): void {
+  write(descriptor, bytes, 0, bytes.length, null, (error, written) => {
+    if (error !== null && error.code === 'EAGAIN') setTimeout(() => writeAll(descriptor, bytes, done), RETRY_MS);
+    else if (error !== null) done(error);
+    else if (written < bytes.length) writeAll(descriptor, bytes.subarray(written), done);
+    else done(null);
+  });
+}
