@@ -11,6 +11,7 @@ import { networkOf } from './boot/network.ts';
 import { openSecretMemory } from './boot/secret-memory.ts';
 import { openApplication, openPermits } from './boot/serving.ts';
 import { openSlashingProtection } from './boot/slashing.ts';
+import { filterSystemCalls } from './boot/system-calls.ts';
 import { openTelemetry } from './boot/telemetry.ts';
 import { warmUp } from './boot/warm-up.ts';
 import type { Config } from './config/options.ts';
@@ -63,6 +64,7 @@ async function runSteps(config: Config, world: World, opened: AsyncDisposableSta
   const state: SignerState = { shuttingDown: false, keyFailures: 0 };
 
   const telemetry = await step('telemetry', () => openTelemetry(config, world, opened));
+  await step('system call filter', () => filterSystemCalls(config, world, telemetry));
   const core = await step('secret key memory', () => openSecretMemory(config, world, opened));
   const network = await step('network', () => networkOf(config));
   const custody = await step('custody', () => openCustody(config, world, telemetry, opened));

@@ -1,19 +1,23 @@
 // `server.seccomp`: system calls that the signer never needs are refused for the rest of the process's life, in every thread (the list
 // is in native/seccomp.c, docs/security.md says what it is worth). It cannot be taken back, so nothing that runs later may need them.
 
-import { loadAddon, type MemoryPolicy } from '../native/load.ts';
+import { type Addon, loadAddon, type MemoryPolicy } from '../native/load.ts';
 import type { Log } from '../observe/log.ts';
 
-/** The same three words as `server.mlock`. */
+/** The same three words as those of `server.mlock`. */
 export type SystemCallPolicy = MemoryPolicy;
 
 /**
  * Call once. `best_effort` logs why there is no filter.
  * @returns whether the filter is in force @throws Error under `required`, when it is not
  */
-export function applySystemCallPolicy(policy: SystemCallPolicy, log: Log): boolean {
+export function applySystemCallPolicy(
+  policy: SystemCallPolicy,
+  log: Log,
+  load: () => Addon | undefined = loadAddon,
+): boolean {
   if (policy === 'off') return false;
-  const problem = installFilter();
+  const problem = installFilter(load);
   if (problem === undefined) {
     log.info({ policy }, 'system calls are filtered');
     return true;
@@ -23,9 +27,9 @@ export function applySystemCallPolicy(policy: SystemCallPolicy, log: Log): boole
   return false;
 }
 
-function installFilter(): string | undefined {
+function installFilter(load: () => Addon | undefined): string | undefined {
   try {
-    const addon = loadAddon();
+    const addon = load();
     if (addon === undefined) return 'it needs the native addon: build it with "make native"';
     addon.installSystemCallFilter();
     return undefined;

@@ -236,6 +236,11 @@ export const METRICS = {
     {},
   ),
   processFileDescriptors: gauge('svc_process_open_file_descriptors', 'Open file descriptors; on Linux only.', {}),
+  systemCallsFiltered: gauge(
+    'svc_system_calls_filtered',
+    '1 when the filter that `server.seccomp` asks for is in force, else 0.',
+    {},
+  ),
   processStartTime: gauge('svc_process_start_time_seconds', 'Unix time at which the process started.', {}),
 } as const satisfies Readonly<Record<string, MetricEntry>>;
 
