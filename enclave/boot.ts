@@ -3,8 +3,11 @@
 // It trusts a configuration that config/ has checked.
 
 import { openAuthorization } from './boot/authorization.ts';
+import { type AwsAccess, openAwsAccess } from './boot/aws-access.ts';
 import { startBackground } from './boot/background.ts';
 import { openCustody, watchState } from './boot/chamber.ts';
+import { openEgressAliases } from './boot/egress.ts';
+import type { Enclave } from './boot/enclave.ts';
 import { type LoadingKeys, startLoadingKeys } from './boot/keys.ts';
 import { type OpenListeners, openListeners } from './boot/listeners.ts';
 import { networkOf } from './boot/network.ts';
@@ -24,6 +27,10 @@ export interface World {
   readonly clock: Clock;
   /** The BLS core to sign with; the native one, when it is built, unless given. */
   readonly blsCore?: 'native' | 'portable';
+  /** Inside an enclave: what measureEnclave found there. */
+  readonly enclave?: Enclave;
+  /** How AWS is reached, once the step "credentials" has seen to it; until then, and for commands, as the SDK finds it. */
+  readonly aws?: AwsAccess;
 }
 
 /** What changes while the signer runs and everything else asks for. */
@@ -60,13 +67,16 @@ export async function boot(config: Config, world: World): Promise<RunningSigner>
   }
 }
 
-async function runSteps(config: Config, world: World, opened: AsyncDisposableStack): Promise<RunningSigner> {
+async function runSteps(config: Config, given: World, opened: AsyncDisposableStack): Promise<RunningSigner> {
   const state: SignerState = { shuttingDown: false, keyFailures: 0 };
 
-  const telemetry = await step('telemetry', () => openTelemetry(config, world, opened));
-  await step('system call filter', () => filterSystemCalls(config, world, telemetry));
-  const core = await step('secret key memory', () => openSecretMemory(config, world, opened));
+  const telemetry = await step('telemetry', () => openTelemetry(config, given, opened));
+  await step('system call filter', () => filterSystemCalls(config, given, telemetry));
+  const core = await step('secret key memory', () => openSecretMemory(config, given, opened));
   const network = await step('network', () => networkOf(config));
+  await step('egress aliases', () => openEgressAliases(config, given, telemetry, opened));
+  const aws = await step('credentials', () => openAwsAccess(config, given));
+  const world: World = { ...given, aws };
   const custody = await step('custody', () => openCustody(config, world, telemetry, opened));
   const slashing = await step('slashing protection', () =>
     openSlashingProtection({ config, network, custody }, world, telemetry, opened),
@@ -101,7 +111,7 @@ async function runSteps(config: Config, world: World, opened: AsyncDisposableSta
   const listeners = await step('listeners', () => openListeners(config, app, telemetry, world, opened));
   startBackground(
     config,
-    { core, keys: loading.keys, permits, slashing, listeners, logger: world.logger },
+    { core, keys: loading.keys, permits, slashing, listeners, logger: world.logger, enclave: world.enclave },
     telemetry,
     opened,
   );
@@ -121,7 +131,8 @@ async function runSteps(config: Config, world: World, opened: AsyncDisposableSta
   };
 }
 
-async function step<T>(name: string, run: () => Promise<T> | T): Promise<T> {
+/** @throws StartupError with the step's name */
+export async function step<T>(name: string, run: () => Promise<T> | T): Promise<T> {
   try {
     return await run();
   } catch (error) {

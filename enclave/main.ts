@@ -1,19 +1,28 @@
-// argv → configuration → boot → serve. The only file of the signer that reads arguments and ends the process.
+// argv → configuration → boot → serve. The only file of the signer that reads arguments and ends the process. In an enclave image it
+// reads none: the image and the measured configuration decide everything (runEnclave).
 // Exit codes: 0 a clean end, 78 a configuration that cannot be used, 1 any other failure to start, 70 a bug.
 
 import { renderViolations } from './api/violations.ts';
-import { boot, type RunningSigner, StartupError } from './boot.ts';
+import { ConfigurationRefused, type EnclaveParts, measureEnclave } from './boot/enclave.ts';
+import { openEnclaveLog } from './boot/enclave-log.ts';
+import { boot, type RunningSigner, type World } from './boot.ts';
 import { runSetupCommand } from './commands/setup.ts';
 import { runSlashingCommand } from './commands/slashing.ts';
+import { COMPILED, type CompiledImage } from './compiled.ts';
 import { serverHelp } from './config/help.ts';
 import { asksForHelp, loadConfig } from './config/load.ts';
 import type { Config } from './config/options.ts';
 import { systemClock } from './observe/clock.ts';
 import { createLogger, type Logger } from './observe/logger.ts';
+import { type EnclavePlatform, openNitroPlatform } from './tee/platform.ts';
 
 const EXIT = { ok: 0, startup: 1, bug: 70, configuration: 78 } as const;
 
 export async function main(command: 'server' | 'setup' | 'slashing', argv: readonly string[]): Promise<void> {
+  if (COMPILED !== undefined) {
+    await runImage(COMPILED);
+    return;
+  }
   if (command === 'slashing') {
     process.exitCode = await runSlashingCommand(argv, {
       env: process.env,
@@ -52,15 +61,57 @@ async function run(config: Config): Promise<void> {
   const logger = createLogger(config.logging);
   endOnBugs(logger);
   try {
-    const signer = await boot(config, { logger, clock: systemClock });
-    endOnSignals(signer, logger);
-    await signer.keysLoaded;
+    await runSigner(config, { logger, clock: systemClock });
   } catch (error) {
     await logger.end();
-    const message = error instanceof StartupError || error instanceof Error ? error.message : String(error);
-    process.stderr.write(`strongroom: cannot start: ${message}\n`);
+    process.stderr.write(`strongroom: cannot start: ${messageOf(error)}\n`);
     process.exit(EXIT.startup);
   }
+}
+
+async function runImage(image: CompiledImage): Promise<void> {
+  let platform: EnclavePlatform;
+  try {
+    platform = openNitroPlatform(process.env);
+  } catch (error) {
+    process.stderr.write(`strongroom: cannot start: ${messageOf(error)}\n`); // only a debug console shows it
+    process.exit(EXIT.startup);
+  }
+  await runEnclave(image, platform);
+}
+
+/** The signer inside an enclave, from the first call of its NSM to the end of the process. Its parent's log says why a start fails. */
+export async function runEnclave(
+  image: CompiledImage,
+  platform: EnclavePlatform,
+  parts: Omit<EnclaveParts, 'log'> = {},
+): Promise<void> {
+  const output = openEnclaveLog(platform.parent);
+  let logger = output.logger({ level: 'info', format: 'json' });
+  endOnBugs(logger);
+  try {
+    const { config, enclave } = await measureEnclave(image, platform, { ...parts, log: logger.module('server') });
+    logger = output.logger(config.logging);
+    await runSigner(config, { logger, clock: systemClock, enclave });
+  } catch (error) {
+    const refused = error instanceof ConfigurationRefused;
+    const violations = refused ? { violations: error.violations } : {};
+    const log = logger.module('server');
+    log.error({ ...violations, error: refused ? 'the configuration is refused' : messageOf(error) }, 'cannot start');
+    await logger.end();
+    process.exit(refused ? EXIT.configuration : EXIT.startup);
+  }
+}
+
+/** @throws StartupError */
+async function runSigner(config: Config, world: World): Promise<void> {
+  const signer = await boot(config, world);
+  endOnSignals(signer, world.logger);
+  await signer.keysLoaded;
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }
 
 /** The first signal ends gracefully, a second one at once. */

@@ -16,13 +16,16 @@ export interface AwsCredentials {
   readonly sessionToken?: string;
 }
 
+/** Asked before every call; credentials that end are asked for anew in time. */
+export type AwsCredentialProvider = () => Promise<AwsCredentials & { readonly expiration?: Date }>;
+
 export interface AwsClientOptions {
   /** Default: the SDK's chain (environment, profile, instance metadata). */
   readonly region?: string;
   /** Base URL; default: the service's own endpoint in the region. */
   readonly endpoint?: string;
   /** Default: the SDK's chain, which refreshes what expires. */
-  readonly credentials?: AwsCredentials;
+  readonly credentials?: AwsCredentials | AwsCredentialProvider;
   readonly maxSockets?: number;
   readonly maxAttempts?: number;
   readonly connectTimeoutMs?: number;

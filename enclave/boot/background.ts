@@ -7,6 +7,7 @@ import type { Metrics } from '../observe/metrics.ts';
 import type { BlsCore, Lane } from '../signing/bls.ts';
 import type { Permits } from '../signing/permits.ts';
 import type { SlashingProtection } from '../slashing/protection.ts';
+import type { Enclave } from './enclave.ts';
 import type { OpenListeners } from './listeners.ts';
 
 export interface Watched {
@@ -16,6 +17,7 @@ export interface Watched {
   readonly slashing: SlashingProtection;
   readonly listeners: OpenListeners;
   readonly logger: Pick<Logger, 'droppedLines'>;
+  readonly enclave: Enclave | undefined;
 }
 
 const LANES: readonly Lane[] = ['normal', 'priority'];
@@ -33,6 +35,7 @@ export function startBackground(
     metrics.logLinesDropped.add(watched.logger.droppedLines() - droppedLines);
     droppedLines = watched.logger.droppedLines();
   });
+  if (watched.enclave !== undefined) countNsmCalls(metrics, watched.enclave);
   const refresh = (): void => void countConnections(metrics, watched.listeners);
   repeat(config.metrics.refresh_interval_seconds * 1000, refresh, opened);
 }
@@ -63,6 +66,18 @@ function readOff(metrics: Metrics, { core, keys, permits, slashing }: Watched): 
   for (const [source, count] of Object.entries(keys.countBySource())) {
     metrics.keys.set(count, { source: source as 'filesystem' | 'dynamodb' | 'memory', status: 'active' });
   }
+}
+
+/** The calls of the start, before there were metrics, are among them. */
+function countNsmCalls(metrics: Metrics, { nsmCalls }: Enclave): void {
+  const seen = new Map<string, number>();
+  metrics.onRender(() => {
+    for (const { operation, outcome, count } of nsmCalls()) {
+      const name = `${operation} ${outcome}`;
+      metrics.nsmCalls.add(count - (seen.get(name) ?? 0), { operation, outcome });
+      seen.set(name, count);
+    }
+  });
 }
 
 async function countConnections(metrics: Metrics, listeners: OpenListeners): Promise<void> {

@@ -20,7 +20,11 @@ export interface StatusParts {
   readonly slashing: Pick<SlashingProtection, 'backend' | 'health'>;
 }
 
-export function chamberRoutes(config: Config, parts: StatusParts, { clock }: Pick<World, 'clock'>): ChamberRoutes {
+export function chamberRoutes(
+  config: Config,
+  parts: StatusParts,
+  { clock, enclave }: Pick<World, 'clock' | 'enclave'>,
+): ChamberRoutes {
   const { custody } = parts;
   const startedAt = clock.monotonic();
   return {
@@ -32,7 +36,11 @@ export function chamberRoutes(config: Config, parts: StatusParts, { clock }: Pic
       network: config.network,
       version: packageDescription.version,
       uptime_seconds: Math.round((clock.monotonic() - startedAt) / 1000),
-      tee: { platform: config.tee.platform, measurements: {}, configuration_digest: null },
+      tee: {
+        platform: config.tee.platform,
+        measurements: enclave?.measurements ?? {},
+        configuration_digest: enclave?.configurationDigest ?? null,
+      },
     }),
   };
 }

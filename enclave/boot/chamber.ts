@@ -11,10 +11,13 @@ import type { World } from '../boot.ts';
 import { bootChamber, type MakeRootToken, type UnsealParts, unsealOnly } from '../chamber/boot-chamber.ts';
 import { Chamber } from '../chamber/chamber.ts';
 import { type CustodyKeyHealth, custodyHealth } from '../chamber/custody-health.ts';
+import { MASTER_KEY_BYTES } from '../chamber/master-key.ts';
 import { type StateTable, stateTable } from '../chamber/state-table.ts';
 import { Watcher, type WatcherParts } from '../chamber/watcher.ts';
 import type { Config } from '../config/options.ts';
-import type { Log } from '../observe/log.ts';
+import { nsmRandomBytes } from '../tee/nsm-random.ts';
+import { DEFAULT_AWS_ACCESS } from './aws-access.ts';
+import { memoryPolicy } from './secret-memory.ts';
 import type { Telemetry } from './telemetry.ts';
 
 export interface Custody {
@@ -29,17 +32,23 @@ export interface Custody {
 /** Undefined without `signer_state`. @throws StateTableFailure, CustodyFailure (service.md, startup failures 8 and 9) */
 export async function openCustody(
   config: Config,
-  { logger, clock }: World,
+  world: World,
   telemetry: Pick<Telemetry, 'metrics' | 'dynamodbCalled' | 'kmsCalled'>,
   opened: AsyncDisposableStack,
 ): Promise<Custody | undefined> {
   const { table: tableName } = config.signer_state;
   if (tableName === undefined) return undefined;
+  const { logger, clock, enclave } = world;
   const log = logger.module('chamber');
-  const { kms, ...parts } = openParts(config, tableName, log, telemetry, opened);
+  const { kms, ...parts } = openParts(config, tableName, world, telemetry, opened);
   const { table, ceremony } = parts;
   const readAt = clock.monotonic();
-  const booted = await bootChamber({ ...parts, makeRootToken: rootTokenMaker(clock), clock });
+  const booted = await bootChamber({
+    ...parts,
+    makeRootToken: rootTokenMaker(clock),
+    ...(enclave === undefined ? {} : { randomness: () => nsmRandomBytes(enclave.nsm, MASTER_KEY_BYTES) }),
+    clock,
+  });
   const found = booted.kind === 'sealed' ? { latch: booted.latch } : { masterKey: booted.masterKey };
   const chamber = new Chamber(found, { table, clock, log });
   opened.defer(() => chamber.close());
@@ -50,18 +59,22 @@ export async function openCustody(
 }
 
 function openParts(
-  { ceremony: block, server }: Config,
+  config: Config,
   tableName: string,
-  log: Log,
+  { logger, enclave, aws = DEFAULT_AWS_ACCESS }: Pick<World, 'logger' | 'enclave' | 'aws'>,
   telemetry: Partial<Pick<Telemetry, 'dynamodbCalled' | 'kmsCalled'>>,
   opened: AsyncDisposableStack,
 ): UnsealParts & { readonly table: StateTable; readonly kms: Kms } {
-  const ceremony = parseCeremony(block);
+  const log = logger.module('chamber');
+  const ceremony = enclave?.ceremony ?? parseCeremony(config.ceremony);
   const { dynamodbCalled, kmsCalled } = telemetry;
-  const client = createDynamoDBClient(dynamodbCalled === undefined ? {} : { onCall: dynamodbCalled });
+  const client = createDynamoDBClient({
+    ...aws.client,
+    ...(dynamodbCalled === undefined ? {} : { onCall: dynamodbCalled }),
+  });
   opened.defer(() => client.destroy());
   const kms = createKms(
-    { ceremonyArns: ceremonyArns(ceremony), ...(kmsCalled === undefined ? {} : { onCall: kmsCalled }) },
+    { ...aws.kms, ceremonyArns: ceremonyArns(ceremony), ...(kmsCalled === undefined ? {} : { onCall: kmsCalled }) },
     { log },
   );
   opened.defer(() => kms.close());
@@ -70,7 +83,7 @@ function openParts(
     table: stateTable(client, tableName),
     ceremony,
     custodyKeys: custodyKeysOf(kms),
-    memory: server.mlock,
+    memory: memoryPolicy(config, enclave),
     log,
   };
 }
@@ -99,14 +112,11 @@ export function slashingIntegrityKey(custody: Custody | undefined): Buffer | und
  * The same for a command that works on the slashing store beside the signers. The caller wipes it.
  * @throws as `openCustody`, and when the table is fresh or sealed
  */
-export async function commandIntegrityKey(
-  config: Config,
-  { logger }: Pick<World, 'logger'>,
-): Promise<Buffer | undefined> {
+export async function commandIntegrityKey(config: Config, world: Pick<World, 'logger'>): Promise<Buffer | undefined> {
   const { table: tableName } = config.signer_state;
   if (tableName === undefined) return undefined;
   await using opened = new AsyncDisposableStack();
-  const masterKey = await unsealOnly(openParts(config, tableName, logger.module('chamber'), {}, opened));
+  const masterKey = await unsealOnly(openParts(config, tableName, world, {}, opened));
   opened.defer(() => masterKey.wipe());
   return masterKey.subKey('slashingRowHmac');
 }

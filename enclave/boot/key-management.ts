@@ -5,11 +5,12 @@ import type { World } from '../boot.ts';
 import type { Config } from '../config/options.ts';
 import type { KeyRoutes } from '../http/app.ts';
 import type { ItemLimits } from '../http/work-limits.ts';
-import type { KeyManagementParts } from '../keys/management.ts';
+import type { GenerationOptions, KeyManagementParts } from '../keys/management.ts';
 import type { InFlightSigning } from '../signing/in-flight.ts';
 import type { Network } from '../signing/networks.ts';
 import { exportInterchangeText, mergeInterchangeText } from '../slashing/interchange-text.ts';
 import type { SlashingProtection } from '../slashing/protection.ts';
+import { fillMixedRandom } from '../tee/nsm-random.ts';
 import type { LoadingKeys } from './keys.ts';
 
 export interface KeyRoutesParts {
@@ -19,11 +20,13 @@ export interface KeyRoutesParts {
   readonly slashing: Pick<SlashingProtection, 'backend'>;
 }
 
-export function keyRoutes(config: Config, parts: KeyRoutesParts, { logger }: Pick<World, 'logger'>): KeyRoutes {
+type KeyRoutesWorld = Pick<World, 'logger' | 'enclave'>;
+
+export function keyRoutes(config: Config, parts: KeyRoutesParts, world: KeyRoutesWorld): KeyRoutes {
   const { list, import: importing, lifecycle, generate, generate_keys, deposit_data, backup } = config.chamber.keys;
   const { key_manager_api: keyManager } = config.http;
   return {
-    management: keyManagement(parts, { logger }),
+    management: keyManagement(parts, world),
     keyManager: keyManager.enabled
       ? {
           maxConcurrentReads: keyManager.max_concurrent_reads,
@@ -41,7 +44,7 @@ export function keyRoutes(config: Config, parts: KeyRoutesParts, { logger }: Pic
       lifecycle: lifecycle.enabled ? itemLimits(lifecycle) : undefined,
     },
     generate: {
-      options: { backupRecipients: backup.recipients, network: parts.network },
+      options: { backupRecipients: backup.recipients, network: parts.network, fillRandom: randomSource(world) },
       generate: generate.enabled ? itemLimits(generate) : undefined,
       generateKeys: generate_keys.enabled ? itemLimits(generate_keys) : undefined,
       depositData: deposit_data.enabled
@@ -53,7 +56,7 @@ export function keyRoutes(config: Config, parts: KeyRoutesParts, { logger }: Pic
 
 function keyManagement(
   { loading, network, inFlight, slashing }: KeyRoutesParts,
-  { logger }: Pick<World, 'logger'>,
+  { logger }: KeyRoutesWorld,
 ): KeyManagementParts {
   const records = { backend: slashing.backend, genesisValidatorsRoot: encodeHex(network.genesisValidatorsRoot) };
   return {
@@ -67,6 +70,11 @@ function keyManagement(
     drain: inFlight.drain,
     log: logger.module('keys'),
   };
+}
+
+/** In an enclave the NSM's randomness is in every key; elsewhere the system's alone. */
+function randomSource({ enclave }: KeyRoutesWorld): GenerationOptions['fillRandom'] {
+  return enclave === undefined ? undefined : (buffer) => fillMixedRandom(enclave.nsm, buffer);
 }
 
 function itemLimits(options: {

@@ -12,6 +12,7 @@ import { TableFreshness } from '../keys/table-freshness.ts';
 import { TableLoader } from '../keys/table-loader.ts';
 import { KeySealer } from '../keys/table-seal.ts';
 import type { KeyTable } from '../keys/table-types.ts';
+import { DEFAULT_AWS_ACCESS } from './aws-access.ts';
 import type { Custody } from './chamber.ts';
 import type { Telemetry } from './telemetry.ts';
 
@@ -30,7 +31,7 @@ export interface KeyTableSources {
 /** Undefined without `key_sources.dynamodb`. */
 export async function openConfiguredKeyTable(
   { config, custody, store }: KeyTableSources,
-  { logger, clock }: World,
+  { logger, clock, aws = DEFAULT_AWS_ACCESS }: World,
   { metrics, dynamodbCalled }: Pick<Telemetry, 'metrics' | 'dynamodbCalled'>,
   opened: AsyncDisposableStack,
 ): Promise<OpenedKeyTable | undefined> {
@@ -42,7 +43,7 @@ export async function openConfiguredKeyTable(
   } = config.key_sources.dynamodb;
   if (tableName === undefined) return undefined;
   const log = logger.module('keys');
-  const client = createDynamoDBClient({ onCall: dynamodbCalled });
+  const client = createDynamoDBClient({ ...aws.client, onCall: dynamodbCalled });
   opened.defer(() => client.destroy());
   await assertReadable({ client, tableName });
 

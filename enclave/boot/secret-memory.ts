@@ -3,18 +3,24 @@
 import type { World } from '../boot.ts';
 import type { Config } from '../config/options.ts';
 import { applyMemoryPolicy } from '../harden/memory.ts';
+import type { MemoryPolicy } from '../native/load.ts';
 import type { BlsCore } from '../signing/bls.ts';
 import { openBlsCore } from '../signing/bls-open.ts';
 
 export async function openSecretMemory(
   config: Config,
-  { logger, blsCore }: World,
+  { logger, blsCore, enclave }: World,
   opened: AsyncDisposableStack,
 ): Promise<BlsCore> {
   const log = logger.module('signing');
-  const { mlock } = config.server;
+  const mlock = memoryPolicy(config, enclave);
   const core = await openBlsCore({ log, mlock, prefer: blsCore });
   opened.defer(() => core.close());
   applyMemoryPolicy(mlock, core, log);
   return core;
+}
+
+/** `server.mlock`, which an enclave skips: it has no swap, no core dumps, and nobody beside it to look (service.md, server.mlock). */
+export function memoryPolicy({ server }: Config, enclave: World['enclave']): MemoryPolicy {
+  return enclave === undefined ? server.mlock : 'off';
 }

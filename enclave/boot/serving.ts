@@ -45,8 +45,9 @@ export function openPermits(config: Config): Permits {
   });
 }
 
-export function openApplication(config: Config, parts: Parts, { logger, clock }: World): Promise<FastifyInstance> {
+export function openApplication(config: Config, parts: Parts, world: World): Promise<FastifyInstance> {
   const { server, signing } = config;
+  const { logger, clock } = world;
   const { state, loading, telemetry, custody, watcher, slashing } = parts;
   const { keys } = loading;
   const refusal = () => custodyRefusal(custody, watcher);
@@ -78,9 +79,9 @@ export function openApplication(config: Config, parts: Parts, { logger, clock }:
         backend: parts.slashing.backend,
         genesisValidatorsRoot: encodeHex(parts.network.genesisValidatorsRoot),
       },
-      keyRoutes: keyRoutes(config, parts, { logger }),
+      keyRoutes: keyRoutes(config, parts, world),
       readiness: readinessOf(state, { keys, slashing, keyTable: loading.table?.loader, custodyRefusal: refusal }),
-      chamber: chamberRoutes(config, { custody, watcher, keys, slashing }, { clock }),
+      chamber: chamberRoutes(config, { custody, watcher, keys, slashing }, world),
       signingRefusal: () => refusal() ?? (state.shuttingDown ? 'shutting_down' : undefined),
       observer: telemetry.http,
       tracing: telemetry.tracing,

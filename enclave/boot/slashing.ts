@@ -15,6 +15,7 @@ import { startPruning } from '../slashing/pruning.ts';
 import { sealedBackend } from '../slashing/sealed.ts';
 import { openSqliteBackend } from '../slashing/sqlite.ts';
 import type { SlashingBackend } from '../slashing/types.ts';
+import { DEFAULT_AWS_ACCESS } from './aws-access.ts';
 import { type Custody, slashingIntegrityKey } from './chamber.ts';
 import type { Telemetry } from './telemetry.ts';
 
@@ -65,7 +66,7 @@ function sealedProtection(
 /** @throws Error, a startup failure or that of a command, saying what to do */
 export async function openSlashingBackend(
   { config, network, integrityKey }: SlashingStoreOptions,
-  { logger, clock }: World,
+  { logger, clock, aws = DEFAULT_AWS_ACCESS }: World,
   onCall?: Telemetry['dynamodbCalled'],
 ): Promise<SlashingBackend> {
   const { anti_slashing: options } = config;
@@ -96,7 +97,7 @@ export async function openSlashingBackend(
           maxConcurrentWrites: options.max_concurrent_writes,
           genesisValidatorsRoot,
           integrity: integrity(),
-          client: onCall === undefined ? {} : { onCall },
+          client: { ...aws.client, ...(onCall === undefined ? {} : { onCall }) },
         },
         { log },
       );

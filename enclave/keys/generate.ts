@@ -20,7 +20,7 @@ export interface GenerateOptions {
   /** `chamber.keys.backup.recipients`; empty: no backup, and no mnemonic either. */
   readonly backupRecipients: readonly string[];
   /** Fills a buffer with secret random bytes; the system's CSPRNG unless given. */
-  readonly fillRandom?: ((buffer: Buffer) => void) | undefined;
+  readonly fillRandom?: ((buffer: Buffer) => void | Promise<void>) | undefined;
 }
 
 /** 256 bits give 24 words (BIP-39), and are the shortest seed of EIP-2333. */
@@ -31,7 +31,7 @@ const MASTER_PATH = 'm';
 export async function generateKey({ backupRecipients, fillRandom }: GenerateOptions): Promise<GeneratedKey> {
   const entropy = Buffer.alloc(ENTROPY_BYTES);
   try {
-    (fillRandom ?? randomFillSync)(entropy);
+    await (fillRandom ?? randomFillSync)(entropy);
     return backupRecipients.length === 0
       ? keyOf(deriveSecretKey(entropy, MASTER_PATH), undefined)
       : await generateFromMnemonic(entropy, backupRecipients);

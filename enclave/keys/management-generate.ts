@@ -22,7 +22,7 @@ type Parts = Pick<KeyManagementParts, 'store' | 'log'> & { readonly table: Table
  */
 export async function generateKeys(
   { count, terms }: { readonly count: number; readonly terms: DepositTerms | undefined },
-  { backupRecipients, network }: GenerationOptions,
+  { backupRecipients, network, fillRandom }: GenerationOptions,
   parts: Parts,
   signal: AbortSignal,
 ): Promise<PersistedKey[]> {
@@ -31,7 +31,7 @@ export async function generateKeys(
     while (keys.length < count) {
       await setImmediate(); // requests to sign go on in between
       signal.throwIfAborted();
-      const key = await generateKey({ backupRecipients });
+      const key = await generateKey({ backupRecipients, fillRandom });
       keys.push({ ...key, deposit: terms && makeDeposit(key.secretKey, terms, network) });
     }
     await persist(keys, parts);

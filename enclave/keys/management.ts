@@ -4,6 +4,7 @@
 
 import type { Log } from '../observe/log.ts';
 import type { DepositNetwork } from './deposit.ts';
+import type { GenerateOptions } from './generate.ts';
 import type { KeystorePool } from './keystore-pool.ts';
 import type { KeyStore } from './store.ts';
 import type { KeyTable, KeyTableLoader } from './table-types.ts';
@@ -29,6 +30,8 @@ export interface GenerationOptions {
   /** `chamber.keys.backup.recipients` */
   readonly backupRecipients: readonly string[];
   readonly network: DepositNetwork;
+  /** Where a key's randomness comes from; the system's CSPRNG unless given. */
+  readonly fillRandom?: GenerateOptions['fillRandom'];
 }
 
 export interface KeyManagementParts {

@@ -5,7 +5,7 @@ import { pino } from 'pino';
 import type { Log } from './log.ts';
 import { textLine } from './log-text.ts';
 
-export type LogModule = 'server' | 'http' | 'auth' | 'keys' | 'signing' | 'slashing' | 'tls' | 'chamber';
+export type LogModule = 'server' | 'http' | 'auth' | 'keys' | 'signing' | 'slashing' | 'tls' | 'chamber' | 'tee';
 
 export interface LoggerOptions {
   /** `info`, or `info,http=debug,slashing=warn`: a default level and levels of single modules. */
@@ -120,7 +120,7 @@ const BUFFERED_BYTES = 32 * 1024;
 const FLUSH_INTERVAL_MS = 100;
 
 /** Written in the background, so that a slow reader of the log does not hold up signing. */
-function standardOutput(): LogDestination {
+export function standardOutput(): LogDestination {
   return pino.destination({
     fd: 1,
     sync: false,

@@ -2,6 +2,7 @@
 // createMetrics makes handles from it and docs/reference/metrics.md is generated from it, so a metric that is not here
 // does not exist. Labels are bounded by construction: no public key, address, accessor or name of a policy is ever one.
 
+import { MAX_EGRESS_ENDPOINTS } from '../api/egress.ts';
 import { ERROR_REASONS, type ErrorReason } from '../api/errors.ts';
 import { OPERATIONS } from '../api/operations.ts';
 
@@ -87,6 +88,8 @@ const dynamodbCall = folded(
   'DescribeTable',
 );
 const kmsCall = folded('Encrypt', 'Decrypt', 'GenerateRandom', 'DescribeKey');
+const nsmCall = closed('DescribeNSM', 'DescribePCR', 'ExtendPCR', 'LockPCR', 'GetRandom', 'Attestation');
+const egressEndpoint = closed(...Array.from({ length: MAX_EGRESS_ENDPOINTS }, (_, index) => String(index)));
 /** As they are mounted. */
 const route = folded(
   '/upcheck',
@@ -200,6 +203,19 @@ export const METRICS = {
     'Time of one call to DynamoDB.',
     { operation: dynamodbCall },
     CALL_BUCKETS_SECONDS,
+  ),
+  nsmCalls: counter(
+    'svc_nsm_calls_total',
+    'Calls of the Nitro Secure Module; `refused` is its own word. In an enclave only.',
+    {
+      operation: nsmCall,
+      outcome: closed('ok', 'refused', 'failed'),
+    },
+  ),
+  egressConnections: counter(
+    'svc_egress_connections_total',
+    'Connections to a declared egress endpoint, by its place in `tee.nitro.egress.endpoints`, from 0. In an enclave only.',
+    { endpoint: egressEndpoint, outcome: closed('connected', 'unreachable', 'over_limit') },
   ),
   certificateExpiry: gauge(
     'svc_tls_certificate_expiry_timestamp_seconds',

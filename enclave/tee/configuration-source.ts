@@ -4,19 +4,14 @@
 
 import { open } from 'node:fs/promises';
 import type { Socket } from 'node:net';
-import { setTimeout as pause } from 'node:timers/promises';
 import { CONFIGURATION_LENGTH_BYTES, CONFIGURATION_PORT, MAX_CONFIGURATION_BYTES } from '../api/parent-ports.ts';
 import type { Transport } from '../native/transport.ts';
 import type { Log } from '../observe/log.ts';
+import { keepTrying, type Patience } from './patience.ts';
 
-export interface FetchLimits {
-  /** For all attempts together; the last one may begin until then. */
-  readonly patienceMs: number;
+export interface FetchLimits extends Patience {
   /** For one attempt, from the connect to the end of the stream. */
   readonly attemptMs: number;
-  /** Before the second attempt; doubles, with jitter, up to `maxPauseMs`. */
-  readonly firstPauseMs: number;
-  readonly maxPauseMs: number;
 }
 
 /** A parent proxy that starts beside the enclave is there within seconds. */
@@ -28,23 +23,20 @@ export const FETCH_LIMITS: FetchLimits = {
 };
 
 /** The exact bytes. @throws Error with what was wrong the last time */
-export async function fetchConfiguration(parent: Transport, log: Log, limits = FETCH_LIMITS): Promise<Buffer> {
-  const until = performance.now() + limits.patienceMs;
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await fetchOnce(parent, limits.attemptMs);
-    } catch (error) {
-      const problem = error instanceof Error ? error.message : String(error);
-      const pauseMs = Math.min(limits.firstPauseMs * 2 ** (attempt - 1), limits.maxPauseMs) * (0.5 + Math.random() / 2);
-      if (performance.now() + pauseMs > until) {
-        throw new Error(
-          `the parent gave no configuration in ${attempt} attempts, the last: ${problem}; run \`strongroom parent-proxy\` on the parent instance`,
-          { cause: error },
-        );
-      }
-      log.warn({ attempt, problem }, 'the parent has given no configuration yet');
-      await pause(pauseMs);
-    }
+export async function fetchConfiguration(
+  parent: Transport,
+  { log, limits = FETCH_LIMITS }: { readonly log: Log; readonly limits?: FetchLimits | undefined },
+): Promise<Buffer> {
+  try {
+    return await keepTrying(() => fetchOnce(parent, limits.attemptMs), limits, {
+      onFailure: (error, attempt) =>
+        log.warn({ attempt, problem: problemOf(error) }, 'the parent has given no configuration yet'),
+    });
+  } catch (error) {
+    throw new Error(
+      `the parent gives no configuration on vsock port ${CONFIGURATION_PORT}: ${problemOf(error)}; run \`strongroom parent-proxy -c FILE\` there`,
+      { cause: error },
+    );
   }
 }
 
@@ -101,4 +93,8 @@ function announcedLength(frame: Buffer): number {
     throw new Error(`${wanted} bytes were announced, over the limit of ${MAX_CONFIGURATION_BYTES}`);
   }
   return wanted;
+}
+
+function problemOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

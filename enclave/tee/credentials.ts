@@ -8,6 +8,7 @@ import { CREDENTIALS_PATH, CREDENTIALS_PORT, MAX_CREDENTIALS_BYTES } from '../ap
 import type { Transport } from '../native/transport.ts';
 import type { Clock } from '../observe/clock.ts';
 import type { Log } from '../observe/log.ts';
+import { keepTrying, type Patience } from './patience.ts';
 
 export interface ExpiringCredentials {
   readonly accessKeyId: string;
@@ -25,6 +26,8 @@ const RENEW_BEFORE_MS = 10 * 60_000;
 const LAST_MS = 30_000;
 /** While there are good ones, the parent is asked no more often. */
 const PACE_MS = 1_000;
+/** A start waits for a parent that is still looking for its own. */
+export const FIRST_CREDENTIALS_PATIENCE: Patience = { patienceMs: 60_000, firstPauseMs: 200, maxPauseMs: 5_000 };
 const ANSWER_WITHIN_MS = 3_000;
 const MAX_HEADER_BYTES = 8 * 1024;
 
@@ -81,6 +84,23 @@ export function parentCredentials(
     }
     return await ask();
   };
+}
+
+/** Wait until there are any. @throws Error saying what to do */
+export async function firstCredentials(
+  provider: CredentialProvider,
+  { log, patience = FIRST_CREDENTIALS_PATIENCE }: { readonly log: Log; readonly patience?: Patience | undefined },
+): Promise<void> {
+  try {
+    await keepTrying(provider, patience, {
+      onFailure: (error, attempt) => log.warn({ attempt, problem: nameOf(error) }, 'no AWS credentials yet'),
+    });
+  } catch (error) {
+    throw new Error(
+      `the parent gives no AWS credentials on vsock port ${CREDENTIALS_PORT}: ${nameOf(error)}; give the instance a role, and the parent proxy access to it`,
+      { cause: error },
+    );
+  }
 }
 
 async function askParent(parent: Transport, clock: Clock): Promise<ExpiringCredentials> {

@@ -4,18 +4,17 @@
 
 import { writeFile } from 'node:fs/promises';
 import { createServer, type Server, type Socket } from 'node:net';
-import { setTimeout as pause } from 'node:timers/promises';
 import type { EgressEndpoint } from '../api/egress.ts';
 import type { Transport } from '../native/transport.ts';
 import type { Log } from '../observe/log.ts';
+import { keepTrying } from './patience.ts';
 import { splice } from './splice.ts';
 
 /** More than the sockets of all clients of one endpoint together (aws/client.ts, MAX_SOCKETS; a pool of 1,024). */
 export const MAX_EGRESS_CONNECTIONS = 2048;
 /** A parent proxy that restarts is back within it; clients wait two seconds for an answer. */
-const CONNECT_PATIENCE_MS = 1_500;
+const CONNECT_PATIENCE = { patienceMs: 1_500, firstPauseMs: 25, maxPauseMs: 400 };
 const CONNECT_ATTEMPT_MS = 1_000;
-const FIRST_PAUSE_MS = 25;
 /** Clients keep unused connections open, and open another when theirs has gone. */
 const IDLE_MS = 15 * 60_000;
 const BACKLOG = 1024;
@@ -89,7 +88,9 @@ async function forward(client: Socket, endpoint: EgressEndpoint, index: number, 
   const leave = (): void => gone.abort();
   client.once('close', leave);
   try {
-    const outside = await connectPatiently(parts.parent, endpoint.vsock_port, gone.signal);
+    const { signal } = gone;
+    const connect = () => parts.parent.connect(endpoint.vsock_port, { timeoutMs: CONNECT_ATTEMPT_MS, signal });
+    const outside = await keepTrying(connect, CONNECT_PATIENCE, { signal });
     client.off('close', leave);
     if (client.destroyed) {
       outside.destroy();
@@ -107,19 +108,6 @@ async function forward(client: Socket, endpoint: EgressEndpoint, index: number, 
       { hostname: endpoint.hostname, vsock_port: endpoint.vsock_port, problem },
       'the parent does not connect',
     );
-  }
-}
-
-async function connectPatiently(parent: Transport, port: number, signal: AbortSignal): Promise<Socket> {
-  const until = performance.now() + CONNECT_PATIENCE_MS;
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await parent.connect(port, { timeoutMs: CONNECT_ATTEMPT_MS, signal });
-    } catch (error) {
-      const pauseMs = FIRST_PAUSE_MS * 2 ** (attempt - 1) * (0.5 + Math.random() / 2);
-      if (signal.aborted || performance.now() + pauseMs > until) throw error;
-      await pause(pauseMs, undefined, { signal });
-    }
   }
 }
 

@@ -78,6 +78,13 @@ export class LogRing {
     return this.#dropped;
   }
 
+  /** What the system takes at once, for a process that ends in this moment. */
+  flush(): void {
+    const socket = this.#socket;
+    if (socket === undefined || this.#state !== 'ready') return;
+    while (this.#waiting.length > 0) socket.write(this.#waiting.take());
+  }
+
   /** Send what waits, and stop; what the parent has not taken within the time is lost. */
   async end(timeoutMs: number): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { parseCeremony } from '../../ceremony/definition.ts';
 import { OPTION_PATHS, SECTION_PATHS } from '../../enclave/config/options.ts';
 import { RULES } from '../../enclave/config/rules.ts';
-import { type Given, keyArn, load, multiRegionArn, sentencesOf, violationsOf } from './loading.ts';
+import { type Given, keyArn, load, multiRegionArn, sentencesOf } from './loading.ts';
 
 const RECIPIENT = 'age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p';
 const STATE = 'signer_state: {backend: dynamodb, table: state}';

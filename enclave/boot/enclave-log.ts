@@ -1,0 +1,49 @@
+// The log of a signer in an enclave: every line goes to the parent as JSON, through the ring, and to the console, which only an enclave in
+// debug mode shows, in the configured format. The same two ways serve before the configuration is known and after.
+
+import type { Transport } from '../native/transport.ts';
+import { textLine } from '../observe/log-text.ts';
+import {
+  createLogger,
+  type LogDestination,
+  type Logger,
+  type LoggerOptions,
+  standardOutput,
+} from '../observe/logger.ts';
+import { LogRing } from '../tee/log-ring.ts';
+
+/** For the parent to take the last lines: a start that fails has to say why. */
+const END_TIMEOUT_MS = 3_000;
+
+export interface EnclaveLog {
+  /** @throws RangeError when the level filter is not well formed */
+  logger(options: LoggerOptions): Logger;
+}
+
+export function openEnclaveLog(parent: Transport, console: LogDestination = standardOutput()): EnclaveLog {
+  const ring = new LogRing(parent);
+  const consoleLogger = createLogger({ level: 'off', format: 'json' }, console); // flushes and ends the console
+  return {
+    logger(options) {
+      const onConsole = options.format === 'json' ? (line: string) => line : (line: string) => textLine(line, false);
+      const both = {
+        write: (line: string): void => {
+          ring.write(line);
+          console.write(onConsole(line));
+        },
+      };
+      const { module } = createLogger({ ...options, format: 'json' }, both);
+      return {
+        module,
+        droppedLines: () => ring.droppedLines(),
+        flush: () => {
+          ring.flush();
+          consoleLogger.flush();
+        },
+        end: async () => {
+          await Promise.all([ring.end(END_TIMEOUT_MS), consoleLogger.end()]);
+        },
+      };
+    },
+  };
+}

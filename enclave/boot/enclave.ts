@@ -1,0 +1,126 @@
+// The start inside an enclave image, up to the configuration: describe the NSM, get the configuration's bytes, measure them and the
+// ceremony, and only then read what they say (enclave.md, Measured configuration). There are no arguments and no variables here: what is
+// measured is all that decides.
+
+import { createHash } from 'node:crypto';
+import { type Ceremony, ceremonyDigest, parseCeremony } from '../../ceremony/definition.ts';
+import { CEREMONY_PCR, CONFIGURATION_PCR } from '../api/attestation.ts';
+import { renderViolations, type Violation } from '../api/violations.ts';
+import { step } from '../boot.ts';
+import { CONFIGURATION_PATH, type CompiledImage } from '../compiled.ts';
+import { loadConfig } from '../config/load.ts';
+import type { Config } from '../config/options.ts';
+import type { Log } from '../observe/log.ts';
+import { type FetchLimits, fetchConfiguration, readBakedConfiguration } from '../tee/configuration-source.ts';
+import { describeNsm, isDebugMode, type Measurements, measureOnce, readMeasurements } from '../tee/measure.ts';
+import type { Nsm } from '../tee/nsm.ts';
+import { createNsm, type NsmOutcome } from '../tee/nsm-client.ts';
+import type { NsmOperation } from '../tee/nsm-messages.ts';
+import type { Patience } from '../tee/patience.ts';
+import type { EnclavePlatform } from '../tee/platform.ts';
+
+/** What a signer in an enclave has beside its configuration. */
+export interface Enclave {
+  readonly nsm: Nsm;
+  readonly platform: EnclavePlatform;
+  readonly ceremony: Ceremony;
+  readonly measurements: Measurements;
+  /** SHA-384 of the configuration's bytes, hex. */
+  readonly configurationDigest: string;
+  /** Calls of the NSM since the start. */
+  readonly nsmCalls: () => readonly NsmCallCount[];
+  readonly credentialsPatience: Patience | undefined;
+}
+
+export interface NsmCallCount {
+  readonly operation: NsmOperation;
+  readonly outcome: NsmOutcome;
+  readonly count: number;
+}
+
+export interface EnclaveParts {
+  readonly log: Log;
+  /** Of a baked configuration; inside an image `CONFIGURATION_PATH`. */
+  readonly configurationPath?: string | undefined;
+  /** How long the start waits for its parent; as the modules say unless given. */
+  readonly patience?: { readonly configuration?: FetchLimits; readonly credentials?: Patience } | undefined;
+}
+
+/** The configuration is measured, and cannot be used. */
+export class ConfigurationRefused extends Error {
+  readonly violations: readonly Violation[];
+
+  constructor(violations: readonly Violation[]) {
+    super(renderViolations(violations));
+    this.name = 'ConfigurationRefused';
+    this.violations = violations;
+  }
+}
+
+/** @throws StartupError; ConfigurationRefused after the measurement */
+export async function measureEnclave(
+  image: CompiledImage,
+  platform: EnclavePlatform,
+  { log, configurationPath = CONFIGURATION_PATH, patience }: EnclaveParts,
+): Promise<{ readonly config: Config; readonly enclave: Enclave }> {
+  const calls = countNsmCalls();
+  const nsm = createNsm(platform.nsmDevice, { onCall: calls.add });
+  const { moduleId } = await step('NSM', () => describeNsm(nsm));
+  log.info({ module_id: moduleId, configuration: image.configuration }, 'starting in an enclave');
+  const ceremony = await step('ceremony', () => parseCeremony(image.ceremony));
+  const bytes = await step('configuration', () =>
+    image.configuration === 'baked'
+      ? readBakedConfiguration(configurationPath)
+      : fetchConfiguration(platform.parent, { log, limits: patience?.configuration }),
+  );
+  const digest = createHash('sha384').update(bytes).digest();
+  const measurements = await step('measurement', async () => {
+    await measureOnce(nsm, CONFIGURATION_PCR, digest);
+    await measureOnce(nsm, CEREMONY_PCR, ceremonyDigest(ceremony));
+    return readMeasurements(nsm);
+  });
+  const configurationDigest = digest.toString('hex');
+  log.info({ configuration_digest: configurationDigest, ...registers(measurements) }, 'measured');
+  if (isDebugMode(measurements)) log.warn({}, DEBUG_MODE);
+  const config = readConfiguration(bytes, image, ceremony);
+  return {
+    config,
+    enclave: {
+      nsm,
+      platform,
+      ceremony,
+      measurements,
+      configurationDigest,
+      nsmCalls: calls.all,
+      credentialsPatience: patience?.credentials,
+    },
+  };
+}
+
+const DEBUG_MODE =
+  'THE ENCLAVE RUNS IN DEBUG MODE: its console is readable, PCR0 to PCR2 are zero, and neither the operator’s CLI nor a key policy accepts it';
+
+/** The file layer alone: no arguments, no environment. */
+function readConfiguration(bytes: Buffer, { configuration }: CompiledImage, compiledCeremony: Ceremony): Config {
+  const name = configuration === 'baked' ? CONFIGURATION_PATH : 'the configuration from the parent,';
+  const loaded = loadConfig({ argv: ['-c', name], env: {}, readFile: () => bytes }, { compiledCeremony });
+  if (!loaded.ok) throw new ConfigurationRefused(loaded.violations);
+  return loaded.config;
+}
+
+function registers(measurements: Measurements): Readonly<Record<string, string>> {
+  return Object.fromEntries(Object.entries(measurements).map(([index, value]) => [`pcr${index}`, value]));
+}
+
+function countNsmCalls() {
+  const counts = new Map<string, { operation: NsmOperation; outcome: NsmOutcome; count: number }>();
+  return {
+    add: (operation: NsmOperation, outcome: NsmOutcome): void => {
+      const name = `${operation} ${outcome}`;
+      const entry = counts.get(name) ?? { operation, outcome, count: 0 };
+      entry.count += 1;
+      counts.set(name, entry);
+    },
+    all: (): readonly NsmCallCount[] => [...counts.values()],
+  };
+}
