@@ -1,5 +1,5 @@
-// A ceremony's file as a value: YAML 1.2 (and so JSON), strictly. It refuses what lets two readers see two ceremonies: repeated
-// keys, aliases, tags of its own, several documents. The file may be a configuration that has a `ceremony` block.
+// A file as a value: YAML 1.2 (and so JSON), strictly. It refuses what lets two readers see two values: repeated keys, aliases, tags of
+// its own, several documents. A ceremony's file may be a configuration that has a `ceremony` block.
 
 import { parseDocument } from 'yaml';
 
@@ -8,7 +8,13 @@ const MAX_FILE_BYTES = 32 * 1024 * 1024;
 
 /** @throws Error that says what is wrong with the text, without repeating it */
 export function readCeremonyValue(text: string): unknown {
-  if (text.length > MAX_FILE_BYTES) throw new Error('the file is too large for a ceremony');
+  const value = readYaml(text);
+  return isConfiguration(value) ? value.ceremony : value;
+}
+
+/** @throws Error that says what is wrong with the text, without repeating it */
+export function readYaml(text: string): unknown {
+  if (text.length > MAX_FILE_BYTES) throw new Error('the file is too large');
   const document = parseDocument(text, {
     version: '1.2',
     schema: 'core',
@@ -20,13 +26,11 @@ export function readCeremonyValue(text: string): unknown {
   });
   const [problem] = [...document.errors, ...document.warnings];
   if (problem !== undefined) throw new Error(`the YAML is refused: ${problem.code.toLowerCase().replaceAll('_', ' ')}`);
-  let value: unknown;
   try {
-    value = document.toJS({ maxAliasCount: 0 });
+    return document.toJS({ maxAliasCount: 0 });
   } catch {
     throw new Error('the YAML is refused: it has an alias');
   }
-  return isConfiguration(value) ? value.ceremony : value;
 }
 
 function isConfiguration(value: unknown): value is { readonly ceremony: unknown } {

@@ -1,0 +1,191 @@
+// One image from its inputs: bundle, check, ramdisks, sections, measurements, signature. The same inputs give the same image, byte for
+// byte, whoever builds it and where; only a signature differs each time (ECDSA), and no measurement covers it.
+
+import { basename, join } from 'node:path';
+import { version as esbuildVersion } from 'esbuild';
+import { type Ceremony, ceremonyDigest, InvalidCeremony, parseCeremony } from '../ceremony/definition.ts';
+import { readCeremonyValue } from '../ceremony/yaml.ts';
+import { type Bundle, bundleSigner } from './bundle.ts';
+import { caBundle } from './certificates.ts';
+import { checkConfiguration } from './check-configuration.ts';
+import { writeCompiledModule } from './compiled-module.ts';
+import { writeCpio } from './cpio.ts';
+import { isElf } from './elf.ts';
+import { type Architecture, type EnclaveImage, writeImage } from './format.ts';
+import { type ImageParts, readImageFile } from './image-file.ts';
+import { BuildError, type Input, inputOf, readInput, sortedInputs } from './inputs.ts';
+import { findLibraries } from './libraries.ts';
+import { type Measurements, measureImage, sha256Hex } from './measure.ts';
+import { metadataOf } from './metadata.ts';
+import { PINNED_NODE, readNode } from './node-binary.ts';
+import { applicationRamdisk, checkDisjoint, initRamdisk } from './ramdisks.ts';
+import { type ImageSigner, readSigner, SignerError, signImage } from './signature.ts';
+
+export interface BuildRequest {
+  /** The project's folder. */
+  readonly root: string;
+  readonly architecture: Architecture;
+  readonly version: string;
+  readonly imageFile: string;
+  readonly ceremonyFile: string;
+  /** undefined: the signer fetches its configuration from the parent. */
+  readonly configurationFile: string | undefined;
+  readonly caFiles: readonly string[];
+  readonly signing: { readonly keyFile: string; readonly certificateFile: string } | undefined;
+}
+
+/** pcrs.json: what to expect of the image, and what it was made from. */
+export interface ImageRecord {
+  readonly measurements: Measurements;
+  readonly image: {
+    readonly sha256: string;
+    readonly size: number;
+    readonly architecture: Architecture;
+    readonly signed: boolean;
+  };
+  readonly ceremony: { readonly generation: number; readonly digest_sha384: string };
+  readonly configuration: 'baked' | 'fetched';
+  readonly tool: { readonly strongroom: string; readonly node: string; readonly esbuild: string };
+  readonly inputs: readonly Input[];
+}
+
+export interface BuiltImage {
+  readonly image: Buffer;
+  readonly record: ImageRecord;
+}
+
+/** Relative to the project (eif/init/init.mk). */
+const INIT = 'build/eif/init';
+
+/** @throws BuildError */
+export async function buildImage(request: BuildRequest): Promise<BuiltImage> {
+  const { root, architecture, version } = request;
+  const parts = readImageFile(request.imageFile, architecture);
+  const given = readGiven(request);
+  const init = readInput(join(root, INIT), 'the first process', 'build it: make image-parts');
+  if (!isElf(init)) throw new BuildError(`${INIT} is no program`, ['build it: make image-parts']);
+  const node = readNode(root, architecture);
+  const bundle = await bundleSigner(root);
+  const compiled = writeCompiledModule({ ceremony: given.ceremony, configuration: given.source });
+  await checkConfiguration({ node: join(root, node.path), bundle: bundle.files, compiled }, request.configurationFile);
+  const libraries = findLibraries(programsOf(bundle, node.data, init), architecture);
+  const system = initRamdisk({ init, modules: parts.modules });
+  const application = applicationRamdisk({
+    bundle: bundle.files,
+    compiled,
+    node: node.data,
+    libraries,
+    caBundle: caBundle(join(root, node.path), given.certificates),
+    configuration: given.configuration,
+  });
+  checkDisjoint(system, application);
+  const image = imageOf(parts, { architecture, version, ramdisks: [writeCpio(system), writeCpio(application)] });
+  const inputs = [
+    ...parts.inputs,
+    ...given.inputs,
+    ...bundle.inputs,
+    inputOf(INIT, init),
+    inputOf(node.path, node.data),
+    ...libraries.map(({ path, data }) => inputOf(path, data)),
+  ];
+  return finish(request, image, given, sortedInputs(inputs));
+}
+
+function finish(request: BuildRequest, unsigned: EnclaveImage, given: Given, inputs: readonly Input[]): BuiltImage {
+  const { signer, ceremony, configuration } = given;
+  const digest = ceremonyDigest(ceremony);
+  const measurements = measureImage(unsigned, {
+    configuration,
+    ceremonyDigest: digest,
+    signingCertificate: signer?.certificate.raw,
+  });
+  const signature =
+    signer === undefined ? undefined : signImage(Buffer.from(measurements['PCR0'] ?? '', 'hex'), signer);
+  const image = writeImage({ ...unsigned, signature });
+  const { architecture, version } = request;
+  return {
+    image,
+    record: {
+      measurements,
+      image: { sha256: sha256Hex(image), size: image.length, architecture, signed: signer !== undefined },
+      ceremony: { generation: ceremony.generation, digest_sha384: digest.toString('hex') },
+      configuration: given.source,
+      tool: { strongroom: version, node: PINNED_NODE[architecture].version, esbuild: esbuildVersion },
+      inputs,
+    },
+  };
+}
+
+/** What the caller brings beside image.yaml. */
+interface Given {
+  readonly ceremony: Ceremony;
+  readonly configuration: Buffer | undefined;
+  readonly source: 'baked' | 'fetched';
+  /** By the names of their files. */
+  readonly certificates: ReadonlyMap<string, Buffer>;
+  readonly signer: ImageSigner | undefined;
+  readonly inputs: readonly Input[];
+}
+
+/** In the record files have their names alone: where they lie on the build host is nobody's concern, and differs. */
+function readGiven({ ceremonyFile, configurationFile, caFiles, signing }: BuildRequest): Given {
+  const ceremonyText = readInput(ceremonyFile, 'the ceremony');
+  const configuration = configurationFile === undefined ? undefined : readInput(configurationFile, 'the configuration');
+  const certificates = new Map(caFiles.map((file) => [basename(file), readInput(file, 'a certificate authority')]));
+  if (certificates.size !== caFiles.length) throw new BuildError('two files of --ca have the same name');
+  return {
+    ceremony: parsedCeremony(ceremonyFile, ceremonyText),
+    configuration,
+    source: configuration === undefined ? 'fetched' : 'baked',
+    certificates,
+    signer: signing === undefined ? undefined : signerOf(signing),
+    inputs: [
+      inputOf(basename(ceremonyFile), ceremonyText),
+      ...(configuration === undefined ? [] : [inputOf(basename(configurationFile ?? ''), configuration)]),
+      ...[...certificates].map(([name, bytes]) => inputOf(name, bytes)),
+    ],
+  };
+}
+
+function parsedCeremony(file: string, text: Buffer): Ceremony {
+  try {
+    return parseCeremony(readCeremonyValue(text.toString('utf8')));
+  } catch (error) {
+    const problems =
+      error instanceof InvalidCeremony ? error.problems : [error instanceof Error ? error.message : String(error)];
+    throw new BuildError(`the ceremony ${file} is not valid`, problems);
+  }
+}
+
+function signerOf({ keyFile, certificateFile }: NonNullable<BuildRequest['signing']>): ImageSigner {
+  const key = readInput(keyFile, 'the signing key');
+  try {
+    return readSigner(key, readInput(certificateFile, 'the signing certificate'));
+  } catch (error) {
+    if (error instanceof SignerError) throw new BuildError(error.message);
+    throw error;
+  } finally {
+    key.fill(0);
+  }
+}
+
+function programsOf(bundle: Bundle, node: Buffer, init: Buffer): ReadonlyMap<string, Buffer> {
+  const addons = bundle.files.filter(({ name }) => name.endsWith('.node'));
+  return new Map([['node', node], ['init', init], ...addons.map(({ name, data }): [string, Buffer] => [name, data])]);
+}
+
+function imageOf(
+  { name, kernel, cmdline, defaultMemoryBytes, defaultCpus }: ImageParts,
+  { architecture, version, ramdisks }: { architecture: Architecture; version: string; ramdisks: readonly Buffer[] },
+): EnclaveImage {
+  return {
+    architecture,
+    defaultMemoryBytes,
+    defaultCpus,
+    kernel,
+    cmdline: Buffer.from(cmdline, 'ascii'),
+    ramdisks,
+    metadata: metadataOf(name, version),
+    signature: undefined,
+  };
+}
