@@ -2,6 +2,7 @@
 // reads none: the image and the measured configuration decide everything (runEnclave).
 // Exit codes: 0 a clean end, 78 a configuration that cannot be used, 1 any other failure to start, 70 a bug.
 
+import { parseCeremony } from '../ceremony/definition.ts';
 import { renderViolations } from './api/violations.ts';
 import { ConfigurationRefused, type EnclaveParts, measureEnclave } from './boot/enclave.ts';
 import { openEnclaveLog } from './boot/enclave-log.ts';
@@ -20,7 +21,8 @@ const EXIT = { ok: 0, startup: 1, bug: 70, configuration: 78 } as const;
 
 export async function main(command: 'server' | 'setup' | 'slashing', argv: readonly string[]): Promise<void> {
   if (COMPILED !== undefined) {
-    await runImage(COMPILED);
+    if (argv.length === 0) await runImage(COMPILED);
+    else checkForImage(COMPILED, argv);
     return;
   }
   if (command === 'slashing') {
@@ -67,6 +69,23 @@ async function run(config: Config): Promise<void> {
     process.stderr.write(`strongroom: cannot start: ${messageOf(error)}\n`);
     process.exit(EXIT.startup);
   }
+}
+
+/** On the host that builds an image: would its signer take this configuration? Inside, init gives no arguments; with some, nothing runs. */
+function checkForImage({ ceremony }: CompiledImage, argv: readonly string[]): void {
+  if (asksForHelp(argv)) {
+    process.stdout.write(serverHelp());
+    return;
+  }
+  const loaded = loadConfig({ argv, env: {} }, { compiledCeremony: parseCeremony(ceremony) });
+  if (loaded.ok && loaded.check) {
+    process.stdout.write('strongroom: the configuration is valid\n');
+    return;
+  }
+  process.stderr.write(
+    loaded.ok ? 'strongroom: an image takes no arguments but --check\n' : renderViolations(loaded.violations),
+  );
+  process.exitCode = EXIT.configuration;
 }
 
 async function runImage(image: CompiledImage): Promise<void> {
