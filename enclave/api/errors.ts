@@ -52,6 +52,7 @@ export const ERROR_REASONS = {
   slashing_rollback: { status: 503, message: 'the slashing protection backend has lost records that were written' },
   signing_unavailable: { status: 503, message: 'the signing core is unavailable' },
   key_table_unavailable: { status: 503, message: 'the key table cannot be reached' },
+  attestation_unavailable: { status: 503, message: 'the security module gives no attestation document now' },
   master_key_unavailable: { status: 503, message: 'the master key is not available' },
 } as const satisfies Record<string, ReasonEntry>;
 

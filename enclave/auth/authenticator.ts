@@ -28,7 +28,7 @@ export type Authentication =
 export interface Authenticator {
   /**
    * Takes the credential: its bytes are wiped before this returns.
-   * @param peerAddress `socket.remoteAddress`; undefined when the socket is gone, and then no bound token is good
+   * @param peerAddress of the connection; undefined when the socket is gone, and then no bound token is good
    */
   authenticate(credential: Credential, peerAddress: string | undefined): Authentication;
 

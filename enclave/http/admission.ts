@@ -167,8 +167,8 @@ function authenticate(
   { authenticator }: AdmissionDependencies,
 ): ErrorReason | undefined {
   const credential = parseAuthorization(headerValues(request.raw, 'authorization'));
-  // Authorization sees the raw TCP peer only, never a proxy header (service.md, Authentication 9).
-  const outcome = authenticator.authenticate(credential, request.raw.socket.remoteAddress);
+  // Authorization sees the connection's peer only, never a forwarding header (service.md, Authentication 9).
+  const outcome = authenticator.authenticate(credential, request.context.peerAddress);
   if (outcome.kind === 'refused') return outcome.reason;
   request.context.caller = outcome.caller;
   return isAdmitted(request, outcome.caller, access) ? undefined : 'denied';

@@ -16,10 +16,12 @@ import type { SigningDependencies } from '../signing/sign.ts';
 import { type Admission, createAdmission } from './admission.ts';
 import { createAudit, type HttpObserver } from './audit.ts';
 import { answerClientError } from './client-errors.ts';
+import { peerAddressOf } from './connections.ts';
 import { newContext, requestId } from './context.ts';
 import { trackOpenRequests } from './open-requests.ts';
 import { mountOpenApi } from './openapi.ts';
 import { refuse, sendError, toSignerError } from './replies.ts';
+import { type AttestationRoute, mountAttestation } from './routes/attestation.ts';
 import { mountAuthPolicies } from './routes/auth-policies.ts';
 import { mountAuthTokens } from './routes/auth-tokens.ts';
 import { type ChamberRoutes, mountChamber } from './routes/chamber.ts';
@@ -57,6 +59,8 @@ export interface AppDependencies {
   readonly auth?: StatefulAuthenticator | undefined;
   readonly slashingRecords: SlashingRecords;
   readonly keyRoutes: KeyRoutes;
+  /** In an enclave: documents for one connection. */
+  readonly attestation?: AttestationRoute | undefined;
   readonly signingRefusal: () => ErrorReason | undefined;
   readonly observer: HttpObserver;
   readonly tracing?: Tracing | undefined;
@@ -82,7 +86,7 @@ export async function buildApp(options: AppOptions, dependencies: AppDependencie
     clientErrorHandler: answerClientError,
     routerOptions: { maxParamLength: MAX_PATH_PARAMETER_CHARACTERS, ignoreTrailingSlash: true },
     frameworkErrors: (error, request, reply) => {
-      request.context = newContext(dependencies.clock.monotonic(), request.raw.socket.remoteAddress);
+      request.context = newContext(dependencies.clock.monotonic(), peerAddressOf(request.raw.socket));
       reply.header('x-request-id', request.id);
       void sendError(request, reply, toSignerError(error));
     },
@@ -97,6 +101,7 @@ export async function buildApp(options: AppOptions, dependencies: AppDependencie
   mountSlashingProtection(app, dependencies.slashingRecords, admission);
   mountChamber(app, dependencies.chamber);
   mountKeys(app, dependencies.keyRoutes);
+  if (dependencies.attestation !== undefined) mountAttestation(app, dependencies.attestation);
   if (dependencies.auth !== undefined) {
     mountAuthPolicies(app, dependencies.auth);
     mountAuthTokens(app, dependencies.auth, dependencies.clock);
@@ -114,7 +119,7 @@ function mountKeys(app: FastifyInstance, { management, keyManager, chamber, gene
 function installContext(app: FastifyInstance, clock: Clock): void {
   app.decorateRequest('context');
   app.addHook('onRequest', (request, reply, done) => {
-    request.context = newContext(clock.monotonic(), request.raw.socket.remoteAddress);
+    request.context = newContext(clock.monotonic(), peerAddressOf(request.raw.socket));
     reply.header('x-request-id', request.id);
     done();
   });

@@ -4,7 +4,8 @@
 import { randomUUIDv7 } from 'node:crypto';
 import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { ERROR_REASONS, type ErrorBody, type ErrorReason } from '../api/errors.ts';
+import { ERROR_REASONS, type ErrorReason, SignerError } from '../api/errors.ts';
+import { errorBody } from './replies.ts';
 
 export function answerClientError(error: NodeJS.ErrnoException, socket: Duplex): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
@@ -12,9 +13,8 @@ export function answerClientError(error: NodeJS.ErrnoException, socket: Duplex):
     return;
   }
   const reason: ErrorReason = error.code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 'request_timeout' : 'malformed_request';
-  const { status, message } = ERROR_REASONS[reason];
-  const body: ErrorBody = { code: status, reason, message, request_id: randomUUIDv7() };
-  const text = JSON.stringify(body);
+  const { status } = ERROR_REASONS[reason];
+  const text = JSON.stringify(errorBody(new SignerError(reason), randomUUIDv7()));
   socket.end(
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Type: application/json\r\n` +
       `Content-Length: ${Buffer.byteLength(text)}\r\nConnection: close\r\n\r\n${text}`,

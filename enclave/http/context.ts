@@ -33,7 +33,7 @@ export type RouteAccess =
 
 export interface RequestContext {
   readonly startedAt: number;
-  /** The TCP peer as it was when the request came: a socket that is gone has no address any more. */
+  /** The connection's peer as it was when the request came: a socket that is gone has no address any more. */
   readonly peerAddress: string | undefined;
   /** Of the route; undefined before admission and for a path that is unknown. */
   access: RouteAccess | undefined;

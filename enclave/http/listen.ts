@@ -4,6 +4,7 @@
 import type http from 'node:http';
 import https from 'node:https';
 import type { AddressInfo, Server } from 'node:net';
+import type { TlsOptions } from 'node:tls';
 import type { FastifyInstance } from 'fastify';
 import { answerClientError } from './client-errors.ts';
 import { hasOpenRequests } from './open-requests.ts';
@@ -22,6 +23,14 @@ export interface TlsListenOptions extends ListenAddress {
 export interface Listener {
   readonly address: AddressInfo;
   readonly server: Server;
+}
+
+/** What shutting down needs of a server, whether its connections come from a port or from a transport. */
+export interface ClosableServer {
+  /** Stop accepting. @param onClosed called when the last connection is gone */
+  close(onClosed: () => void): unknown;
+  closeIdleConnections(): void;
+  closeAllConnections(): void;
 }
 
 /** Connections of the plain listener at most: more than any fleet of clients opens, few enough for memory. */
@@ -45,19 +54,8 @@ export async function listenTls(
   app: FastifyInstance,
   options: TlsListenOptions,
 ): Promise<Listener & { server: https.Server }> {
-  const server = https.createServer(
-    {
-      ...options.secureContext,
-      minVersion: 'TLSv1.2',
-      keepAliveTimeout: app.server.keepAliveTimeout,
-      requestTimeout: app.server.requestTimeout,
-    },
-    app.routing,
-  );
+  const server = createTlsServer(app, { ...options.secureContext, minVersion: 'TLSv1.2' });
   server.maxConnections = options.maxConnections;
-  server.on('tlsClientError', (_error, socket) => socket.destroy());
-  server.on('clientError', answerClientError);
-  cutStalledConnections(server);
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   server.once('error', reject);
   server.listen({ host: options.host, port: options.port, backlog: BACKLOG }, resolve);
@@ -66,13 +64,23 @@ export async function listenTls(
   return { ...listener(server), server };
 }
 
+/** The application's routes over TLS, with the times and limits of the plain listener; it does not listen yet. */
+export function createTlsServer(app: FastifyInstance, options: TlsOptions): https.Server {
+  const { keepAliveTimeout, requestTimeout } = app.server;
+  const server = https.createServer({ ...options, keepAliveTimeout, requestTimeout }, app.routing);
+  server.on('tlsClientError', (_error, socket) => socket.destroy());
+  server.on('clientError', answerClientError);
+  cutStalledConnections(server);
+  return server;
+}
+
 /**
  * Stop accepting, let requests in flight finish, then close. Idle connections are closed at once; what is still open when
  * the time is over is cut.
  * @returns whether everything ended within the time
  */
-export async function closeGracefully(servers: readonly http.Server[], timeoutSeconds: number): Promise<boolean> {
-  const closed = Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
+export async function closeGracefully(servers: readonly ClosableServer[], timeoutSeconds: number): Promise<boolean> {
+  const closed = Promise.all(servers.map((server) => new Promise<void>((resolve) => server.close(() => resolve()))));
   // A kept-alive connection that was busy just now would stay open for its whole idle time: it is closed when it falls idle.
   const sweep = setInterval(() => {
     for (const server of servers) server.closeIdleConnections();

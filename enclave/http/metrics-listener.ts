@@ -3,6 +3,7 @@
 
 import http from 'node:http';
 import type { ListenAddress } from './listen.ts';
+import { serveTransport, type TransportServer, type TransportServerOptions } from './transport-server.ts';
 
 export interface MetricsSource {
   render(): Promise<{ readonly contentType: string; readonly body: string }>;
@@ -14,17 +15,30 @@ const RENDERING_LIVES_MS = 1000;
 const SCRAPE_TIMEOUT_MS = 10_000;
 
 export async function listenMetrics(source: MetricsSource, address: ListenAddress): Promise<http.Server> {
-  const rendering = shared(source);
-  const server = http.createServer({ requestTimeout: SCRAPE_TIMEOUT_MS }, (request, response) => {
-    void answer(rendering, request, response);
-  });
+  const server = createMetricsServer(source);
   server.maxConnections = MAX_SCRAPERS;
-  server.setTimeout(SCRAPE_TIMEOUT_MS);
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   server.once('error', reject);
   server.listen({ host: address.host, port: address.port }, resolve);
   await promise;
   server.off('error', reject);
+  return server;
+}
+
+/** In an enclave. */
+export function listenMetricsOnTransport(
+  source: MetricsSource,
+  address: Pick<TransportServerOptions, 'transport' | 'port'>,
+): Promise<TransportServer> {
+  return serveTransport(createMetricsServer(source), { ...address, maxConnections: MAX_SCRAPERS });
+}
+
+function createMetricsServer(source: MetricsSource): http.Server {
+  const rendering = shared(source);
+  const server = http.createServer({ requestTimeout: SCRAPE_TIMEOUT_MS }, (request, response) => {
+    void answer(rendering, request, response);
+  });
+  server.setTimeout(SCRAPE_TIMEOUT_MS);
   return server;
 }
 

@@ -9,17 +9,16 @@ const CHALLENGES = ['Basic realm="strongroom"', 'Bearer'];
 
 export function sendError(request: FastifyRequest, reply: FastifyReply, error: SignerError): FastifyReply {
   request.context.reason = error.reason;
-  const body: ErrorBody = {
-    code: error.status,
-    reason: error.reason,
-    message: error.message,
-    request_id: request.id,
-  };
+  const body = errorBody(error, request.id);
   if (error.status === 401) reply.header('www-authenticate', CHALLENGES);
   if (error.status === 503) reply.header('retry-after', RETRY_AFTER_SECONDS);
   // The rest of an oversized body is not read, and a signer that ends serves no further request: no reuse of the connection.
   if (error.status === 413 || error.reason === 'shutting_down') reply.header('connection', 'close');
   return reply.code(error.status).type('application/json; charset=utf-8').send(JSON.stringify(body));
+}
+
+export function errorBody({ status, reason, message }: SignerError, id: string): ErrorBody {
+  return { code: status, reason, message, request_id: id };
 }
 
 export function refuse(request: FastifyRequest, reply: FastifyReply, reason: ErrorReason, hint?: string): FastifyReply {

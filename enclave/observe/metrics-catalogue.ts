@@ -95,6 +95,7 @@ const route = folded(
   '/upcheck',
   '/healthcheck',
   '/api/openapi.json',
+  '/api/v1/attestation',
   '/api/v1/eth2/sign/:identifier',
   '/api/v1/eth2/publicKeys',
   '/api/v1/auth/policies',
@@ -221,6 +222,16 @@ export const METRICS = {
     'svc_tls_certificate_expiry_timestamp_seconds',
     'Unix time at which the certificate of the TLS listener expires; `ratls` is the attested one.',
     { mode: closed('file', 'ratls') },
+  ),
+  ratlsRotations: counter(
+    'svc_ratls_rotations_total',
+    'Rotations of the attested certificate; while they fail, the one in force is served until its evidence ends.',
+    { outcome: closed('ok', 'failed') },
+  ),
+  connectionsRefused: counter(
+    'svc_connections_refused_total',
+    'Connections of the RA-TLS listener that were cut before their first request.',
+    { reason: closed('limit', 'proxy_header', 'no_evidence', 'handshake') },
   ),
   httpRequests: counter('svc_http_requests_total', 'HTTP requests that ended, by mounted route and status class.', {
     route,

@@ -1,9 +1,9 @@
-// The whole HTTP application on one replica's stateful authorization, for tests that talk to its Auth API. It has no keys and
-// refuses to pretend: whatever would sign or touch slashing records throws.
+// The whole HTTP application, for tests that talk to its Auth API on one replica's stateful authorization, or that look at what stands
+// before its routes. It has no keys and refuses to pretend: whatever would sign or touch slashing records throws.
 
 import type { FastifyInstance } from 'fastify';
 import { encodeHex } from '../../enclave/api/hex.ts';
-import { buildApp } from '../../enclave/http/app.ts';
+import { type AppDependencies, buildApp } from '../../enclave/http/app.ts';
 import { KeyStore } from '../../enclave/keys/store.ts';
 import type { BlsCore } from '../../enclave/signing/bls.ts';
 import { inFlightSigning } from '../../enclave/signing/in-flight.ts';
@@ -21,6 +21,23 @@ export function authApp(
   { auth, clock, log }: AuthReplica,
   { stateless = false, importHistories }: AuthAppOptions = {},
 ): Promise<FastifyInstance> {
+  return keylessApp({
+    authenticator: auth,
+    auth: stateless ? undefined : auth,
+    clock,
+    log,
+    slashingRecords: {
+      backend: { exportHistories: nothing('slashing'), importHistories: importHistories ?? nothing('slashing') },
+      genesisValidatorsRoot: encodeHex(new Uint8Array(32)),
+    },
+  });
+}
+
+/** @param parts replace what it would have of each */
+export function keylessApp(
+  parts: Pick<AppDependencies, 'authenticator' | 'clock' | 'log'> & Partial<AppDependencies>,
+): Promise<FastifyInstance> {
+  const { clock, log } = parts;
   const keys = new KeyStore({}, { vault: KEYLESS_CORE, clock });
   const inFlight = inFlightSigning();
   return buildApp(
@@ -31,8 +48,6 @@ export function authApp(
       clientAddress: { trustProxyHeaders: false, trustedProxyCidrs: [] },
     },
     {
-      authenticator: auth,
-      auth: stateless ? undefined : auth,
       keys,
       signing: {
         network: publicNetwork('mainnet'),
@@ -47,7 +62,7 @@ export function authApp(
       readiness: { checks: () => [] },
       chamber: { seal: undefined, status: nothing('the chamber') },
       slashingRecords: {
-        backend: { exportHistories: nothing('slashing'), importHistories: importHistories ?? nothing('slashing') },
+        backend: { exportHistories: nothing('slashing'), importHistories: nothing('slashing') },
         genesisValidatorsRoot: encodeHex(new Uint8Array(32)),
       },
       keyRoutes: {
@@ -76,8 +91,7 @@ export function authApp(
       },
       signingRefusal: () => undefined,
       observer: { requestEnded: () => undefined, signingEnded: () => undefined, authRejected: () => undefined },
-      clock,
-      log,
+      ...parts,
     },
   );
 }

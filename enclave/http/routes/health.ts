@@ -1,7 +1,7 @@
 // Liveness and readiness. /upcheck answers whatever the load or the state; /healthcheck says whether the signer can
 // safely sign, from facts gathered in the background: it never waits for a backend (Vero polls it every second).
 
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyReply } from 'fastify';
 import { healthRouteSchema, upcheckRouteSchema } from '../openapi.ts';
 
 export interface HealthCheck {
@@ -15,18 +15,36 @@ export interface Readiness {
   checks(): readonly HealthCheck[];
 }
 
+/** As every listener that answers probes gives it. */
+export interface HealthAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+export const UPCHECK_ANSWER: HealthAnswer = {
+  status: 200,
+  headers: { 'content-type': 'text/plain; charset=utf-8' },
+  body: 'OK',
+};
+
 export function mountHealth(app: FastifyInstance, readiness: Readiness): void {
   const config = { access: { kind: 'open' } } as const;
-  app.get('/upcheck', { config, schema: upcheckRouteSchema }, async (_request, reply) =>
-    reply.type('text/plain; charset=utf-8').send('OK'),
+  const send = (reply: FastifyReply, { status, headers, body }: HealthAnswer) =>
+    reply.code(status).headers(headers).send(body);
+  app.get('/upcheck', { config, schema: upcheckRouteSchema }, async (_request, reply) => send(reply, UPCHECK_ANSWER));
+  app.get('/healthcheck', { config, schema: healthRouteSchema }, async (_request, reply) =>
+    send(reply, healthAnswer(readiness)),
   );
-  app.get('/healthcheck', { config, schema: healthRouteSchema }, async (_request, reply) => {
-    const checks = readiness.checks();
-    const status = checks.every((check) => check.status === 'UP') ? 'UP' : 'DOWN';
-    return reply
-      .code(status === 'UP' ? 200 : 503)
-      .headers(status === 'UP' ? {} : { 'retry-after': '1' })
-      .type('application/json; charset=utf-8')
-      .send(JSON.stringify({ status, checks, outcome: status }));
-  });
+}
+
+export function healthAnswer(readiness: Readiness): HealthAnswer {
+  const checks = readiness.checks();
+  const status = checks.every((check) => check.status === 'UP') ? 'UP' : 'DOWN';
+  const type = { 'content-type': 'application/json; charset=utf-8' };
+  return {
+    status: status === 'UP' ? 200 : 503,
+    headers: status === 'UP' ? type : { ...type, 'retry-after': '1' },
+    body: JSON.stringify({ status, checks, outcome: status }),
+  };
 }

@@ -1,0 +1,61 @@
+// The plain listener of an enclave: liveness and readiness, and nothing else (enclave.md, Shape). It has no way to the application's
+// routes: whatever else is asked for is not here, whoever asks.
+
+import http from 'node:http';
+import { SignerError } from '../api/errors.ts';
+import type { Transport } from '../native/transport.ts';
+import { answerClientError } from './client-errors.ts';
+import { requestId } from './context.ts';
+import { errorBody } from './replies.ts';
+import { type HealthAnswer, healthAnswer, type Readiness, UPCHECK_ANSWER } from './routes/health.ts';
+import { serveTransport, type TransportServer } from './transport-server.ts';
+
+export interface ProbeListenOptions {
+  readonly transport: Transport;
+  readonly port: number;
+  /** As the HTTP observer counts requests. */
+  readonly onRequest?: (route: string, status: number) => void;
+}
+
+export const MAX_PROBE_CONNECTIONS = 256;
+const REQUEST_TIMEOUT_MS = 10_000;
+
+export function listenProbes(readiness: Readiness, options: ProbeListenOptions): Promise<TransportServer> {
+  const server = http.createServer(
+    { requestTimeout: REQUEST_TIMEOUT_MS, keepAliveTimeout: REQUEST_TIMEOUT_MS },
+    (request, response) => {
+      request.resume();
+      const path = pathOf(request);
+      const answers: Readonly<Record<string, () => HealthAnswer>> = {
+        '/upcheck': () => UPCHECK_ANSWER,
+        '/healthcheck': () => healthAnswer(readiness),
+      };
+      const found = request.method === 'GET' && Object.hasOwn(answers, path) ? answers[path] : undefined;
+      const { status, headers, body } = found?.() ?? notHere(request);
+      options.onRequest?.(found === undefined ? 'unknown' : path, status);
+      response.writeHead(status, { ...headers, ...(found === undefined ? { connection: 'close' } : {}) }).end(body);
+    },
+  );
+  server.on('clientError', answerClientError);
+  server.setTimeout(REQUEST_TIMEOUT_MS);
+  const { transport, port } = options;
+  return serveTransport(server, { transport, port, maxConnections: MAX_PROBE_CONNECTIONS });
+}
+
+/** Without query and trailing slash, as the application's router sees it. */
+function pathOf({ url = '' }: http.IncomingMessage): string {
+  const [path = ''] = url.split('?');
+  return path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path;
+}
+
+function notHere(request: http.IncomingMessage): HealthAnswer {
+  const id = requestId(request);
+  const error = new SignerError('not_found', {
+    hint: 'this port answers /upcheck and /healthcheck; everything else needs the RA-TLS listener',
+  });
+  return {
+    status: error.status,
+    headers: { 'content-type': 'application/json; charset=utf-8', 'x-request-id': id },
+    body: JSON.stringify(errorBody(error, id)),
+  };
+}

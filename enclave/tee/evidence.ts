@@ -1,0 +1,91 @@
+// Attestation documents as their maker holds them: how long one is good for, and the ones made lately. It does not verify: a document
+// comes from this enclave's own NSM, and its clients verify it. What cannot be read is an error all the same.
+
+import { X509Certificate } from 'node:crypto';
+import { CborError, type CborValue, decodeCbor } from '../api/cbor.ts';
+import type { Clock } from '../observe/clock.ts';
+import { type AttestationFields, type Nsm, NsmError } from './nsm.ts';
+
+export interface Evidence {
+  readonly document: Buffer;
+  /** When the first certificate of its chain ends, milliseconds: the NSM's own lives three hours. */
+  readonly expiresAt: number;
+}
+
+/** Younger than what KMS takes (five minutes), by far. */
+export const CACHED_DOCUMENT_SECONDS = 60;
+/** Pairs of key and user data; the oldest goes. */
+const MAX_CACHED_DOCUMENTS = 16;
+
+/**
+ * Read off the document how long it is evidence.
+ * @throws NsmError `InvalidAnswer` when it is no attestation document
+ */
+export function evidenceOf(document: Buffer): Evidence {
+  try {
+    const payload = payloadOf(document);
+    const certificates = [payload.get('certificate'), ...asList(payload.get('cabundle'))];
+    const ends = certificates.map((der) => new X509Certificate(asBytes(der)).validToDate.getTime());
+    return { document, expiresAt: Math.min(...ends) };
+  } catch (error) {
+    if (error instanceof NsmError) throw error;
+    throw notADocument(error instanceof CborError ? error.message : 'a certificate cannot be read');
+  }
+}
+
+/**
+ * The same document again for the same key and user data, for a minute at most and never beyond its evidence: the NSM is one slow
+ * device. A document with a nonce is always a new one.
+ */
+export function cachedDocuments(nsm: Pick<Nsm, 'attest'>, clock: Pick<Clock, 'now'>): Pick<Nsm, 'attest'> {
+  const cache = new Map<string, { readonly until: number; readonly evidence: Promise<Evidence> }>();
+  const make = async (fields: AttestationFields): Promise<Evidence> => evidenceOf(await nsm.attest(fields));
+  return {
+    async attest(fields) {
+      if (fields.nonce !== undefined) return nsm.attest(fields);
+      const now = clock.now();
+      const name = nameOf(fields);
+      const cached = cache.get(name);
+      if (cached !== undefined && now < cached.until) {
+        const { document, expiresAt } = await cached.evidence;
+        if (now < expiresAt) return document;
+      }
+      const entry = { until: now + CACHED_DOCUMENT_SECONDS * 1000, evidence: make(fields) };
+      cache.delete(name);
+      cache.set(name, entry); // whoever asks meanwhile shares it
+      const [oldest] = cache.keys();
+      if (cache.size > MAX_CACHED_DOCUMENTS && oldest !== undefined) cache.delete(oldest);
+      try {
+        return (await entry.evidence).document;
+      } catch (error) {
+        if (cache.get(name) === entry) cache.delete(name);
+        throw error;
+      }
+    },
+  };
+}
+
+function nameOf({ publicKey, userData }: AttestationFields): string {
+  return [publicKey, userData].map((field) => (field === undefined ? '-' : Buffer.from(field).toString('hex'))).join();
+}
+
+/** COSE_Sign1 (RFC 9052 §4.2): the third of four. */
+function payloadOf(document: Buffer): ReadonlyMap<string | number | bigint, CborValue> {
+  const payload = decodeCbor(asBytes(asList(decodeCbor(document, { tag: 18 }))[2]));
+  if (!(payload instanceof Map)) throw notADocument('its payload is not a map');
+  return payload;
+}
+
+function asList(value: CborValue | undefined): readonly CborValue[] {
+  if (!Array.isArray(value)) throw notADocument('a list is missing');
+  return value as readonly CborValue[];
+}
+
+function asBytes(value: CborValue | undefined): Buffer {
+  if (!Buffer.isBuffer(value)) throw notADocument('bytes are missing');
+  return value;
+}
+
+function notADocument(problem: string): NsmError {
+  return new NsmError('InvalidAnswer', `no attestation document: ${problem}`);
+}

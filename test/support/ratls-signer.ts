@@ -1,0 +1,124 @@
+// The RA-TLS listener of a signer without keys, on Unix sockets, with an emulated NSM: everything that stands before the routes is what
+// an enclave runs.
+
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { FastifyInstance } from 'fastify';
+import { parseSafeCidrs } from '../../enclave/auth/cidr.ts';
+import { createStaticAuthenticator } from '../../enclave/auth/static.ts';
+import { listenRatls, type RatlsLimits, type RefusedConnection } from '../../enclave/http/ratls-listener.ts';
+import type { TransportServer } from '../../enclave/http/transport-server.ts';
+import type { Transport } from '../../enclave/native/transport.ts';
+import type { NsmDevice } from '../../enclave/tee/nsm.ts';
+import { createNsm } from '../../enclave/tee/nsm-client.ts';
+import { RatlsRotation } from '../../enclave/tee/ratls-rotation.ts';
+import { keylessApp } from './auth-app.ts';
+import { createNsmEmulator, type NsmEmulator } from './nsm-emulator.ts';
+import { RATLS_PORT } from './ratls-client.ts';
+import { recordingLog } from './recording-log.ts';
+import { type TestClock, testClock } from './stateful-auth.ts';
+import { unixTransport } from './unix-transport.ts';
+
+/** Good from 203.0.113.0/24 only. Test tokens. */
+export const BOUND_TOKEN = 'test-token-bound-to-203.0.113.0';
+export const FREE_TOKEN = 'test-token-from-anywhere';
+
+export interface RatlsSigner {
+  readonly app: FastifyInstance;
+  readonly clock: TestClock;
+  readonly emulator: NsmEmulator;
+  readonly log: ReturnType<typeof recordingLog>;
+  readonly listener: TransportServer;
+  readonly rotation: RatlsRotation;
+  /** The parent's side. */
+  readonly parent: Transport;
+  /** The enclave's side, for further listeners. */
+  readonly enclave: Transport;
+  readonly refused: readonly RefusedConnection[];
+  /** What the rotation waits for, as it was asked for; run the last one to rotate. */
+  readonly scheduled: readonly { readonly run: () => void; readonly afterMs: number }[];
+  /** Replaces how the device answers; undefined: as the emulator does. */
+  device: NsmDevice | undefined;
+  /** Rotate now; resolves when it has come out either way. */
+  rotate(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface RatlsSignerOptions {
+  readonly maxConnections?: number;
+  readonly limits?: Partial<RatlsLimits>;
+}
+
+export async function startRatlsSigner(options: RatlsSignerOptions = {}): Promise<RatlsSigner> {
+  const folder = mkdtempSync(join(tmpdir(), 'ratls-'));
+  const clock = testClock();
+  const log = recordingLog();
+  const emulator = await createNsmEmulator({ clock });
+  const refused: RefusedConnection[] = [];
+  const scheduled: { run: () => void; afterMs: number }[] = [];
+  const nsm = createNsm((request) => (signer.device ?? emulator.exchange)(request));
+  const rotation = new RatlsRotation(
+    { intervalSeconds: 3600, validitySeconds: 86_400 },
+    {
+      nsm,
+      clock,
+      log,
+      schedule(run, afterMs) {
+        scheduled.push({ run, afterMs });
+        return () => undefined;
+      },
+    },
+  );
+  const app = await keylessApp({ authenticator: testAuthenticator(), clock, log, attestation: { nsm } });
+  const enclave = unixTransport(folder, 'enclave');
+  const signer: { device: NsmDevice | undefined } = { device: undefined };
+  await rotation.start();
+  const listener = await listenRatls(app, {
+    transport: enclave,
+    port: RATLS_PORT,
+    maxConnections: options.maxConnections ?? 512,
+    identities: rotation,
+    log,
+    onRefused: (reason) => refused.push(reason),
+    ...(options.limits === undefined ? {} : { limits: options.limits }),
+  });
+  return Object.assign(signer, {
+    app,
+    clock,
+    emulator,
+    log,
+    listener,
+    rotation,
+    parent: unixTransport(folder, 'parent'),
+    enclave,
+    refused,
+    scheduled,
+    async rotate() {
+      const before = scheduled.length;
+      scheduled.at(-1)?.run();
+      while (scheduled.length === before) await new Promise(setImmediate);
+    },
+    async close() {
+      rotation.stop();
+      const closed = new Promise<void>((resolve) => listener.close(resolve));
+      listener.closeAllConnections();
+      await closed;
+      await app.close();
+      rmSync(folder, { recursive: true });
+    },
+  });
+}
+
+function testAuthenticator() {
+  const boundCidrs = parseSafeCidrs(['203.0.113.0/24']);
+  if ('refused' in boundCidrs) throw new Error(boundCidrs.refused);
+  return createStaticAuthenticator({
+    policies: [{ name: 'list', rules: [{ effect: 'allow', scopes: ['public_keys'] }] }],
+    anonymousPolicies: [],
+    tokens: [
+      { secret: Buffer.from(BOUND_TOKEN), policies: ['list'], boundCidrs },
+      { secret: Buffer.from(FREE_TOKEN), policies: ['list'], boundCidrs: [] },
+    ],
+  });
+}
