@@ -4,6 +4,7 @@
 import { pino } from 'pino';
 import type { Log } from './log.ts';
 import { textLine } from './log-text.ts';
+import { plainLine } from './plain-record.ts';
 
 export type LogModule = 'server' | 'http' | 'auth' | 'keys' | 'signing' | 'slashing' | 'tls' | 'chamber' | 'tee';
 
@@ -79,13 +80,16 @@ export function createLogger(options: LoggerOptions, destination: LogDestination
     {
       base: null,
       level: 'trace',
-      timestamp: () => `,"time":"${new Date().toISOString()}"`,
+      timestamp: timestampMember,
       formatters: { level: (label) => ({ level: label }), log: redacted },
     },
     sink as pino.DestinationStream,
   );
   return {
-    module: (name) => root.child({ module: name }, { level: pinoLevel(filter.modules.get(name) ?? filter.level) }),
+    module: (name) => {
+      const log = root.child({ module: name }, { level: pinoLevel(filter.modules.get(name) ?? filter.level) });
+      return writingPlainRecords(log, name, sink);
+    },
     droppedLines: () => dropped,
     flush: () => {
       if (buffered !== undefined) buffered.flushSync();
@@ -94,6 +98,26 @@ export function createLogger(options: LoggerOptions, destination: LogDestination
       if (buffered !== undefined) await endInTime(buffered);
     },
   };
+}
+
+/** Lines of level info, which audit lines have. */
+function writingPlainRecords(log: pino.Logger, module: LogModule, sink: LogDestination): Log {
+  if (!log.isLevelEnabled('info')) return log;
+  return {
+    debug: (fields, message) => log.debug(fields, message),
+    warn: (fields, message) => log.warn(fields, message),
+    error: (fields, message) => log.error(fields, message),
+    info(fields, message) {
+      const head = `{"level":"info"${timestampMember()},"module":"${module}"`;
+      const line = plainLine(head, fields, message, SECRET_FIELDS);
+      if (line === undefined) log.info(fields, message);
+      else sink.write(`${line}\n`);
+    },
+  };
+}
+
+function timestampMember(): string {
+  return `,"time":"${new Date().toISOString()}"`;
 }
 
 type BufferedDestination = ReturnType<typeof pino.destination>;

@@ -61,7 +61,7 @@ export function signingUnavailable(why: string, cause?: unknown): SignerError {
 export function settleJobs(jobs: readonly Job[], signatures: Uint8Array): void {
   assert.equal(signatures.length, jobs.length * SIGNATURE_BYTES);
   for (const [index, job] of jobs.entries()) {
-    const signature = signatures.slice(index * SIGNATURE_BYTES, (index + 1) * SIGNATURE_BYTES);
+    const signature = signatures.subarray(index * SIGNATURE_BYTES, (index + 1) * SIGNATURE_BYTES);
     if (signature[0] === 0) job.reject(signingUnavailable('the key is not loaded any more'));
     else job.resolve(signature);
   }

@@ -9,16 +9,16 @@ import type { LoadedKey } from '../keys/store.ts';
 import type { Span } from '../observe/tracing.ts';
 import type { SlashingProtection } from '../slashing/protection.ts';
 import type { BlsCore, Lane } from './bls.ts';
-import type { ComputeDomain } from './domains.ts';
 import type { InFlightSigning } from './in-flight.ts';
 import type { Network } from './networks.ts';
 import type { Permits } from './permits.ts';
+import type { ComputeRoot } from './remembered-roots.ts';
 import { computeSigningRoot, slashableMessage } from './root.ts';
 
 export interface SigningDependencies {
   readonly network: Network;
-  /** computeDomain unless something remembers domains. */
-  readonly domains?: ComputeDomain | undefined;
+  /** computeSigningRoot on this network, unless something remembers roots. */
+  readonly rootOf?: ComputeRoot | undefined;
   readonly core: BlsCore;
   readonly slashing: Pick<SlashingProtection, 'check'>;
   readonly permits: Permits;
@@ -55,8 +55,8 @@ export async function sign(
   const otherNetwork = networkRefusal(request, dependencies.network);
   if (otherNetwork !== undefined) return otherNetwork;
 
-  const root = computeSigningRoot(request, dependencies.network, dependencies.domains);
-  if (request.givenSigningRoot !== undefined && !Buffer.from(root).equals(request.givenSigningRoot)) {
+  const root = dependencies.rootOf?.(request) ?? computeSigningRoot(request, dependencies.network);
+  if (request.givenSigningRoot !== undefined && Buffer.compare(root, request.givenSigningRoot) !== 0) {
     return { kind: 'refused', reason: 'signing_root_mismatch' };
   }
 
@@ -85,7 +85,7 @@ export async function sign(
 /** The configured and the received root go to the log only (service.md, Errors 400). */
 function networkRefusal(request: SignRequest, network: Network): SignOutcome | undefined {
   const received = request.forkInfo?.genesisValidatorsRoot;
-  if (received === undefined || Buffer.from(received).equals(network.genesisValidatorsRoot)) return undefined;
+  if (received === undefined || Buffer.compare(received, network.genesisValidatorsRoot) === 0) return undefined;
   return {
     kind: 'refused',
     reason: 'network_mismatch',

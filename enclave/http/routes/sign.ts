@@ -4,11 +4,12 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { SignerError } from '../../api/errors.ts';
 import { answerFormat, signatureAnswer } from '../../api/negotiate.ts';
-import { parseSignRequest, type SignRequest } from '../../api/sign-request.ts';
+import { rememberedRequests } from '../../api/remembered-requests.ts';
+import type { SignRequest } from '../../api/sign-request.ts';
 import { evaluate } from '../../auth/evaluate.ts';
 import type { LoadedKey } from '../../keys/store.ts';
 import type { Log } from '../../observe/log.ts';
-import { rememberedDomains } from '../../signing/domains.ts';
+import { rememberedRoots } from '../../signing/remembered-roots.ts';
 import { type SigningDependencies, type SignOutcome, sign } from '../../signing/sign.ts';
 import { isAllowed } from '../admission.ts';
 import type { AppDependencies, AppOptions } from '../app.ts';
@@ -20,10 +21,14 @@ export function mountSign(
   { requestTimeoutSeconds }: Pick<AppOptions, 'requestTimeoutSeconds'>,
   dependencies: AppDependencies,
 ): void {
-  const signing: SigningDependencies = { ...dependencies.signing, domains: rememberedDomains() };
+  const parse = rememberedRequests();
+  const signing: SigningDependencies = {
+    ...dependencies.signing,
+    rootOf: rememberedRoots(dependencies.signing.network),
+  };
   const access = { kind: 'scope', scope: 'sign', namesKey: true, needsSigning: true } as const;
   app.post('/api/v1/eth2/sign/:identifier', { config: { access }, schema: signRouteSchema }, async (request, reply) => {
-    const parsed = parseSignRequest(request.body instanceof Uint8Array ? request.body : new Uint8Array());
+    const parsed = parse(request.body instanceof Uint8Array ? request.body : new Uint8Array());
     if (parsed.kind === 'refused') return refuse(request, reply, parsed.reason, parsed.hint);
     request.context.operation = parsed.request.operation;
     if (!operationAllowed(request, parsed.request)) return refuse(request, reply, 'denied');
