@@ -1,6 +1,7 @@
 // Step "secret key memory": the BLS core that will hold the keys, and what server.mlock asks of the process.
 
 import type { World } from '../boot.ts';
+import { COMPILED } from '../compiled.ts';
 import type { Config } from '../config/options.ts';
 import { applyMemoryPolicy } from '../harden/memory.ts';
 import type { MemoryPolicy } from '../native/load.ts';
@@ -14,7 +15,7 @@ export async function openSecretMemory(
 ): Promise<BlsCore> {
   const log = logger.module('signing');
   const mlock = memoryPolicy(config, enclave);
-  const core = await openBlsCore({ log, mlock, prefer: blsCore });
+  const core = await openBlsCore({ log, mlock, prefer: blsCore, nativeOnly: COMPILED !== undefined });
   opened.defer(() => core.close());
   applyMemoryPolicy(mlock, core, log);
   return core;

@@ -1,5 +1,5 @@
 // Chooses the BLS core: the native one when the addon is built and proves itself, else the portable one. Either has to reproduce a known
-// signature before it is given out: a core that computes wrongly must not sign, whatever the reason.
+// signature before it is given out: a core that computes wrongly must not sign, whatever the reason. An image has no portable one.
 
 import { ADDON_PATH, loadAddon, type MemoryPolicy } from '../native/load.ts';
 import type { Log } from '../observe/log.ts';
@@ -11,6 +11,8 @@ export interface OpenBlsCoreOptions {
   readonly log: Log;
   /** `portable` leaves the addon alone. Default: native when it is there. */
   readonly prefer?: 'native' | 'portable' | undefined;
+  /** No portable core in place of a native one that is missing or broken: an image was built with it. Default: false. */
+  readonly nativeOnly?: boolean | undefined;
   /** Threads that sign. Default: the cores of the machine. */
   readonly cores?: number | undefined;
   /** `server.mlock`. Under `required` no key is ever put into memory that is not locked. Default: best_effort. */
@@ -18,10 +20,11 @@ export interface OpenBlsCoreOptions {
   readonly addonPath?: string | undefined;
 }
 
-/** @throws Error when not even the portable core works */
+/** @throws Error when not even the portable core works, or it is needed under `nativeOnly` */
 export async function openBlsCore(options: OpenBlsCoreOptions): Promise<BlsCore> {
   const native = await openNative(options);
   if (native !== undefined) return native;
+  if (options.nativeOnly === true) throw new Error('the native BLS core does not work, and nothing else may sign here');
   const core = new PortableBlsCore({ log: options.log, cores: options.cores });
   await provedOrClosed(core);
   options.log.info({ core: core.kind }, 'signing with the portable BLS core');

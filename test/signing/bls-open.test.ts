@@ -72,6 +72,17 @@ describe('the portable core is chosen', () => {
   });
 });
 
+describe('in an image nothing stands in for the native core', () => {
+  test('that is missing or cannot be loaded', async () => {
+    const broken = join(folder, 'broken-in-image.node');
+    writeFileSync(broken, 'this is no shared object');
+    for (const addonPath of [join(folder, 'absent.node'), broken]) {
+      const opening = openBlsCore({ log: recorder(), cores: 1, addonPath, nativeOnly: true });
+      await expect(opening).rejects.toThrow('nothing else may sign here');
+    }
+  });
+});
+
 test.runIf(withAddon)('the native core is chosen when the addon is built and proves itself', async () => {
   const log = recorder();
   const core = await openBlsCore({ log });
