@@ -77,7 +77,7 @@ async function openAlias(endpoint: EgressEndpoint, index: number, parts: EgressP
   });
   return {
     close: () => {
-      for (const client of open) client.destroy();
+      for (const client of open) client.resetAndDestroy();
       return new Promise((resolve) => server.close(() => resolve()));
     },
   };
@@ -100,7 +100,7 @@ async function forward(client: Socket, endpoint: EgressEndpoint, index: number, 
     splice(client, outside, { idleMs: IDLE_MS });
     client.resume();
   } catch (error) {
-    client.destroy();
+    client.resetAndDestroy(); // an end would pass for an empty answer
     if (gone.signal.aborted) return;
     parts.onConnection(index, 'unreachable');
     const problem = error instanceof Error && 'code' in error ? error.code : String(error);
