@@ -15,6 +15,8 @@ Commands:
              seal, policies, tokens, keys
   parent-proxy  Carry an enclave's connections, on     strongroom parent-proxy -c strongroom.yaml
              its parent instance
+  eif        Build, describe and compare images for    strongroom eif build --help
+             AWS Nitro Enclaves
 
 Options:
   --help     This text; \`strongroom COMMAND --help\` for a command
@@ -45,6 +47,11 @@ switch (command) {
   case 'parent-proxy': {
     const { main } = await import('../parent-proxy/main.ts');
     await main(rest);
+    break;
+  }
+  case 'eif': {
+    const { main } = await import('../eif/main.ts');
+    process.exitCode = await main(rest);
     break;
   }
   case '--version': {

@@ -1,0 +1,65 @@
+// What is in an image, computed from its bytes alone: sections, files, measurements, ceremony, signature. The image may be anybody's:
+// what cannot be read is said to be so, and nothing in it is believed about itself but by its digests.
+
+import { ceremonyDigest } from '../ceremony/definition.ts';
+import { type Compiled, readCompiledModule } from './compiled-module.ts';
+import { CpioError, type ReadEntry, readCpio } from './cpio.ts';
+import { type EnclaveImage, readImage } from './format.ts';
+import { type Measurements, measureImage, sha256Hex } from './measure.ts';
+import { BAKED_PATH, COMPILED_PATH } from './ramdisks.ts';
+import { checkSignature, type SignatureCheck } from './signature.ts';
+
+export interface ImageDescription {
+  readonly image: EnclaveImage;
+  readonly sha256: string;
+  readonly size: number;
+  readonly measurements: Measurements;
+  readonly ramdisks: readonly RamdiskDescription[];
+  /** undefined: not an image of strongroom, or not one that this version reads. */
+  readonly compiled: Compiled | undefined;
+  /** The baked configuration, exactly. */
+  readonly baked: Buffer | undefined;
+  /** undefined: not signed. */
+  readonly signature: SignatureCheck | undefined;
+}
+
+/** `problem`: why its files cannot be listed. */
+export type RamdiskDescription =
+  | { readonly readable: true; readonly entries: readonly ReadEntry[] }
+  | { readonly readable: false; readonly problem: string };
+
+/**
+ * @param configuration the bytes that a fetched configuration will have
+ * @throws ImageFormatError
+ */
+export function describeImage(bytes: Buffer, configuration?: Buffer): ImageDescription {
+  const image = readImage(bytes);
+  const ramdisks = image.ramdisks.map(describeRamdisk);
+  const files = filesOf(ramdisks);
+  const module = files.get(COMPILED_PATH);
+  const compiled = module === undefined ? undefined : readCompiledModule(module);
+  const baked = compiled?.configuration === 'baked' ? files.get(BAKED_PATH) : undefined;
+  const pcr0 = Buffer.from(measureImage(image)['PCR0'] ?? '', 'hex');
+  const signature = image.signature === undefined ? undefined : checkSignature(image.signature, pcr0);
+  const measurements = measureImage(image, {
+    configuration: baked ?? configuration,
+    ceremonyDigest: compiled === undefined ? undefined : ceremonyDigest(compiled.ceremony),
+    signingCertificate: signature?.certificate?.raw,
+  });
+  return { image, sha256: sha256Hex(bytes), size: bytes.length, measurements, ramdisks, compiled, baked, signature };
+}
+
+export function describeRamdisk(bytes: Buffer): RamdiskDescription {
+  try {
+    return { readable: true, entries: readCpio(bytes) };
+  } catch (error) {
+    if (error instanceof CpioError) return { readable: false, problem: error.message };
+    throw error;
+  }
+}
+
+/** Of all ramdisks. The kernel unpacks them in turn, so a later file takes the place of an earlier one. */
+function filesOf(ramdisks: readonly RamdiskDescription[]): ReadonlyMap<string, Buffer> {
+  const entries = ramdisks.flatMap((ramdisk) => (ramdisk.readable ? ramdisk.entries : []));
+  return new Map(entries.flatMap((entry) => (entry.type === 'file' ? [[entry.path, Buffer.from(entry.data)]] : [])));
+}
