@@ -1,0 +1,101 @@
+// Boots a kernel and ramdisks in QEMU, in software (TCG): no KVM, no network, no disk. What the guest writes on its console comes line by
+// line and is kept in a file. A guest that does not end in its time is stopped. It is the one place where tests may open a vsock.
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createWriteStream, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { availableParallelism, tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { createInterface } from 'node:readline';
+
+export interface GuestOptions {
+  /** The kernel's image. */
+  readonly kernel: string;
+  /** Unpacked one over the other, in this order; each a whole cpio archive, compressed or not. */
+  readonly ramdisks: readonly Uint8Array[];
+  /** After what the guest needs anyway. */
+  readonly cmdline?: string;
+  readonly memoryMiB?: number;
+  readonly timeLimitMs?: number;
+  /** The file that keeps the console. */
+  readonly console: string;
+  /** Without its line end. */
+  readonly onLine?: (line: string) => void;
+}
+
+export interface GuestEnd {
+  readonly inTime: boolean;
+  /** Of QEMU; null when it was stopped. */
+  readonly exitCode: number | null;
+  readonly seconds: number;
+}
+
+export const DEFAULT_MEMORY_MIB = 1024;
+export const DEFAULT_TIME_LIMIT_MS = 180_000;
+const MAX_CONSOLE_BYTES = 64 * 1024 * 1024;
+const MAX_CPUS = 2;
+
+/** Resolves when the guest has ended, whatever came of it. */
+export async function bootGuest(options: GuestOptions): Promise<GuestEnd> {
+  const folder = mkdtempSync(join(tmpdir(), 'strongroom-guest-'));
+  mkdirSync(dirname(options.console), { recursive: true });
+  const startedAt = performance.now();
+  try {
+    const ramdisk = join(folder, 'ramdisk');
+    writeFileSync(ramdisk, Buffer.concat(options.ramdisks));
+    const machine = spawn('qemu-system-x86_64', qemuArguments(options, ramdisk), { stdio: ['ignore', 'pipe', 'pipe'] });
+    const { inTime, exitCode } = await watch(machine, options);
+    return { inTime, exitCode, seconds: (performance.now() - startedAt) / 1000 };
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+function qemuArguments(
+  { kernel, cmdline = '', memoryMiB = DEFAULT_MEMORY_MIB }: GuestOptions,
+  ramdisk: string,
+): string[] {
+  // microvm has no PCI and no firmware to wait for. A triple fault (reboot=t) is how a guest without ACPI ends.
+  const given = `console=ttyS0 quiet panic=-1 reboot=t ${timestampCounter()} ${cmdline}`.trim();
+  return [
+    ...['-machine', 'microvm,accel=tcg', '-cpu', 'max', '-smp', String(Math.min(MAX_CPUS, availableParallelism()))],
+    ...['-m', String(memoryMiB), '-nodefaults', '-no-user-config', '-nic', 'none', '-display', 'none', '-no-reboot'],
+    ...['-serial', 'stdio', '-kernel', kernel, '-initrd', ramdisk, '-append', given],
+  ];
+}
+
+/** Without it a kernel under TCG spends seconds on measuring the counter, and may measure nonsense on a loaded machine. */
+function timestampCounter(): string {
+  const megahertz = /^cpu MHz\s*:\s*([\d.]+)/m.exec(readFileSync('/proc/cpuinfo', 'utf8'))?.[1];
+  return `tsc_early_khz=${Math.round(Number(megahertz ?? 2000) * 1000)}`;
+}
+
+async function watch(
+  machine: ChildProcess,
+  { console, onLine, timeLimitMs = DEFAULT_TIME_LIMIT_MS }: GuestOptions,
+): Promise<{ inTime: boolean; exitCode: number | null }> {
+  const log = createWriteStream(console);
+  let [inTime, bytes] = [true, 0];
+  const stop = (): void => {
+    inTime = false;
+    machine.kill('SIGKILL');
+  };
+  const atExit = (): void => void machine.kill('SIGKILL');
+  process.once('exit', atExit);
+  const timer = setTimeout(stop, timeLimitMs);
+  for (const stream of [machine.stdout, machine.stderr]) {
+    if (stream === null) continue;
+    stream.on('data', (chunk: Buffer) => {
+      bytes += chunk.length;
+      if (bytes > MAX_CONSOLE_BYTES) stop();
+      else log.write(chunk);
+    });
+    createInterface({ input: stream }).on('line', (line) => onLine?.(line.replace(/\r$/, '')));
+  }
+  const [exitCode] = (await once(machine, 'close')) as [number | null];
+  clearTimeout(timer);
+  process.off('exit', atExit);
+  log.end();
+  await once(log, 'finish');
+  return { inTime, exitCode };
+}

@@ -1,0 +1,57 @@
+// `make test-guest`: the tests that need a kernel of their own (vsock, a Nitro Secure Module), in QEMU. Ends with
+// `N passed, N failed, N skipped`; the exit code is 0 when nothing failed. Names of suites as arguments run these only.
+
+import { join } from 'node:path';
+import { addonForTests, PROJECT_ROOT } from '../support/addon.ts';
+import { bootGuest } from './boot-guest.ts';
+import { nativeSuite } from './native/suite.ts';
+import { type GuestPackages, openPackages } from './packages.ts';
+import { readResults, type Tally } from './results.ts';
+import type { GuestSuite } from './suite.ts';
+import { GuestUnavailable, requireTools } from './tools.ts';
+
+const SUITES: readonly GuestSuite[] = [nativeSuite];
+const FOLDER = join(PROJECT_ROOT, 'build/guest');
+
+const total: Tally = { passed: 0, failed: 0, skipped: 0 };
+try {
+  const packages = prepare();
+  for (const suite of chosen(process.argv.slice(2))) add(total, await runSuite(suite, packages));
+} catch (error) {
+  if (!(error instanceof GuestUnavailable)) throw error;
+  process.stderr.write(`test-guest: ${error.message}\n`);
+  total.failed += 1;
+}
+process.stdout.write(`${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped\n`);
+process.exitCode = total.failed === 0 ? 0 : 1;
+
+function prepare(): GuestPackages {
+  requireTools();
+  if (!addonForTests()) throw new GuestUnavailable('there is no C compiler (cc), and the guest tests the native addon');
+  return openPackages(FOLDER);
+}
+
+function chosen(names: readonly string[]): readonly GuestSuite[] {
+  const unknown = names.find((name) => !SUITES.some((suite) => suite.name === name));
+  if (unknown === undefined) return SUITES.filter(({ name }) => names.length === 0 || names.includes(name));
+  throw new GuestUnavailable(`there is no suite ${unknown}; there are ${SUITES.map(({ name }) => name).join(', ')}`);
+}
+
+async function runSuite(suite: GuestSuite, packages: GuestPackages): Promise<Tally> {
+  const show = (line: string): void => void process.stdout.write(`  ${line}\n`);
+  process.stdout.write(`${suite.name}\n`);
+  const results = readResults(show);
+  const console = join(FOLDER, `${suite.name}.log`);
+  const guest = await suite.prepare(packages, FOLDER);
+  const end = await bootGuest({ ...guest, kernel: packages.kernel, console, onLine: results.line });
+  const problem = results.ended(end);
+  if (problem !== undefined) show(`not ok - the guest: ${problem}`);
+  show(`${end.seconds.toFixed(1)} s; its console is in ${console}`);
+  return results.tally;
+}
+
+function add(sum: Tally, tally: Tally): void {
+  sum.passed += tally.passed;
+  sum.failed += tally.failed;
+  sum.skipped += tally.skipped;
+}

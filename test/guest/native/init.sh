@@ -1,0 +1,16 @@
+#!/test/bin/busybox sh
+# PID 1 of the guest that tests the native addon.
+export PATH=/test/bin:/bin HOME=/tmp NO_COLOR=1
+mount -t proc proc /proc
+mount -t sysfs sys /sys
+mount -t devtmpfs dev /dev
+mount -t tmpfs tmp /tmp
+while read -r module; do
+  insmod "/test/modules/$module" || echo "insmod $module failed"
+done < /test/modules/order
+ip link set lo up
+# Both ends of 2,000 connections are in one process.
+ulimit -n 8192
+node /test/programs/bundle/checks.js
+echo "GUEST_DONE $?"
+reboot -f

@@ -1,0 +1,59 @@
+// The programs of this machine that the guest needs: QEMU, and what takes Debian's packages apart. Missing ones are installed from
+// Debian's archive by root, and named to everybody else.
+
+import { spawnSync } from 'node:child_process';
+
+/** A machine that cannot run the guest: what is missing, and what to do about it. */
+export class GuestUnavailable extends Error {
+  constructor(problem: string) {
+    super(problem);
+    this.name = 'GuestUnavailable';
+  }
+}
+
+/** Debian's package of each program. */
+const TOOLS = new Map([
+  ['qemu-system-x86_64', 'qemu-system-x86'],
+  ['openssl', 'openssl'],
+  ['xz', 'xz-utils'],
+  ['ldd', 'libc-bin'],
+]);
+
+/** @throws GuestUnavailable */
+export function requireTools(): void {
+  if (process.platform !== 'linux' || process.arch !== 'x64') {
+    throw new GuestUnavailable(
+      `the guest runs this machine's Node.js on Debian's x86-64 kernel: not on ${process.platform} ${process.arch}`,
+    );
+  }
+  for (const tool of ['apt-get', 'apt-cache', 'dpkg-deb']) {
+    if (!isThere(tool)) throw new GuestUnavailable(`${tool} is not here: the guest is made of Debian's packages`);
+  }
+  const missing = [...TOOLS].filter(([tool]) => !isThere(tool)).map(([, debianPackage]) => debianPackage);
+  if (missing.length > 0) install(missing);
+}
+
+/** Run a program to its end. @returns stdout @throws GuestUnavailable with what it said */
+export function run(program: string, args: readonly string[], cwd?: string): Buffer {
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', LC_ALL: 'C' };
+  const ended = spawnSync(program, args, { cwd, env, maxBuffer: 1 << 28, stdio: ['ignore', 'pipe', 'pipe'] });
+  if (ended.status === 0) return ended.stdout;
+  const reason = ended.error?.message ?? ended.stderr.toString().trim();
+  throw new GuestUnavailable(`${program} ${args.join(' ')} failed: ${reason}`);
+}
+
+export function isRoot(): boolean {
+  return process.getuid?.() === 0;
+}
+
+function isThere(program: string): boolean {
+  return spawnSync('sh', ['-c', `command -v ${program}`]).status === 0;
+}
+
+function install(packages: readonly string[]): void {
+  const command = ['install', '-y', '-q', '--no-install-recommends', ...packages];
+  if (!isRoot())
+    throw new GuestUnavailable(`missing: ${packages.join(', ')}; run as root: apt-get ${command.join(' ')}`);
+  run('apt-get', ['update', '-q']);
+  run('apt-get', command);
+}
