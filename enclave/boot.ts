@@ -106,9 +106,9 @@ async function runSteps(config: Config, given: World, opened: AsyncDisposableSta
     telemetry,
     watcher,
   };
-  const app = await step('HTTP application', () => openApplication(config, parts, world));
+  const application = await step('HTTP application', () => openApplication(config, parts, world));
   await step('warm-up', () => warmUp(network));
-  const listeners = await step('listeners', () => openListeners(config, app, telemetry, world, opened));
+  const listeners = await step('listeners', () => openListeners(config, application, telemetry, world, opened));
   startBackground(
     config,
     { core, keys: loading.keys, permits, slashing, listeners, logger: world.logger, enclave: world.enclave },

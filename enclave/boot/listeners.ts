@@ -1,4 +1,4 @@
-// Step "listeners": metrics first, then the signing API over plain HTTP and, when configured, TLS.
+// Step "listeners": metrics first, then the signing API over plain HTTP and, when configured, TLS. In an enclave: listeners-enclave.ts.
 
 import type { Server } from 'node:http';
 import type { Server as TlsServer } from 'node:https';
@@ -9,12 +9,17 @@ import type { Config } from '../config/options.ts';
 import { closeGracefully, listenPlain, listenTls } from '../http/listen.ts';
 import { listenMetrics } from '../http/metrics-listener.ts';
 import { type CertificatePair, readCertificatePair, reloadCertificate } from '../tls/file.ts';
+import { openEnclaveListeners } from './listeners-enclave.ts';
+import type { Application } from './serving.ts';
 import type { Telemetry } from './telemetry.ts';
 
+/** In an enclave a port is a vsock port. */
+export type ListenerPort = Pick<AddressInfo, 'port'>;
+
 export interface OpenListeners {
-  readonly http: AddressInfo;
-  readonly tls: AddressInfo | undefined;
-  readonly metrics: AddressInfo;
+  readonly http: ListenerPort;
+  readonly tls: ListenerPort | undefined;
+  readonly metrics: ListenerPort;
   /** Open connections by listener. */
   connections(): Promise<Readonly<Record<'plain' | 'tls' | 'metrics', number>>>;
   closeGracefully(timeoutSeconds: number): Promise<void>;
@@ -22,11 +27,16 @@ export interface OpenListeners {
 
 export async function openListeners(
   config: Config,
-  app: FastifyInstance,
+  application: Application,
   telemetry: Telemetry,
-  { logger }: World,
+  world: World,
   opened: AsyncDisposableStack,
 ): Promise<OpenListeners> {
+  const { logger, enclave } = world;
+  if (enclave !== undefined) {
+    return openEnclaveListeners(config, application, telemetry, { ...world, enclave }, opened);
+  }
+  const { app } = application;
   const log = logger.module('server');
   const { metrics: metricsOptions, server } = config;
   const metrics = await listenMetrics(telemetry.metrics, {

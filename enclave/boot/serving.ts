@@ -9,6 +9,7 @@ import type { SignerState, World } from '../boot.ts';
 import type { Watcher } from '../chamber/watcher.ts';
 import type { Config } from '../config/options.ts';
 import { buildApp } from '../http/app.ts';
+import type { Readiness } from '../http/routes/health.ts';
 import type { BlsCore } from '../signing/bls.ts';
 import type { InFlightSigning } from '../signing/in-flight.ts';
 import type { Network } from '../signing/networks.ts';
@@ -45,13 +46,19 @@ export function openPermits(config: Config): Permits {
   });
 }
 
-export function openApplication(config: Config, parts: Parts, world: World): Promise<FastifyInstance> {
+export interface Application {
+  readonly app: FastifyInstance;
+  readonly readiness: Readiness;
+}
+
+export async function openApplication(config: Config, parts: Parts, world: World): Promise<Application> {
   const { server, signing } = config;
   const { logger, clock } = world;
   const { state, loading, telemetry, custody, watcher, slashing } = parts;
   const { keys } = loading;
   const refusal = () => custodyRefusal(custody, watcher);
-  return buildApp(
+  const readiness = readinessOf(state, { keys, slashing, keyTable: loading.table?.loader, custodyRefusal: refusal });
+  const app = await buildApp(
     {
       maxRequestBodyBytes: server.max_request_body_bytes,
       requestTimeoutSeconds: server.request_timeout_seconds,
@@ -80,8 +87,9 @@ export function openApplication(config: Config, parts: Parts, world: World): Pro
         genesisValidatorsRoot: encodeHex(parts.network.genesisValidatorsRoot),
       },
       keyRoutes: keyRoutes(config, parts, world),
-      readiness: readinessOf(state, { keys, slashing, keyTable: loading.table?.loader, custodyRefusal: refusal }),
+      readiness,
       chamber: chamberRoutes(config, { custody, watcher, keys, slashing }, world),
+      attestation: world.enclave,
       signingRefusal: () => refusal() ?? (state.shuttingDown ? 'shutting_down' : undefined),
       observer: telemetry.http,
       tracing: telemetry.tracing,
@@ -89,4 +97,5 @@ export function openApplication(config: Config, parts: Parts, world: World): Pro
       log: logger.module('http'),
     },
   );
+  return { app, readiness };
 }

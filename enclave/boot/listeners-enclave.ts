@@ -1,0 +1,108 @@
+// Step "listeners" inside an enclave: three vsock ports that the parent proxy connects to. Attested TLS has the whole API; the plain port
+// answers probes only; metrics are metrics. The certificate is made before the first of them listens, and rotates from then on.
+
+import type { World } from '../boot.ts';
+import type { Config } from '../config/options.ts';
+import { closeGracefully } from '../http/listen.ts';
+import { listenMetricsOnTransport } from '../http/metrics-listener.ts';
+import { listenProbes } from '../http/probe-listener.ts';
+import { listenRatls } from '../http/ratls-listener.ts';
+import type { TransportServer } from '../http/transport-server.ts';
+import { statusClass } from '../observe/metrics.ts';
+import { RatlsRotation } from '../tee/ratls-rotation.ts';
+import type { Enclave } from './enclave.ts';
+import type { OpenListeners } from './listeners.ts';
+import type { Application } from './serving.ts';
+import type { Telemetry } from './telemetry.ts';
+
+export async function openEnclaveListeners(
+  config: Config,
+  { app, readiness }: Application,
+  { metrics: metricsSource }: Telemetry,
+  { logger, clock, enclave }: World & { readonly enclave: Enclave },
+  opened: AsyncDisposableStack,
+): Promise<OpenListeners> {
+  const log = logger.module('server');
+  const transport = enclave.platform.parent;
+  const open = async (listener: string, port: number, listen: Promise<TransportServer>): Promise<TransportServer> => {
+    const server = await listen;
+    opened.defer(() => closeNow(server));
+    log.info({ listener, port }, 'listening');
+    return server;
+  };
+  const { server: plain, metrics: metricsOptions, tls } = config;
+  opened.defer(() => app.close());
+  const identities = await startRotation(config, enclave, { logger, clock }, { metrics: metricsSource }, opened);
+
+  const metricsPort = metricsOptions.listen_port;
+  const metrics = await open(
+    'metrics',
+    metricsPort,
+    listenMetricsOnTransport(metricsSource, { transport, port: metricsPort }),
+  );
+  const secure = await open(
+    'tls',
+    tls.listen_port,
+    listenRatls(app, {
+      transport,
+      port: tls.listen_port,
+      maxConnections: tls.max_connections,
+      identities,
+      log: logger.module('tls'),
+      onRefused: (reason) => metricsSource.connectionsRefused.inc({ reason }),
+    }),
+  );
+  const onRequest = (route: string, status: number): void =>
+    metricsSource.httpRequests.inc({ route, status: statusClass(status) });
+  const probes = await open(
+    'http',
+    plain.listen_port,
+    listenProbes(readiness, { transport, port: plain.listen_port, onRequest }),
+  );
+  return {
+    http: { port: plain.listen_port },
+    tls: { port: tls.listen_port },
+    metrics: { port: metricsPort },
+    connections: async () => ({
+      plain: probes.connections(),
+      tls: secure.connections(),
+      metrics: metrics.connections(),
+    }),
+    async closeGracefully(timeoutSeconds) {
+      const inTime = await closeGracefully([probes, secure], timeoutSeconds);
+      if (!inTime) log.warn({ timeout_seconds: timeoutSeconds }, 'requests were cut: the grace time is over');
+    },
+  };
+}
+
+async function startRotation(
+  { tls: { ratls } }: Config,
+  { nsm }: Enclave,
+  { logger, clock }: Pick<World, 'logger' | 'clock'>,
+  { metrics }: Pick<Telemetry, 'metrics'>,
+  opened: AsyncDisposableStack,
+): Promise<RatlsRotation> {
+  const rotation = new RatlsRotation(
+    { intervalSeconds: ratls.rotation_interval_seconds, validitySeconds: ratls.cert_validity_seconds },
+    {
+      nsm,
+      clock,
+      log: logger.module('tls'),
+      onRotation: (outcome) => {
+        metrics.ratlsRotations.inc({ outcome: outcome === 'failed' ? 'failed' : 'ok' });
+        if (outcome === 'failed') return;
+        metrics.certificateExpiry.set(outcome.identity.expiresAt / 1000, { mode: 'ratls' });
+      },
+    },
+  );
+  opened.defer(() => rotation.stop());
+  await rotation.start();
+  return rotation;
+}
+
+function closeNow(server: TransportServer): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => resolve());
+    server.closeAllConnections();
+  });
+}
