@@ -10,6 +10,7 @@ import { readArguments } from './arguments.ts';
 import { systemClock } from './clock.ts';
 import { type LoadedConfiguration, type ProxyConfiguration, readProxyConfiguration } from './configuration.ts';
 import { defaultChain } from './credentials.ts';
+import { warnOfFewDescriptors } from './descriptors.ts';
 import { HELP } from './help.ts';
 import { createLogger, errorCode, type Logger } from './log.ts';
 import { createMetrics } from './metrics.ts';
@@ -49,6 +50,7 @@ async function run(configuration: ProxyConfiguration, openTransport: (enclaveCid
     const output = openOutput(options.logs.output);
     const logger = createLogger(output, systemClock);
     endOnBugs(logger, output);
+    warnOfFewDescriptors(configuration, logger.module('server'));
     const metrics = createMetrics();
     metrics.onRender(() => metrics.at('lostLogWrites', {}).set(output.lostWrites));
     const credentials = options.credentials.source === 'none' ? undefined : await defaultChain();
