@@ -7,6 +7,7 @@ import { errorReference } from '../enclave/api/error-reference.ts';
 import { configurationReference } from '../enclave/config/reference.ts';
 import { metricsReference } from '../enclave/observe/metrics-reference.ts';
 import { operatorReference } from '../operator/reference.ts';
+import { parentProxyReference } from '../parent-proxy/reference.ts';
 
 export interface Reference {
   /** Beside this file. */
@@ -19,6 +20,7 @@ export const REFERENCES: readonly Reference[] = [
   { path: 'reference/errors.md', generate: errorReference },
   { path: 'reference/metrics.md', generate: metricsReference },
   { path: 'reference/operator.md', generate: operatorReference },
+  { path: 'reference/parent-proxy.md', generate: parentProxyReference },
 ];
 
 if (import.meta.main) {

@@ -10,7 +10,7 @@ export interface Output {
   drained(): Promise<void>;
   /** Lines of writes that were refused or failed. */
   readonly lostWrites: number;
-  /** Close and open the file again, after a rotation. */
+  /** Close and open the file again, after a rotation. @throws when it cannot be opened: the old one stays */
   reopen(): void;
   /** Everything written, or the time is up. */
   end(timeoutMs: number): Promise<void>;
@@ -30,11 +30,13 @@ export function openOutput(target: string): Output {
   let waitingBytes = 0;
   let lostWrites = 0;
   let writing = false;
+  const retired: number[] = [];
   let waiters: { readonly belowBytes: number; readonly resolve: () => void }[] = [];
 
   const settle = (bytes: number): void => {
     waitingBytes -= bytes;
     writing = false;
+    for (const old of retired.splice(0)) closeSync(old);
     const ready = waiters.filter(({ belowBytes }) => waitingBytes < belowBytes);
     waiters = waiters.filter((waiter) => !ready.includes(waiter));
     for (const { resolve } of ready) resolve();
@@ -77,9 +79,11 @@ export function openOutput(target: string): Output {
     },
     drained: () => below(MAX_WAITING_BYTES),
     reopen() {
-      if (target === 'stdout' || writing) return; // a rotation that meets a write is asked for again
+      if (target === 'stdout') return;
       const next = openTarget(target);
-      closeSync(descriptor);
+      if (writing)
+        retired.push(descriptor); // its write goes to its end
+      else closeSync(descriptor);
       descriptor = next;
     },
     async end(timeoutMs) {

@@ -157,9 +157,9 @@ describe('floods of the reserved ports', () => {
     const before = proxy.residentBytes();
     const garbage = Buffer.from(Array.from({ length: MEBIBYTE }, (_, index) => (index * 7919) & 0xff));
     const flooding: Socket[] = [];
-    let goOn = true;
+    const enough = new AbortController();
     const flood = async (port: number): Promise<void> => {
-      while (goOn) {
+      while (!enough.signal.aborted) {
         const socket = await proxy.enclave.connect(port).catch(() => undefined);
         socket?.on('error', () => undefined);
         socket?.write(garbage);
@@ -173,7 +173,7 @@ describe('floods of the reserved ports', () => {
       expect((await hear(await proxy.enclave.connect(8001))).bytes.toString()).toBe('served');
       expect((await hear((await dial(proxy.ingressPorts.probes)).end('echo'))).bytes.toString()).toBe('echo');
     }
-    goOn = false;
+    enough.abort();
     await Promise.all(floods);
     expect(proxy.residentBytes() - before).toBeLessThan(256 * MEBIBYTE);
     for (const socket of flooding) socket.destroy();

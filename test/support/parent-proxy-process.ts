@@ -2,10 +2,11 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Transport } from '../../enclave/native/transport.ts';
 import { type ProxyTestOptions, proxyYaml } from './parent-proxy.ts';
@@ -45,6 +46,12 @@ export async function startProxyProcess(options: ProcessOptions = {}): Promise<P
     lines.push(line);
     if (line.includes('"msg":"ready"')) ready.resolve();
   });
+  if (typeof options.logs?.['output'] === 'string') {
+    const log = options.logs['output'];
+    while (!existsSync(log) || !readFileSync(log, 'utf8').includes('"msg":"ready"')) await pause(5);
+    lines.push(...readFileSync(log, 'utf8').split('\n'));
+    ready.resolve();
+  }
   child.once('exit', (code) => ready.reject(new Error(`the parent proxy ended with ${code}: ${lines.join('\n')}`)));
   await ready.promise;
   return {

@@ -33,7 +33,7 @@ export interface ProxyTestOptions {
   readonly egress?: Readonly<Record<number, number>>;
   /** Members of `parent_proxy.limits`, and of `parent_proxy.logs`. */
   readonly limits?: Readonly<Record<string, number>>;
-  readonly logs?: Readonly<Record<string, number>>;
+  readonly logs?: Readonly<Record<string, number | string>>;
   readonly credentials?: CredentialsProvider;
   readonly clock?: Partial<Clock>;
   readonly output?: Partial<Output>;
