@@ -3,7 +3,7 @@
 // that runs without what was asked of it may do the opposite.
 
 import { parseArgs } from 'node:util';
-import type { Argument, Command, Flag, Flags } from './command.ts';
+import type { Argument, Command, Flag, Flags, FlagValue } from './command.ts';
 import { UsageFailure } from './exit.ts';
 import { nearest } from './suggest.ts';
 import { bounded } from './text.ts';
@@ -12,7 +12,7 @@ const MAX_QUOTED_CHARACTERS = 60;
 const MAX_PROBLEM_CHARACTERS = 200;
 
 export interface ParsedArguments {
-  readonly values: Readonly<Record<string, string | boolean | undefined>>;
+  readonly values: Readonly<Record<string, FlagValue>>;
   /** Empty when the command takes none. */
   readonly argument: string;
 }
@@ -22,10 +22,13 @@ export interface ParsedArguments {
  * @throws CommandFailure: wrong usage
  */
 export function parseArguments(command: Command, flags: Flags, argv: readonly string[]): ParsedArguments {
-  const options = Object.fromEntries(Object.entries(flags).map(([name, flag]) => [name, { type: typeOf(flag) }]));
+  const options = Object.fromEntries(
+    Object.entries(flags).map(([name, flag]) => [name, { type: typeOf(flag), multiple: flag.repeatable === true }]),
+  );
   const config = { args: argv, options, allowPositionals: true } as const;
   checkFlags(flags, parseArgs({ ...config, args: [...argv], strict: false, tokens: true }).tokens);
-  const { values, positionals } = parseStrictly(config);
+  const { values: parsed, positionals } = parseStrictly(config);
+  const values = parsed as Readonly<Record<string, FlagValue>>; // a list only has texts: switches are not repeatable
   for (const [name, flag] of Object.entries(flags)) checkValue(name, flag, values[name]);
   const switches = Object.entries(flags).filter(([, flag]) => flag.placeholder === undefined);
   return {
@@ -61,7 +64,7 @@ function checkFlags(flags: Flags, tokens: readonly Token[]): void {
         near === undefined ? undefined : `did you mean --${near}?`,
       );
     }
-    if (seen.has(name)) throw new UsageFailure(`--${name} is given more than once`);
+    if (seen.has(name) && flag.repeatable !== true) throw new UsageFailure(`--${name} is given more than once`);
     seen.add(name);
     checkForm(name, flag, token);
   }
@@ -81,7 +84,7 @@ function checkForm(name: string, { placeholder }: Flag, { value, inlineValue }: 
 
 function parseStrictly(config: {
   readonly args: readonly string[];
-  readonly options: Record<string, { readonly type: 'string' | 'boolean' }>;
+  readonly options: Record<string, { readonly type: 'string' | 'boolean'; readonly multiple: boolean }>;
   readonly allowPositionals: true;
 }) {
   try {
@@ -91,7 +94,7 @@ function parseStrictly(config: {
   }
 }
 
-function checkValue(name: string, flag: Flag, value: string | boolean | undefined): void {
+function checkValue(name: string, flag: Flag, value: FlagValue): void {
   if (value === undefined && flag.required === true) throw new UsageFailure(`--${name} ${flag.placeholder} is needed`);
   if (typeof value === 'string' && flag.choices !== undefined && !flag.choices.includes(value)) {
     throw new UsageFailure(`--${name} is one of ${flag.choices.join(', ')}, not ${quote(value)}`);

@@ -1,7 +1,8 @@
 // What a command of the tree is: its flags as data, from which parsing, help, completion and the reference are made, and
-// what it does. A remote command gets a client for the signer; a local one never touches the network.
+// what it does. A remote command gets a client for the signer of the settings; a local one has no signer.
 
-import type { Client } from './client.ts';
+import type { DocumentProvider } from './attestation/provider.ts';
+import type { Client, ClientOptions } from './client.ts';
 import type { Output } from './output.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -10,6 +11,8 @@ export interface Flag {
   readonly placeholder?: string;
   readonly meaning: string;
   readonly required?: true;
+  /** May be given several times; its value is a list. */
+  readonly repeatable?: true;
   readonly choices?: readonly string[];
 }
 
@@ -27,6 +30,8 @@ export interface RemoteCall<F extends Flags> {
   readonly values: Values<F>;
   readonly argument: string;
   readonly client: Client;
+  /** What the client is made of, for a command that serves others with it. */
+  readonly connection: ClientOptions;
   readonly output: Output;
   readonly terminal: Terminal;
   /** Ends the command with exit code 7 unless the operator types `word`, or wrote --yes. The question names the signer. */
@@ -37,6 +42,8 @@ export interface LocalCall<F extends Flags> {
   readonly values: Values<F>;
   readonly argument: string;
   readonly terminal: Terminal;
+  /** Whose attestation documents are believed. */
+  readonly provider: DocumentProvider;
   /** Of all commands. */
   readonly tree: Group;
 }
@@ -82,10 +89,15 @@ export function localCommand<const F extends Flags>(command: Omit<LocalCommand<F
 /** `--yes` of every command that destroys something. */
 export const YES = { yes: { meaning: 'Go on without being asked; needed where there is no terminal' } } as const;
 
+/** As parsed: of a switch, of a flag with a value, of one that is given several times. */
+export type FlagValue = string | boolean | readonly string[] | undefined;
+
 type ValueOf<F extends Flag> = Flag extends F
-  ? string | boolean | undefined
-  : F extends { readonly placeholder: string }
-    ? F extends { readonly required: true }
-      ? string
-      : string | undefined
-    : boolean;
+  ? FlagValue
+  : F extends { readonly repeatable: true }
+    ? readonly string[] | undefined
+    : F extends { readonly placeholder: string }
+      ? F extends { readonly required: true }
+        ? string
+        : string | undefined
+      : boolean;

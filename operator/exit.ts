@@ -21,8 +21,8 @@ export const EXIT_MEANINGS: Readonly<Record<ExitCode, string>> = {
   2: 'the signer refused, failed or could not be reached',
   3: 'the signer is sealed',
   4: 'the token is missing, unknown, expired or not allowed to do this',
-  5: 'reserved: attestation evidence that is not authentic',
-  6: 'reserved: authentic evidence of another image than expected',
+  5: 'the evidence of the enclave is not authentic: nothing was sent',
+  6: 'authentic evidence of another image than expected, or of debug mode: nothing was sent',
   7: 'not confirmed: nothing was sent',
   70: 'a bug in this program',
 };

@@ -2,6 +2,7 @@
 // else to stderr. Every failure becomes one line, advice where there is some, and an exit code (exit.ts).
 
 import { asksForHelp, parseArguments } from './arguments.ts';
+import { AWS_NITRO, type DocumentProvider } from './attestation/provider.ts';
 import { createClient } from './client.ts';
 import type { Command } from './command.ts';
 import { confirm } from './confirm.ts';
@@ -21,10 +22,15 @@ const MAX_BUG_CHARACTERS = 500;
 export async function main(argv: readonly string[]): Promise<void> {
   const { env, stdin, stdout, stderr } = process;
   stdout.on('error', () => process.exit(EXIT.local)); // whoever reads the data has gone
-  process.exitCode = await runOperator(argv, { env, stdin, stdout, stderr });
+  process.exitCode = await runOperator(argv, { env, stdin, stdout, stderr }, AWS_NITRO);
 }
 
-async function runOperator(argv: readonly string[], terminal: Terminal): Promise<ExitCode> {
+/** @param provider whose attestation documents are believed: tests have another than AWS, the program has not */
+export async function runOperator(
+  argv: readonly string[],
+  terminal: Terminal,
+  provider: DocumentProvider,
+): Promise<ExitCode> {
   try {
     const { path, node, rest } = findCommand(argv);
     if (asksForHelp(rest)) {
@@ -35,23 +41,31 @@ async function runOperator(argv: readonly string[], terminal: Terminal): Promise
       terminal.stderr.write(await helpOf(path, node));
       return EXIT.local;
     }
-    await runCommand(node, rest, terminal);
+    await runCommand(node, rest, terminal, provider);
     return EXIT.ok;
   } catch (error) {
     return report(error, argv, terminal);
   }
 }
 
-async function runCommand(command: Command, argv: readonly string[], terminal: Terminal): Promise<void> {
+async function runCommand(
+  command: Command,
+  argv: readonly string[],
+  terminal: Terminal,
+  provider: DocumentProvider,
+): Promise<void> {
   const { values, argument } = parseArguments(command, flagsOf(command), argv);
-  if (command.kind === 'local') return command.run({ values, argument, terminal, tree: TREE });
-  const { peer, token: source, timeoutSeconds, output } = resolveSettings(values, terminal.env, command.timeoutSeconds);
+  if (command.kind === 'local') return command.run({ values, argument, terminal, provider, tree: TREE });
+  const settings = resolveSettings(values, terminal.env, provider, command.timeoutSeconds);
+  const { peer, token: source, timeoutSeconds, output } = settings;
   if (source?.text === '-' && argument === '-') throw new UsageFailure('stdin cannot be both the token and the file');
   const token = source === undefined ? undefined : await readToken(source, terminal);
+  const connection = { peer, token, timeoutSeconds };
   await command.run({
     values,
     argument,
-    client: createClient({ peer, token, timeoutSeconds }),
+    client: createClient(connection),
+    connection,
     output: createOutput(output, terminal),
     terminal,
     confirm: async (consequence, word) => {

@@ -26,6 +26,9 @@ const profileSchema = z.strictObject({
   tls_server_name: text.exactOptional(),
   allow_plaintext_signer: z.boolean().exactOptional(),
   timeout_seconds: z.int().exactOptional(),
+  pcrs: text.exactOptional(),
+  pcr: z.record(z.string(), z.union([text, z.array(text)])).exactOptional(),
+  max_age: z.int().exactOptional(),
 });
 const fileSchema = z.strictObject({ profiles: z.record(z.string(), profileSchema) });
 
@@ -134,10 +137,19 @@ function octal(mode: number): string {
 
 function byFlagName(profile: z.output<typeof profileSchema>, folder: string): Record<string, string> {
   const values = Object.entries(profile).map(([key, value]): [string, string] => {
+    if (typeof value === 'object') return [key, registers(value)];
     const written = String(value);
-    if (key === 'tls_ca') return ['tls-ca', resolve(folder, written)];
+    if (key === 'tls_ca' || key === 'pcrs') return [key.replaceAll('_', '-'), resolve(folder, written)];
     if (key === 'token' && written.startsWith('@')) return ['token', `@${resolve(folder, written.slice(1))}`];
     return [key.replaceAll('_', '-'), written];
   });
   return Object.fromEntries(values);
+}
+
+/** As the variable has them: `0=HEX,0=HEX,16=HEX`. */
+function registers(values: Readonly<Record<string, string | string[]>>): string {
+  const written = Object.entries(values).flatMap(([index, accepted]) =>
+    [accepted].flat().map((hex) => `${index}=${hex}`),
+  );
+  return written.join(',');
 }

@@ -1,9 +1,13 @@
 // The common flags of remote commands and where their values come from: flags, then SVC_OPERATOR_* variables, then the
 // profile, then defaults (decisions.md section 10). There is no flag that skips the verification of the signer's
-// certificate. A URL without TLS is refused unless plaintext is allowed by name, because it carries the token.
+// certificate. A URL without TLS is refused unless plaintext is allowed by name, because it carries the token. Reference values say
+// that the signer is an enclave: it then has to be attested, and nothing that belongs to an ordinary signer stands in for that.
 
 import { readFileSync } from 'node:fs';
-import type { Flags } from './command.ts';
+import { type AttestationPolicy, DEFAULT_MAX_AGE_SECONDS } from './attestation/peer-evidence.ts';
+import type { DocumentProvider } from './attestation/provider.ts';
+import { readReferenceValues } from './attestation/reference-values.ts';
+import type { Flags, FlagValue } from './command.ts';
 import type { Peer } from './connect.ts';
 import { localFailure, UsageFailure } from './exit.ts';
 import { OUTPUT_FORMATS, type OutputFormat } from './output.ts';
@@ -16,7 +20,7 @@ import type { TokenSource } from './token.ts';
 /** decisions.md section 1. */
 export const DEFAULT_SIGNER_URL = 'https://127.0.0.1:9443';
 export const DEFAULT_TIMEOUT_SECONDS = 30;
-const MAX_TIMEOUT_SECONDS = 86_400;
+const MAX_SECONDS = 86_400;
 const PREFIX = 'SVC_OPERATOR_';
 
 export const COMMON_FLAGS = {
@@ -25,6 +29,12 @@ export const COMMON_FLAGS = {
   'tls-ca': { placeholder: 'FILE', meaning: 'PEM certificates to trust instead of the public ones' },
   'tls-server-name': { placeholder: 'NAME', meaning: "The name in the signer's certificate, if not the URL's" },
   'allow-plaintext-signer': { meaning: 'Permit an http: URL; the token is then readable on the way' },
+  pcrs: { placeholder: 'FILE', meaning: "The enclave's reference values, pcrs.json: it has to be attested with them" },
+  pcr: { placeholder: 'N=HEX', meaning: 'One reference value; repeat for others', repeatable: true },
+  'max-age': {
+    placeholder: 'SECONDS',
+    meaning: `The oldest evidence accepted in a certificate; ${DEFAULT_MAX_AGE_SECONDS} when not given`,
+  },
   output: { placeholder: 'FORMAT', meaning: "table, or json: the signer's answer", choices: OUTPUT_FORMATS },
   'timeout-seconds': { placeholder: 'SECONDS', meaning: 'Give up after so long without progress' },
   profile: { placeholder: 'NAME', meaning: 'A profile of the profile file' },
@@ -43,7 +53,7 @@ export interface Settings {
 }
 
 /** A value and who gave it, for messages. */
-interface Given {
+export interface Given {
   readonly text: string;
   readonly origin: string;
 }
@@ -54,11 +64,13 @@ export function variableOf(name: SettingName): string {
 
 /**
  * @param flags the values of the common flags as parsed
+ * @param provider whose attestation documents are believed
  * @param defaultTimeoutSeconds of the command, instead of the common one
  */
 export function resolveSettings(
-  flags: Readonly<Record<string, string | boolean | undefined>>,
+  flags: Readonly<Record<string, FlagValue>>,
   env: Terminal['env'],
+  provider: DocumentProvider,
   defaultTimeoutSeconds = DEFAULT_TIMEOUT_SECONDS,
 ): Settings {
   refuseUnknownVariables(env);
@@ -68,6 +80,7 @@ export function resolveSettings(
   const fromFlagOrVariable = (name: SettingName): Given | undefined => {
     const flag = name === 'token' && flags['auth-token'] !== undefined ? 'auth-token' : name;
     const value = flags[flag];
+    // A list's members are joined by commas, as in its variable.
     if (value !== undefined && value !== false) return { text: String(value), origin: `--${flag}` };
     const variable = env[variableOf(name)];
     return variable === undefined || variable === '' ? undefined : { text: variable, origin: variableOf(name) };
@@ -81,15 +94,43 @@ export function resolveSettings(
     );
   };
   return {
-    peer: {
-      url: readUrl(given('signer-url'), readSwitch(given('allow-plaintext-signer'))),
-      trustedCertificates: readCertificates(given('tls-ca')),
-      serverName: given('tls-server-name')?.text,
-    },
+    peer: readPeer(given, provider),
     token: given('token'),
     output: readFormat(given('output')),
-    timeoutSeconds: readTimeout(given('timeout-seconds'), defaultTimeoutSeconds),
+    timeoutSeconds: readSeconds(given('timeout-seconds'), defaultTimeoutSeconds),
   };
+}
+
+type GivenOf = (name: SettingName) => Given | undefined;
+
+function readPeer(given: GivenOf, provider: DocumentProvider): Peer {
+  const url = readUrl(given('signer-url'), readSwitch(given('allow-plaintext-signer')));
+  const attestation = readAttestation(given, url, provider);
+  return {
+    url,
+    attestation,
+    trustedCertificates: readCertificates(given('tls-ca')),
+    serverName: given('tls-server-name')?.text,
+  };
+}
+
+function readAttestation(given: GivenOf, url: URL, provider: DocumentProvider): AttestationPolicy | undefined {
+  const referenceValues = readReferenceValues(given('pcrs'), given('pcr'));
+  const maxAge = given('max-age');
+  if (referenceValues === undefined) {
+    if (maxAge !== undefined) throw new UsageFailure(`${maxAge.origin} is about evidence: it needs --pcrs or --pcr`);
+    return undefined;
+  }
+  if (url.protocol !== 'https:')
+    throw new UsageFailure('reference values are there, and an http: URL: without TLS nobody is attested');
+  const ordinary = given('tls-ca') ?? given('tls-server-name');
+  if (ordinary !== undefined) {
+    throw new UsageFailure(
+      `${ordinary.origin} is for an ordinary certificate, and reference values are there: an enclave is known by its evidence`,
+      'leave one of the two out; another signer may have a profile of its own',
+    );
+  }
+  return { provider, referenceValues, maxAgeSeconds: readSeconds(maxAge, DEFAULT_MAX_AGE_SECONDS), now: Date.now };
 }
 
 /** A mistyped variable would leave its setting at the default unnoticed. */
@@ -153,11 +194,11 @@ function readFormat(given: Given | undefined): OutputFormat {
   return format;
 }
 
-function readTimeout(given: Given | undefined, defaultSeconds: number): number {
+export function readSeconds(given: Given | undefined, defaultSeconds: number): number {
   if (given === undefined) return defaultSeconds;
   const seconds = /^[0-9]{1,6}$/.test(given.text) ? Number(given.text) : 0;
-  if (seconds < 1 || seconds > MAX_TIMEOUT_SECONDS) {
-    throw new UsageFailure(`${given.origin} is a whole number of seconds, 1 to ${MAX_TIMEOUT_SECONDS}`);
+  if (seconds < 1 || seconds > MAX_SECONDS) {
+    throw new UsageFailure(`${given.origin} is a whole number of seconds, 1 to ${MAX_SECONDS}`);
   }
   return seconds;
 }

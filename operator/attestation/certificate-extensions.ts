@@ -1,7 +1,7 @@
 // Extensions of X.509 certificates, which node:crypto does not show: the one file through which the ASN.1 packages enter the CLI. What
 // cannot be read, or is there twice, is refused; which extensions are critical and handled by nobody is told (RFC 5280 §4.2).
 
-import { AsnConvert } from '@peculiar/asn1-schema';
+import { AsnConvert, OctetString } from '@peculiar/asn1-schema';
 import {
   BasicConstraints,
   Certificate,
@@ -10,7 +10,7 @@ import {
   KeyUsage,
   KeyUsageFlags,
 } from '@peculiar/asn1-x509';
-import { demand, EvidenceError } from './failure.ts';
+import { demand, EvidenceError, type FailureCode } from './failure.ts';
 
 export interface CertificateExtensions {
   /** RFC 5280 §4.2.1.9; undefined when absent. */
@@ -40,6 +40,14 @@ export function readExtensions(der: Uint8Array): CertificateExtensions {
   };
 }
 
+/** The content of an OCTET STRING with nothing after it. @throws EvidenceError malformed_evidence */
+export function readOctetString(der: Uint8Array): Buffer {
+  const value = parse(der, OctetString, 'malformed_evidence');
+  const canonical = Buffer.from(AsnConvert.serialize(value));
+  demand(canonical.equals(der), 'malformed_evidence', 'not one OCTET STRING in DER');
+  return Buffer.from(value.buffer);
+}
+
 function readConstraints(value: Buffer | undefined): CertificateExtensions['basicConstraints'] {
   if (value === undefined) return undefined;
   const { cA, pathLenConstraint } = parse(value, BasicConstraints);
@@ -55,10 +63,10 @@ function readUsage(value: Buffer | undefined): CertificateExtensions['keyUsage']
   };
 }
 
-function parse<T>(der: Uint8Array, type: new () => T): T {
+function parse<T>(der: Uint8Array, type: new () => T, code: FailureCode = 'malformed_certificate'): T {
   try {
     return AsnConvert.parse(der, type);
   } catch {
-    throw new EvidenceError({ code: 'malformed_certificate', detail: 'its structure cannot be read' });
+    throw new EvidenceError({ code, detail: 'its structure cannot be read' });
   }
 }

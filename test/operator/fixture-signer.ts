@@ -35,14 +35,7 @@ export async function startFixtureSigner(
   certificate?: { readonly cert: string; readonly key: string },
 ): Promise<FixtureSigner> {
   const received: Received[] = [];
-  const listener: RequestListener = (request, response) => {
-    void readBody(request).then((body) => {
-      const { method = '', url = '', headers } = request;
-      const entry = { method, path: url, authorization: headers.authorization, body };
-      received.push(entry);
-      answer(entry, response, request);
-    });
-  };
+  const listener = answering(answer, received);
   const server =
     certificate === undefined
       ? createPlainServer(listener)
@@ -58,6 +51,18 @@ export async function startFixtureSigner(
       server.close();
       await once(server, 'close');
     },
+  };
+}
+
+/** Remembers each request, then answers it. */
+export function answering(answer: Answerer, received: Received[]): RequestListener {
+  return (request, response) => {
+    void readBody(request).then((body) => {
+      const { method = '', url = '', headers } = request;
+      const entry = { method, path: url, authorization: headers.authorization, body };
+      received.push(entry);
+      answer(entry, response, request);
+    });
   };
 }
 

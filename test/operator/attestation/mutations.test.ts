@@ -103,13 +103,14 @@ it(`none of ${MUTATIONS} mutations verifies, each ends in a known failure within
   );
   expect(judged).toBe(MUTATIONS);
   // They reach every depth, not only the parser.
-  const depths = [
+  const codes = [
     'malformed_document',
     'wrong_algorithm',
     'malformed_payload',
     'malformed_certificate',
     'untrusted_root',
   ];
-  for (const code of [...depths, 'broken_chain', 'bad_signature']) expect(seen.get(code), code).toBeGreaterThan(20);
+  const rare = [...codes, 'broken_chain', 'bad_signature'].filter((code) => (seen.get(code) ?? 0) < 20);
+  expect(rare).toEqual([]);
   expect(slowestMs).toBeLessThan(MAX_CPU_MS);
 }, 300_000);

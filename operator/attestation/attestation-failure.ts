@@ -1,0 +1,45 @@
+// A verdict that is no success, as the failure of a command: exit 5 when the evidence is bad, 6 when it is good and of somebody else, 1 when
+// nobody said whom to expect. The code of each failing check is in the message.
+
+import { CommandFailure, EXIT, type ExitCode } from '../exit.ts';
+import { FAILURES, type Failure, type Fault } from './failure.ts';
+import type { Verdict } from './verify.ts';
+
+const EXIT_OF_FAULT: Readonly<Record<Fault, ExitCode>> = {
+  not_authentic: EXIT.evidenceNotAuthentic,
+  not_expected: EXIT.evidenceNotExpected,
+  no_reference_values: EXIT.local,
+};
+
+export class AttestationFailure extends CommandFailure {
+  readonly failures: readonly Failure[];
+
+  constructor(verdict: Verdict, subject: string) {
+    const { fault, meaning, advice } = describe(verdict);
+    const details = verdict.failures.map(({ code, detail }) => `${code}: ${detail}`).join('\n  ');
+    super(EXIT_OF_FAULT[fault], `${headline(fault, subject)}: ${meaning}\n  ${details}`, advice);
+    this.name = 'AttestationFailure';
+    this.failures = verdict.failures;
+  }
+}
+
+/** 0 only when authentic and expected. */
+export function exitCodeOf(verdict: Verdict): ExitCode {
+  return verdict.expected ? EXIT.ok : EXIT_OF_FAULT[describe(verdict).fault];
+}
+
+interface Description {
+  readonly fault: Fault;
+  readonly meaning: string;
+  readonly advice?: string;
+}
+
+/** Fail closed: what has no failure to show is not authentic. */
+function describe({ failures: [failure] }: Verdict): Description {
+  return failure === undefined ? { fault: 'not_authentic', meaning: 'no evidence' } : FAILURES[failure.code];
+}
+
+function headline(fault: Fault, subject: string): string {
+  if (fault === 'not_authentic') return `${subject} is not attested`;
+  return fault === 'not_expected' ? `${subject} is attested, and not what was expected` : `${subject} is attested`;
+}

@@ -1,0 +1,97 @@
+// What an attested peer proves over one TLS 1.3 connection: first the evidence in its certificate, then a fresh document that is bound to this
+// connection by its exporter, so that neither an old document nor one of another connection will do (enclave.md, RA-TLS). Nothing but
+// the nonce is sent.
+
+import { randomBytes } from 'node:crypto';
+import type { TLSSocket } from 'node:tls';
+import { connectionNonce, EXPORTER_BYTES, EXPORTER_LABEL } from '../../enclave/api/attestation.ts';
+import { type CertificateEvidence, verifyCertificate } from './certificate-evidence.ts';
+import { fetchDocument } from './fresh-document.ts';
+import type { ReferenceValues } from './policy.ts';
+import type { DocumentProvider } from './provider.ts';
+import { CLOCK_SKEW_SECONDS, refuseEvidence, type Verdict, verifyDocument } from './verify.ts';
+
+/** The NSM's certificates live three hours, and so does what they prove. */
+export const DEFAULT_MAX_AGE_SECONDS = 10_800;
+const CLIENT_NONCE_BYTES = 32;
+/** RFC 8446 §7.5: no context and an empty one are the same. */
+const NO_CONTEXT = Buffer.alloc(0);
+/** Of a document that was asked for just now: as far as clocks may be apart. */
+const MAX_FRESH_AGE_SECONDS = CLOCK_SKEW_SECONDS;
+
+/** What is asked of a peer. */
+export interface AttestationPolicy {
+  readonly provider: DocumentProvider;
+  readonly referenceValues: ReferenceValues | undefined;
+  /** Of the evidence in the certificate. */
+  readonly maxAgeSeconds: number;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+}
+
+export interface PeerEvidence {
+  readonly certificate: Verdict;
+  /** Undefined when it was not asked for, because of the first. */
+  readonly fresh: Verdict | undefined;
+  /** Until when both prove something, milliseconds; 0 when one does not. */
+  readonly expiresAt: number;
+}
+
+export interface Inquiry {
+  readonly host: string;
+  readonly signal: AbortSignal;
+  /** Whether to ask for a fresh document after this verdict on the certificate. */
+  readonly goOn: (certificate: Verdict) => boolean;
+}
+
+/** @throws the socket's own error; CommandFailure when there is no answer to judge */
+export async function collectEvidence(
+  socket: TLSSocket,
+  policy: AttestationPolicy,
+  { host, signal, goOn }: Inquiry,
+): Promise<PeerEvidence> {
+  const der = socket.getPeerX509Certificate()?.raw; // works once on Node 20 to 24: it is kept
+  if (der === undefined) {
+    const failure = { code: 'no_evidence', detail: 'the peer shows no certificate' } as const;
+    return { certificate: refuseEvidence(failure), fresh: undefined, expiresAt: 0 };
+  }
+  const { verdict: certificate, evidence } = verifyCertificate(der, { ...policy, at: policy.now() });
+  if (evidence === undefined || !goOn(certificate)) return { certificate, fresh: undefined, expiresAt: 0 };
+  const fresh = await verifyFresh(socket, policy, evidence, { host, signal });
+  return { certificate, fresh, expiresAt: endOf(certificate, fresh, evidence, policy) };
+}
+
+async function verifyFresh(
+  socket: TLSSocket,
+  policy: AttestationPolicy,
+  { binding }: CertificateEvidence,
+  { host, signal }: Pick<Inquiry, 'host' | 'signal'>,
+): Promise<Verdict> {
+  const clientNonce = randomBytes(CLIENT_NONCE_BYTES);
+  const nonce = connectionNonce(clientNonce, socket.exportKeyingMaterial(EXPORTER_BYTES, EXPORTER_LABEL, NO_CONTEXT));
+  const document = await fetchDocument(socket, { host, clientNonce, signal });
+  const maxAgeSeconds = Math.min(MAX_FRESH_AGE_SECONDS, policy.maxAgeSeconds);
+  const options = { ...policy, at: policy.now(), maxAgeSeconds, nonce, expectedUserData: binding };
+  return asRelayed(verifyDocument(document, options));
+}
+
+/** The nonce is of this connection and of this moment: another one says that the document is of another. */
+function asRelayed(verdict: Verdict): Verdict {
+  const [failure] = verdict.failures;
+  if (verdict.authentic || failure?.code !== 'nonce_mismatch') return verdict;
+  const steps = verdict.steps.map((step) =>
+    step.code === 'nonce_mismatch' ? { ...step, code: 'relayed' as const } : step,
+  );
+  return { ...verdict, steps, failures: [{ ...failure, code: 'relayed' }] };
+}
+
+function endOf(
+  certificate: Verdict,
+  fresh: Verdict,
+  evidence: CertificateEvidence,
+  { maxAgeSeconds }: AttestationPolicy,
+): number {
+  if (!certificate.expected || !fresh.expected) return 0;
+  const tooOld = certificate.document.timestamp + maxAgeSeconds * 1000;
+  return Math.min(evidence.expiresAt, certificate.chain.expiresAt, fresh.chain.expiresAt, tooOld);
+}

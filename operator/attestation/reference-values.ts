@@ -1,0 +1,68 @@
+// Reference values as an operator gives them: a pcrs.json, single registers, or both. Messages name who gave them.
+
+import { readFileSync, statSync } from 'node:fs';
+import { type CommandFailure, localFailure, UsageFailure } from '../exit.ts';
+import { bounded } from '../text.ts';
+import {
+  combineReferenceValues,
+  parseReferenceFile,
+  parseRegisters,
+  ReferenceValueError,
+  type ReferenceValues,
+} from './policy.ts';
+
+const MAX_FILE_BYTES = 1024 * 1024;
+const MAX_PATH_CHARACTERS = 200;
+
+/** A value and who gave it: a flag, a variable, a profile. */
+interface Given {
+  readonly text: string;
+  readonly origin: string;
+}
+
+/**
+ * @param file the path of a pcrs.json
+ * @param registers `N=HEX`, with commas between them
+ * @returns undefined when neither is given
+ * @throws CommandFailure
+ */
+export function readReferenceValues(
+  file: Given | undefined,
+  registers: Given | undefined,
+): ReferenceValues | undefined {
+  if (file === undefined && registers === undefined) return undefined;
+  const ofFile = file === undefined ? new Map() : readReferenceFile(file);
+  const single =
+    registers === undefined ? new Map() : explained(registers.origin, () => parseRegisters(registers.text.split(',')));
+  const origins = [file?.origin, registers?.origin].filter((origin) => origin !== undefined);
+  return explained(origins.join(' and '), () => combineReferenceValues(ofFile, single));
+}
+
+function readReferenceFile({ text: path, origin }: Given): ReferenceValues {
+  const place = `${origin}: ${bounded(path, MAX_PATH_CHARACTERS)}`;
+  let content: Buffer;
+  try {
+    if (statSync(path).size > MAX_FILE_BYTES) throw localFailure(`${place} is larger than ${MAX_FILE_BYTES} bytes`);
+    content = readFileSync(path);
+  } catch (error) {
+    throw unreadable(place, error);
+  }
+  return explained(place, () => parseReferenceFile(content));
+}
+
+function unreadable(place: string, error: unknown): unknown {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : undefined;
+  return code === undefined ? error : (localFailure(`${place} cannot be read (${code})`) satisfies CommandFailure);
+}
+
+function explained<T>(place: string, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof ReferenceValueError)) throw error;
+    throw new UsageFailure(
+      `${place}: ${error.message}`,
+      'pcrs.json is as `strongroom eif build` or nitro-cli writes it; a register is N=HEX',
+    );
+  }
+}

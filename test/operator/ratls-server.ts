@@ -1,0 +1,104 @@
+// An attested TLS 1.3 server over TCP that can be made to lie: its certificate, its key and what its nonce route answers are a test's choice,
+// and every byte that it decrypts is kept, so that a test can say what arrived before a client knew whom it talks to.
+
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { createServer as createTlsServer, type TLSSocket } from 'node:tls';
+import { connectionNonce, EXPORTER_BYTES, EXPORTER_LABEL, keyBinding } from '../../enclave/api/attestation.ts';
+import type { Nsm } from '../../enclave/tee/nsm.ts';
+import { createNsm } from '../../enclave/tee/nsm-client.ts';
+import { createIdentity, type RatlsIdentity } from '../../enclave/tee/ratls-identity.ts';
+import { createNsmEmulator, type NsmEmulatorOptions } from '../support/nsm-emulator.ts';
+import { type Answerer, answering, type Received } from './fixture-signer.ts';
+
+export type ServerIdentity = Pick<RatlsIdentity, 'key' | 'spki'> & { readonly cert: string };
+
+/** What the nonce route gives: a document, or a status instead. */
+export type NonceRoute = (clientNonce: Buffer, socket: TLSSocket) => Promise<Buffer | number>;
+
+export interface RatlsServer {
+  readonly url: string;
+  readonly received: readonly Received[];
+  /** All that clients sent, decrypted. */
+  readonly bytes: () => string;
+  /** Connections that completed their handshake. */
+  readonly connections: readonly TLSSocket[];
+  /** For new connections. */
+  rotate(identity: ServerIdentity): void;
+  close(): Promise<void>;
+}
+
+export async function startRatlsServer(
+  identity: ServerIdentity,
+  answer: Answerer,
+  nonceRoute: NonceRoute,
+  port = 0,
+): Promise<RatlsServer> {
+  const received: Received[] = [];
+  const connections: TLSSocket[] = [];
+  const chunks: Buffer[] = [];
+  const others = answering(answer, received);
+  const http = createServer((request, response) => {
+    const url = new URL(request.url ?? '', 'http://enclave');
+    if (url.pathname !== '/api/v1/attestation') return others(request, response);
+    const nonce = Buffer.from(url.searchParams.get('nonce') ?? '', 'hex');
+    void attest(nonceRoute, nonce, request, response);
+  });
+  const server = createTlsServer({ cert: identity.cert, key: identity.key, minVersion: 'TLSv1.3' }, (socket) => {
+    connections.push(socket);
+    socket.on('error', () => undefined);
+    http.emit('connection', socket);
+    socket.on('data', (chunk: Buffer) => void chunks.push(chunk)); // after it: it would read past earlier listeners
+  });
+  server.on('tlsClientError', () => undefined); // clients that refuse the certificate
+  server.listen(port, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    url: `https://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    received,
+    connections,
+    bytes: () => Buffer.concat(chunks).toString('latin1'),
+    rotate: ({ cert, key }) => server.setSecureContext({ cert, key, minVersion: 'TLSv1.3' }),
+    async close() {
+      for (const socket of connections) socket.destroy();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
+
+async function attest(
+  route: NonceRoute,
+  nonce: Buffer,
+  { socket }: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const answer = await route(nonce, socket as TLSSocket);
+  if (typeof answer === 'number') response.writeHead(answer).end('{}');
+  else response.writeHead(200, { 'content-type': 'application/octet-stream' }).end(answer);
+}
+
+export interface Enclave {
+  readonly nsm: Nsm;
+  readonly rootFingerprint: string;
+  readonly identity: RatlsIdentity;
+  /** As an enclave answers it. */
+  readonly nonceRoute: NonceRoute;
+}
+
+/** An NSM and an identity made with it. */
+export async function makeEnclave(options: NsmEmulatorOptions = {}): Promise<Enclave> {
+  const emulator = await createNsmEmulator(options);
+  const nsm = createNsm(emulator.exchange);
+  const clock = options.clock ?? { now: Date.now };
+  const identity = await createIdentity({ nsm, clock, validitySeconds: 3600 });
+  return { nsm, rootFingerprint: emulator.rootFingerprint, identity, nonceRoute: honestRoute(nsm, identity) };
+}
+
+export function honestRoute(nsm: Nsm, { spki }: Pick<RatlsIdentity, 'spki'>): NonceRoute {
+  return (clientNonce, socket) => {
+    const exported = socket.exportKeyingMaterial(EXPORTER_BYTES, EXPORTER_LABEL, Buffer.alloc(0));
+    return nsm.attest({ userData: keyBinding(spki), nonce: connectionNonce(clientNonce, exported) });
+  };
+}
