@@ -10,8 +10,11 @@ import { type DescriptorStreams, openDescriptorStreams, type StreamVariant } fro
 
 /** The parent, as an enclave sees it (AWS Nitro Enclaves, "vsock"). */
 export const PARENT_CID = 3;
-/** A full accept queue resets the next connection at once: with 128, 271 of 400 simultaneous ones were lost; with 1024, none. */
-export const DEFAULT_BACKLOG = 1024;
+/**
+ * A full accept queue resets the next connection at once: with 128, 271 of 400 simultaneous ones were lost. libuv accepts one connection in
+ * a round of the event loop, so the queue has to hold a burst. The kernel takes net.core.somaxconn when that is less.
+ */
+export const DEFAULT_BACKLOG = 4096;
 export const DEFAULT_CONNECT_TIMEOUT_MS = 3000;
 /** setTimeout's limit. */
 const MAX_TIMEOUT_MS = 0x7fff_ffff;

@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import { createInterface } from 'node:readline';
+import { encodeCbor } from '../../../enclave/api/cbor.ts';
 import type { Addon } from '../../../enclave/native/load.ts';
 import { openNsmDevice } from '../../../enclave/native/nsm-device.ts';
 import type { Nsm } from '../../../enclave/tee/nsm.ts';
@@ -64,10 +65,11 @@ export async function checkDevice(addon: Addon, check: Check, root: string): Pro
   await checkRequests(addon, check, root);
 
   await check('NSM: a device that is closed lets its exchange end, and takes no more', async () => {
-    const underWay = nsm.describe();
+    const request = Buffer.from(encodeCbor('DescribeNSM'));
+    const underWay = device.exchange(request);
     device.close();
-    assert.equal((await underWay).digest, 'SHA384');
-    await assert.rejects(device.exchange(Buffer.from([0x60])), { code: 'EBADF' });
+    assert((await underWay).length > 0);
+    await assert.rejects(device.exchange(request), { code: 'EBADF' });
   });
 }
 

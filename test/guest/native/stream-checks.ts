@@ -13,7 +13,6 @@ import { closed, echo, received } from './streams.ts';
 
 const PORT = 6100;
 const CONNECTIONS = 2000;
-/** Below the default backlog: all of a wave are connected before the first is accepted. */
 const WAVE = 500;
 const PIECE_BYTES = 64 * 1024;
 const PIECES = 128;
@@ -77,9 +76,11 @@ export async function checkStreams(addon: Addon, check: Checks['check'], variant
     const listener = await transport.listen(PORT, echo);
     const clients: Socket[] = [];
     while (clients.length < CONNECTIONS) {
-      clients.push(...(await Promise.all(Array.from({ length: WAVE }, () => transport.connect(PORT)))));
+      const wave = await Promise.all(Array.from({ length: WAVE }, () => transport.connect(PORT)));
+      clients.push(...wave);
+      await Promise.all(wave.map(answered)); // all accepted: the next wave finds an empty queue
     }
-    assert(openSockets() >= before + CONNECTIONS);
+    assert(openSockets() >= before + 2 * CONNECTIONS);
     const answers = clients.map(async (client, index) => {
       client.end(`I am ${index}`);
       return (await received(client)) === `I am ${index}`;
@@ -88,6 +89,20 @@ export async function checkStreams(addon: Addon, check: Checks['check'], variant
     await Promise.all(clients.map(closed));
     await listener.close();
   });
+
+  await check(
+    `${variant}: a full accept queue resets the next connection at once, and the others are served`,
+    async () => {
+      const listener = await transport.listen(PORT, echo, { backlog: 8 });
+      const outcomes = await Promise.allSettled(Array.from({ length: 64 }, () => transport.connect(PORT)));
+      const refused = outcomes.filter((outcome) => outcome.status === 'rejected');
+      assert(refused.length > 0 && refused.every(({ reason }) => reason.code === 'ECONNRESET'));
+      const connected = outcomes.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value] : []));
+      await Promise.all(connected.map(answered));
+      await Promise.all(connected.map((socket) => closed(socket.end())));
+      await listener.close();
+    },
+  );
 
   await check(`${variant}: a listener that is closed takes no more, and open streams stay`, async () => {
     const accepted = Promise.withResolvers<Socket>();
@@ -101,6 +116,13 @@ export async function checkStreams(addon: Addon, check: Checks['check'], variant
     client.end();
     await Promise.all([closed(client), closed(server)]);
   });
+}
+
+/** One byte there and back. */
+async function answered(socket: Socket): Promise<void> {
+  socket.write('.');
+  const [answer] = await once(socket, 'data');
+  assert.equal(String(answer), '.');
 }
 
 function sha256Repeated(piece: Buffer, times: number): string {
