@@ -3,7 +3,7 @@ NODE := bin/pinned-node
 
 .DEFAULT_GOAL := help
 # GNU make 3.81 (macOS) and later.
-.PHONY: help install core demo demo-custody test check lint types format docs bench clean
+.PHONY: help install core demo demo-custody test test-guest check lint types format docs bench clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,6 +25,9 @@ demo-custody: install core ## Show a custody ceremony's life on local stand-ins:
 
 test: install core ## Run all tests; the last line is `N passed, N failed, N skipped`
 	@$(NODE) node_modules/vitest/vitest.mjs run
+
+test-guest: install core ## Run the tests that need a kernel of their own (vsock, NSM) in QEMU; root installs what is missing
+	@$(NODE) test/guest/main.ts
 
 core: install ## Build the native signing core when there is a C compiler; the portable one needs nothing
 	@if command -v $(CC) >/dev/null; then $(MAKE) --no-print-directory native; \

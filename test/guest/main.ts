@@ -13,6 +13,15 @@ import { GuestUnavailable, requireTools } from './tools.ts';
 const SUITES: readonly GuestSuite[] = [nativeSuite];
 const FOLDER = join(PROJECT_ROOT, 'build/guest');
 
+// Leaving by way of 'exit' stops the guest.
+for (const [signal, code] of [
+  ['SIGHUP', 129],
+  ['SIGINT', 130],
+  ['SIGTERM', 143],
+] as const) {
+  process.once(signal, () => process.exit(code));
+}
+
 const total: Tally = { passed: 0, failed: 0, skipped: 0 };
 try {
   const packages = prepare();

@@ -6,6 +6,7 @@ import { readFileSync } from 'node:fs';
 import { Agent, createServer, request } from 'node:https';
 import type { Duplex } from 'node:stream';
 import { connect as connectTls } from 'node:tls';
+import { callbackify } from 'node:util';
 import type { Transport } from '../../../enclave/native/transport.ts';
 import type { Checks } from '../checks.ts';
 import { TLS_FILES } from './settings.ts';
@@ -53,13 +54,11 @@ class VsockAgent extends Agent {
   }
 
   override createConnection(_: unknown, done?: (error: Error | null, stream: Duplex) => void): Duplex | null {
-    const connecting = this.#transport
-      .connect(PORT)
-      .then((socket) => connectTls({ socket, ca: this.#ca, servername: 'localhost', minVersion: 'TLSv1.3' }));
-    connecting.then(
-      (stream) => done?.(null, stream),
-      (error: Error) => done?.(error, undefined as never),
-    );
+    const connecting = async (): Promise<Duplex> => {
+      const socket = await this.#transport.connect(PORT);
+      return connectTls({ socket, ca: this.#ca, servername: 'localhost', minVersion: 'TLSv1.3' });
+    };
+    callbackify(connecting)(done ?? (() => undefined));
     return null;
   }
 }
