@@ -1,0 +1,29 @@
+// What an image runs, in a process of its own on this machine: the same start, with Unix sockets for vsock and the test's NSM for
+// /dev/nsm. Nothing but the platform and the image differ from production.
+// argv: a folder with `image.json`, the NSM's socket and the streams.
+
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { runEnclave } from '../../enclave/main.ts';
+import { FETCH_LIMITS } from '../../enclave/tee/configuration-source.ts';
+import type { ProgramImage } from './enclave-world.ts';
+import { nsmOverSocket } from './nsm-socket.ts';
+import { unixTransport } from './unix-transport.ts';
+
+const folder = process.argv[2] ?? '';
+const { image, aliasPort, patienceMs } = JSON.parse(readFileSync(join(folder, 'image.json'), 'utf8')) as ProgramImage;
+const quick = { patienceMs, firstPauseMs: 10, maxPauseMs: 100 };
+
+await runEnclave(
+  image,
+  {
+    nsmDevice: nsmOverSocket(join(folder, 'nsm')),
+    parent: unixTransport(folder, 'enclave'),
+    hostsPath: join(folder, 'hosts'),
+    aliasPort: () => aliasPort,
+  },
+  {
+    configurationPath: join(folder, 'baked.yaml'),
+    patience: { configuration: { ...FETCH_LIMITS, ...quick, attemptMs: 2_000 }, credentials: quick },
+  },
+);
