@@ -6,11 +6,13 @@ import { type AwsClientOptions, awsClientConfiguration, CALL_WATCHER_STEP, callW
 
 export type {
   AttributeValue,
+  BatchStatementRequest,
   CreateTableCommandInput,
   DynamoDBClient,
   TransactWriteItem,
 } from '@aws-sdk/client-dynamodb';
 export {
+  BatchExecuteStatementCommand,
   BatchGetItemCommand,
   CreateTableCommand,
   DeleteItemCommand,

@@ -71,9 +71,13 @@ export function markItem(publicKey: PublicKeyHex, mark: Mark, integrity: RowInte
   return { mark, integrityCode: encodeHex(integrity.code(...sealed(publicKey, mark))) };
 }
 
-export function encodeMarkItem(publicKey: PublicKeyHex, { mark, integrityCode }: MarkItem): Item {
+export function encodeMarkItem(publicKey: PublicKeyHex, item: MarkItem): Item {
+  return { pk: { S: partitionOf({ kind: item.mark.kind, publicKey }) }, ...markAttributes(item) };
+}
+
+/** Every attribute but the key. */
+export function markAttributes({ mark, integrityCode }: MarkItem): Item {
   return {
-    pk: { S: partitionOf({ kind: mark.kind, publicKey }) },
     ...numbersOf(mark),
     ...(mark.signingRoot === null ? {} : { signing_root: { S: mark.signingRoot } }),
     integrity: { S: integrityCode },
@@ -98,11 +102,9 @@ export function isStillStored(expected: MarkItem | undefined): {
   readonly ExpressionAttributeValues?: Item;
 } {
   if (expected === undefined) return { ConditionExpression: 'attribute_not_exists(pk)' };
-  const { mark, integrityCode } = expected;
-  const values: Item = { ...numbersOf(mark), integrity: { S: integrityCode } };
-  if (mark.signingRoot !== null) values['signing_root'] = { S: mark.signingRoot };
+  const values = markAttributes(expected);
   const terms = Object.keys(values).map((name) => `${name} = :${name}`);
-  if (mark.signingRoot === null) terms.push('attribute_not_exists(signing_root)');
+  if (expected.mark.signingRoot === null) terms.push('attribute_not_exists(signing_root)');
   return {
     ConditionExpression: terms.join(' AND '),
     ExpressionAttributeValues: Object.fromEntries(Object.entries(values).map(([name, value]) => [`:${name}`, value])),

@@ -1,7 +1,7 @@
 // Slashing protection in a DynamoDB table, for any number of signers: the highest block and the highest vote of each
 // key, raised by conditional writes only. It trusts the service to be linearizable for one item; every item it reads
 // carries an integrity code that is checked before the item decides anything. The signer's role in the account should
-// be allowed to get, batch-get, put and scan, and not to delete.
+// be allowed to get, batch-get, put, scan and update by statement (PartiQLUpdate), and not to delete.
 
 import { SignerError } from '../api/errors.ts';
 import { encodeHex } from '../api/hex.ts';
@@ -10,9 +10,11 @@ import { createDynamoDBClient, type DynamoDBClient } from '../aws/dynamodb.ts';
 import type { Log } from '../observe/log.ts';
 import { type CheckContext, checkAndRecordOne, verifiedItems } from './dynamodb-check.ts';
 import { countMarks, exportHistories } from './dynamodb-export.ts';
+import { gatheringReplace } from './dynamodb-gather.ts';
 import { importHistories } from './dynamodb-import.ts';
 import { bindNetwork, checkNetwork, type NetworkBinding } from './dynamodb-network.ts';
-import { slashingTable } from './dynamodb-table.ts';
+import { applyUpdates } from './dynamodb-statements.ts';
+import { type SlashingTable, slashingTable } from './dynamodb-table.ts';
 import type { RowIntegrity } from './integrity.ts';
 import { NO_MARKS } from './rules.ts';
 import type { BatchLimits, HighWaterMarks, SlashableMessage, SlashingBackend, Verdict } from './types.ts';
@@ -61,12 +63,12 @@ class DynamoDBBackend implements SlashingBackend {
   #closed = false;
 
   constructor(client: DynamoDBClient, options: DynamoDBBackendOptions, log: Log) {
-    const { tableName, integrity, maxConcurrentWrites } = options;
-    // Each message is a write of its own, so grouping gains nothing: a batch of one fails alone.
+    const { integrity, maxConcurrentWrites } = options;
+    // Each message is a write of its own and fails alone; writes share requests further down (dynamodb-gather.ts).
     this.batchLimits = { maxMessages: 1, maxInFlight: maxConcurrentWrites, minIntervalMs: 0 };
     this.#client = client;
     this.#binding = options;
-    this.#context = { table: slashingTable(client, tableName, integrity), integrity, verified: verifiedItems(), log };
+    this.#context = { table: openTable(client, options, log), integrity, verified: verifiedItems(), log };
   }
 
   async checkAndRecord(messages: readonly SlashableMessage[], floors: readonly HighWaterMarks[]): Promise<Verdict[]> {
@@ -119,4 +121,10 @@ class DynamoDBBackend implements SlashingBackend {
   #assertOpen(): void {
     if (this.#closed) throw new SignerError('slashing_unavailable', { detail: { closed: 'dynamodb' } });
   }
+}
+
+function openTable(client: DynamoDBClient, { tableName, integrity }: DynamoDBBackendOptions, log: Log): SlashingTable {
+  const table = slashingTable(client, tableName, integrity);
+  const applied = (updates: Parameters<typeof applyUpdates>[2]) => applyUpdates(client, tableName, updates);
+  return { ...table, replace: gatheringReplace({ replace: table.replace, applyUpdates: applied, log }) };
 }

@@ -1,15 +1,21 @@
-// What a check costs on DynamoDB (a local stand-in): concurrent checks through SlashingProtection beside single writes
-// one after another, measured in turns in one run. The machine may be shared, so the ratio is what counts:
-// performance.md asks for 5 at 64 concurrent signings. A stand-in has no network; the second part puts one in front of
-// it, DELAY_MS a call, where the ratio is what a real table would show.
+// What a check costs on DynamoDB (a local stand-in): concurrent checks through SlashingProtection, whose writes share requests, beside
+// single writes one after another, and beside concurrent writes of a request each, measured in turns in one run. The machine may be
+// shared, so the ratio is what counts: performance.md asks for 5 at 64 concurrent signings. A stand-in has no network; the second part
+// puts one in front of it, DELAY_MS a call, where the ratio is what a real table would show.
 // Run: bin/pinned-node test/bench/slashing-dynamodb.ts [rounds]
 
 import { type AddressInfo, connect, createServer } from 'node:net';
+import { decodeHex } from '../../enclave/api/hex.ts';
+import { createDynamoDBClient } from '../../enclave/aws/dynamodb.ts';
 import { systemClock } from '../../enclave/observe/clock.ts';
+import { checkAndRecordOne, verifiedItems } from '../../enclave/slashing/dynamodb-check.ts';
+import { slashingTable } from '../../enclave/slashing/dynamodb-table.ts';
+import { rowIntegrity } from '../../enclave/slashing/integrity.ts';
 import { SlashingProtection } from '../../enclave/slashing/protection.ts';
 import { NO_MARKS } from '../../enclave/slashing/rules.ts';
 import type { AttestationVote } from '../../enclave/slashing/types.ts';
-import { history, quietLog, stream, vote } from '../support/slashing.ts';
+import { dynamoDBClientOptions } from '../support/dynamodb.ts';
+import { history, MAIN_ROOT, quietLog, stream, vote } from '../support/slashing.ts';
 import { startSlashingTables } from '../support/slashing-dynamodb.ts';
 
 const KEYS = 5_000;
@@ -18,6 +24,7 @@ const ROUND_SECONDS = 3;
 const ROUNDS = Number(process.argv[2] ?? 3);
 /** About what a write in the same region takes. */
 const DELAY_MS = 5;
+const PATIENT = { requestTimeoutMs: 20_000 };
 
 interface Measurement {
   readonly perSecond: number;
@@ -52,33 +59,55 @@ async function startDelay({ hostname, port }: URL) {
   };
 }
 
-async function compare(name: string, endpoint: string): Promise<void> {
-  const tableName = await tables.create();
-  const loader = await tables.open(tableName);
-  const started = performance.now();
-  await loader.importHistories(stream(Array.from({ length: KEYS }, (_, key) => history(key, [], [[0, 0, null]]))));
-  const seconds = (performance.now() - started) / 1000;
-  await loader.close();
-  const backend = await tables.open(tableName, { endpoint, client: { requestTimeoutMs: 20_000 } });
-  const protection = new SlashingProtection(backend, {}, { clock: systemClock, log: quietLog });
-  console.log(`${name}: imported ${KEYS} keys in ${seconds.toFixed(1)} s`);
+type Check = (message: AttestationVote) => Promise<string | undefined>;
 
-  const next = voteSource();
-  const checked = async (message: AttestationVote) => (await protection.check(message)).kind;
-  const single = async (message: AttestationVote) => (await backend.checkAndRecord([message], [NO_MARKS]))[0]?.kind;
+async function compare(name: string, endpoint: string): Promise<void> {
+  const backend = await tables.open(await importedTable(), { endpoint, client: PATIENT });
+  const protection = new SlashingProtection(backend, {}, { clock: systemClock, log: quietLog });
+  const apart = separateWrites(endpoint, await importedTable());
+  console.log(name);
+
+  const [next, nextApart] = [voteSource(), voteSource()];
+  const checked: Check = async (message) => (await protection.check(message)).kind;
+  const single: Check = async (message) => (await backend.checkAndRecord([message], [NO_MARKS]))[0]?.kind;
   // Every key once, so that the process knows its items as it does after its first epoch.
   await measure(64, next, checked, KEYS);
+  await measure(64, nextApart, apart.check, KEYS);
   for (const concurrency of CONCURRENCIES) {
-    const [together, alone]: [Measurement[], Measurement[]] = [[], []];
+    const [together, alone, each]: [Measurement[], Measurement[], Measurement[]] = [[], [], []];
     for (let round = 0; round < ROUNDS; round += 1) {
       together.push(await measure(concurrency, next, checked));
       alone.push(await measure(1, next, single));
+      each.push(await measure(concurrency, nextApart, apart.check));
     }
-    const ratio = median(together).perSecond / median(alone).perSecond;
+    const { perSecond } = median(together);
+    const ratio = (others: Measurement[]) => `ratio ${(perSecond / median(others).perSecond).toFixed(2)}`;
     console.log(`  ${String(concurrency).padStart(3)} concurrent            ${text(median(together))}`);
-    console.log(`  one write after another   ${text(median(alone))}   ratio ${ratio.toFixed(2)}`);
+    console.log(`  one write after another   ${text(median(alone))}   ${ratio(alone)}`);
+    console.log(`  ${String(concurrency).padStart(3)}, a request each       ${text(median(each))}   ${ratio(each)}`);
   }
+  apart.close();
   await protection.close();
+}
+
+async function importedTable(): Promise<string> {
+  const tableName = await tables.create();
+  const loader = await tables.open(tableName);
+  await loader.importHistories(stream(Array.from({ length: KEYS }, (_, key) => history(key, [], [[0, 0, null]]))));
+  await loader.close();
+  return tableName;
+}
+
+/** The same check, every write a request of its own. */
+function separateWrites(endpoint: string, tableName: string): { readonly check: Check; close(): void } {
+  const client = createDynamoDBClient({ ...dynamoDBClientOptions(endpoint, PATIENT), maxSockets: 264 });
+  const genesisValidatorsRoot = decodeHex(MAIN_ROOT, 32) ?? Buffer.alloc(32);
+  const integrity = rowIntegrity({ key: Buffer.alloc(32, 7), genesisValidatorsRoot });
+  const context = { table: slashingTable(client, tableName, integrity), integrity, verified: verifiedItems() };
+  return {
+    check: async (message) => (await checkAndRecordOne(message, NO_MARKS, context)).kind,
+    close: () => client.destroy(),
+  };
 }
 
 /** The next vote of the next key, in turn. */
@@ -94,7 +123,7 @@ function voteSource(): () => AttestationVote {
 async function measure(
   concurrency: number,
   next: () => AttestationVote,
-  check: (message: AttestationVote) => Promise<string | undefined>,
+  check: Check,
   count = Number.POSITIVE_INFINITY,
 ): Promise<Measurement> {
   const latencies: number[] = [];
