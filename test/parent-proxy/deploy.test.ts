@@ -1,0 +1,158 @@
+// The files that run an enclave on its parent: what they name exists, the script refuses what it should, and debug mode above all.
+// nitro-cli runs on a parent instance only; here a script that keeps its arguments stands where it would.
+
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { parentProxySchema } from '../../enclave/api/parent-proxy.ts';
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+const DEPLOY = join(ROOT, 'parent-proxy/deploy');
+const SCRIPT = join(DEPLOY, 'run-enclave');
+
+let directory = '';
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'strongroom-deploy-'));
+  writeFileSync(join(directory, 'image.eif'), 'an image');
+  writeFileSync(join(directory, 'allocator.yaml'), '---\nmemory_mib: 3072\ncpu_count: 4\n');
+  standIn('NONE');
+});
+
+afterEach(() => rmSync(directory, { recursive: true }));
+
+/** An enclave that runs until the file `ended` is there. */
+function standIn(flags: string): void {
+  const enclave = '{"EnclaveID": "i-0-enc1", "EnclaveCID": 16, "State": "RUNNING", "Flags": "FLAGS"}'.replace(
+    'FLAGS',
+    flags,
+  );
+  const script = `#!/bin/sh
+echo "$@" >> ${directory}/calls
+case $1 in
+  run-enclave) echo '${enclave}' ;;
+  describe-enclaves) if [ -e ${directory}/ended ]; then echo '[]'; else echo '[${enclave}, {"EnclaveID": "i-0-enc2", "State": "RUNNING", "Flags": "DEBUG_MODE"}]'; fi ;;
+  terminate-enclave) touch ${directory}/ended ;;
+esac
+`;
+  writeFileSync(join(directory, 'nitro-cli'), script);
+  chmodSync(join(directory, 'nitro-cli'), 0o755);
+}
+
+function environment(extra: Record<string, string> = {}) {
+  return {
+    PATH: `${directory}:${process.env['PATH']}`,
+    STRONGROOM_EIF_PATH: join(directory, 'image.eif'),
+    STRONGROOM_ALLOCATOR_FILE: join(directory, 'allocator.yaml'),
+    STRONGROOM_POLL_SECONDS: '0.05',
+    ...extra,
+  };
+}
+
+function calls(): string[] {
+  const path = join(directory, 'calls');
+  return existsSync(path) ? readFileSync(path, 'utf8').trimEnd().split('\n') : [];
+}
+
+async function start(...argv: string[]) {
+  const child = spawn('sh', [SCRIPT, ...argv], { env: environment(), stdio: ['ignore', 'ignore', 'pipe'] });
+  const exited = once(child, 'exit');
+  while (!calls().some((call) => call.startsWith('describe-enclaves')) && child.exitCode === null) await pause(5);
+  return { child, exited };
+}
+
+describe('run-enclave', () => {
+  it('runs the image with what the allocator has reserved, not in debug mode, and ends it on SIGTERM', async () => {
+    const { child, exited } = await start();
+    child.kill('SIGTERM');
+    expect(await exited).toEqual([0, null]);
+    expect(calls()[0]).toBe(
+      `run-enclave --eif-path ${directory}/image.eif --enclave-cid 16 --cpu-count 4 --memory 3072 --enclave-name strongroom`,
+    );
+    expect(calls().at(-1)).toBe('terminate-enclave --enclave-id i-0-enc1');
+  });
+
+  it('takes its settings from the arguments before the environment', async () => {
+    const { child, exited } = await start('--cid', '20', '--cpu-count', '2', '--memory-mib', '1024');
+    child.kill('SIGTERM');
+    await exited;
+    expect(calls()[0]).toContain('--enclave-cid 20 --cpu-count 2 --memory 1024');
+  });
+
+  it('ends with a failure when the enclave ends, so that it is started again', async () => {
+    const { exited } = await start();
+    writeFileSync(join(directory, 'ended'), '');
+    expect(await exited).toEqual([1, null]);
+  });
+
+  it('runs debug mode only for the flag that says it is unsafe', async () => {
+    const { child, exited } = await start('--unsafe-debug');
+    child.kill('SIGTERM');
+    await exited;
+    expect(calls()[0]).toMatch(/ --debug-mode$/);
+  });
+
+  it('ends an enclave that runs in debug mode without having been asked to', async () => {
+    standIn('DEBUG_MODE');
+    const { exited } = await start();
+    expect(await exited).toEqual([78, null]);
+    expect(calls().at(-1)).toBe('terminate-enclave --enclave-id i-0-enc1');
+  });
+
+  it.each([
+    ['debug mode by its usual name', ['--debug-mode'], {}, 'debug mode is refused'],
+    ['an unknown argument', ['--debug'], {}, 'unknown argument --debug'],
+    ['an argument without its value', ['--cid'], {}, '--cid has no value'],
+    ['a CID that is taken', ['--cid', '3'], {}, 'the CID must be at least 4'],
+    ['a number that is none', ['--memory-mib', '4G'], {}, "the memory in MiB must be a number, and is '4G'"],
+    ['no image', [], { STRONGROOM_EIF_PATH: '' }, 'no image'],
+    ['an image that is not there', [], { STRONGROOM_EIF_PATH: '/nonexistent.eif' }, 'cannot be read'],
+    ['no allocator', [], { STRONGROOM_ALLOCATOR_FILE: '/nonexistent' }, 'cannot be read'],
+  ])('refuses %s, and starts nothing', (_, argv, extra, message) => {
+    const { status, stderr } = spawnSync('sh', [SCRIPT, ...argv], { env: environment(extra), encoding: 'utf8' });
+    expect({ status, calls: calls() }).toEqual({ status: 78, calls: [] });
+    expect(stderr).toContain(message);
+  });
+
+  it('is a shell script that any sh reads', () => {
+    expect(spawnSync('sh', ['-n', SCRIPT]).status).toBe(0);
+  });
+});
+
+describe('the units', () => {
+  const unit = (name: string): string => readFileSync(join(DEPLOY, name), 'utf8');
+  const proxy = unit('strongroom-parent-proxy.service');
+  const enclave = unit('strongroom-enclave.service');
+
+  it('start programs that exist, and the runbook names every file', () => {
+    for (const [, path = ''] of `${proxy}${enclave}`.matchAll(/^Exec\w+=\/opt\/strongroom\/(\S+)/gm)) {
+      expect({ path, exists: existsSync(join(ROOT, path)) }).toEqual({ path, exists: true });
+    }
+    const runbook = unit('README.md');
+    for (const name of readdirSync(DEPLOY)) if (name !== 'README.md') expect(runbook).toContain(`\`${name}\``);
+  });
+
+  it('stop the parent proxy before the enclave, and give it longer than its grace time', () => {
+    expect(proxy).toMatch(/^After=.*strongroom-enclave\.service/m);
+    expect(proxy).toMatch(/^PartOf=strongroom-enclave\.service/m);
+    const { limits } = parentProxySchema.parse({});
+    const stopSeconds = Number(/^TimeoutStopSec=(\d+)/m.exec(proxy)?.[1]);
+    expect(stopSeconds).toBeGreaterThan(limits.graceful_shutdown_timeout_seconds + 5);
+  });
+
+  it('let the parent proxy open vsock, and as many connections as its limits say', () => {
+    expect(proxy).toMatch(/^RestrictAddressFamilies=.*AF_VSOCK/m);
+    const { limits } = parentProxySchema.parse({});
+    expect(Number(/^LimitNOFILE=(\d+)/m.exec(proxy)?.[1])).toBeGreaterThan(2 * 16 * limits.max_connections_per_port);
+    expect(proxy).not.toContain('MemoryDenyWriteExecute=yes'); // no JavaScript without it
+  });
+
+  it('share the CID with the configuration', () => {
+    expect(unit('enclave.env')).toContain(`STRONGROOM_ENCLAVE_CID=${parentProxySchema.parse({}).enclave_cid}\n`);
+  });
+});
