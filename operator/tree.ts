@@ -8,6 +8,7 @@ import { seal } from './commands/seal.ts';
 import { slashing } from './commands/slashing.ts';
 import { status } from './commands/status.ts';
 import { tokens } from './commands/tokens.ts';
+import { verify } from './commands/verify.ts';
 import { UsageFailure } from './exit.ts';
 import { nearest } from './suggest.ts';
 import { bounded } from './text.ts';
@@ -24,6 +25,7 @@ export const TREE: Group = {
     auth: { kind: 'group', summary: 'Who may do what', commands: { policy: policies, token: tokens } },
     keys,
     slashing,
+    verify,
     completion,
   },
 };

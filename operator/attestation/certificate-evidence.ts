@@ -21,7 +21,7 @@ export interface CertificateEvidence {
   readonly expiresAt: number;
 }
 
-export type CertificateOptions = Omit<VerifyOptions, 'expectedUserData' | 'nonce'>;
+export type CertificateOptions = Omit<VerifyOptions, 'expectedUserData'>;
 
 /** Never throws for any bytes. @param der the certificate of the peer */
 export function verifyCertificate(

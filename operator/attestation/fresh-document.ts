@@ -4,6 +4,7 @@
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
+import { DOCUMENT_MEDIA_TYPE } from '../../enclave/api/attestation.ts';
 import { CommandFailure, EXIT } from '../exit.ts';
 import { MAX_DOCUMENT_BYTES } from './document.ts';
 
@@ -41,7 +42,7 @@ interface Reply {
 function ask(socket: Socket, { host, clientNonce }: DocumentRequest): Promise<Reply> {
   const { promise, resolve, reject } = Promise.withResolvers<Reply>();
   const path = `${NONCE_ROUTE}?nonce=${Buffer.from(clientNonce).toString('hex')}`;
-  const headers = { host, connection: 'keep-alive', accept: 'application/octet-stream, */*;q=0.1' };
+  const headers = { host, connection: 'keep-alive', accept: DOCUMENT_MEDIA_TYPE };
   const outgoing = httpRequest({ createConnection: () => socket, method: 'GET', path, headers });
   let reply: Promise<Reply> | undefined;
   outgoing.on('error', reject);

@@ -5,7 +5,13 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createServer as createTlsServer, type TLSSocket } from 'node:tls';
-import { connectionNonce, EXPORTER_BYTES, EXPORTER_LABEL, keyBinding } from '../../enclave/api/attestation.ts';
+import {
+  connectionNonce,
+  DOCUMENT_MEDIA_TYPE,
+  EXPORTER_BYTES,
+  EXPORTER_LABEL,
+  keyBinding,
+} from '../../enclave/api/attestation.ts';
 import type { Nsm } from '../../enclave/tee/nsm.ts';
 import { createNsm } from '../../enclave/tee/nsm-client.ts';
 import { createIdentity, type RatlsIdentity } from '../../enclave/tee/ratls-identity.ts';
@@ -76,7 +82,7 @@ async function attest(
 ): Promise<void> {
   const answer = await route(nonce, socket as TLSSocket);
   if (typeof answer === 'number') response.writeHead(answer).end('{}');
-  else response.writeHead(200, { 'content-type': 'application/octet-stream' }).end(answer);
+  else response.writeHead(200, { 'content-type': DOCUMENT_MEDIA_TYPE }).end(answer);
 }
 
 export interface Enclave {

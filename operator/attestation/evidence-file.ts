@@ -1,0 +1,49 @@
+// Evidence kept in a file: an attestation document as it came, in base64 or in hex, or a PEM certificate that carries one. What is none of
+// these is taken for a document, whose verification then says what is wrong with it.
+
+import { readFileSync, statSync } from 'node:fs';
+import { localFailure } from '../exit.ts';
+import { bounded } from '../text.ts';
+
+const MAX_FILE_BYTES = 64 * 1024;
+const MAX_PATH_CHARACTERS = 200;
+const PEM_CERTIFICATE = /-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]*)-----END CERTIFICATE-----/g;
+
+export type EvidenceFile =
+  | { readonly kind: 'document'; readonly bytes: Buffer }
+  /** DER. */
+  | { readonly kind: 'certificate'; readonly bytes: Buffer };
+
+/** @throws CommandFailure when the file cannot be read, or holds several certificates */
+export function readEvidenceFile(path: string): EvidenceFile {
+  const content = readBounded(path);
+  const text = content.toString('latin1');
+  const certificates = [...text.matchAll(PEM_CERTIFICATE)].map(([, body = '']) => Buffer.from(body, 'base64'));
+  const [certificate, ...others] = certificates;
+  if (others.length > 0) {
+    throw localFailure(
+      `${bounded(path, MAX_PATH_CHARACTERS)} holds ${certificates.length} certificates`,
+      'keep the attested one, which is self-signed, in a file of its own',
+    );
+  }
+  if (certificate !== undefined) return { kind: 'certificate', bytes: certificate };
+  return { kind: 'document', bytes: decodeText(text) ?? content };
+}
+
+/** Hex first: every text in hex is one in base64 too. */
+function decodeText(text: string): Buffer | undefined {
+  const compact = text.replace(/\s+/g, '');
+  if (/^([0-9a-f]{2})+$/i.test(compact)) return Buffer.from(compact, 'hex');
+  return /^[A-Za-z0-9+/_-]+={0,2}$/.test(compact) ? Buffer.from(compact, 'base64') : undefined;
+}
+
+function readBounded(path: string): Buffer {
+  const place = bounded(path, MAX_PATH_CHARACTERS);
+  try {
+    if (statSync(path).size <= MAX_FILE_BYTES) return readFileSync(path);
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable';
+    throw localFailure(`${place} cannot be read (${code})`);
+  }
+  throw localFailure(`${place} is larger than ${MAX_FILE_BYTES} bytes: it holds no attestation document`);
+}

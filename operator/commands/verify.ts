@@ -1,0 +1,120 @@
+// `strongroom operator verify`: judge attestation evidence, kept in a file or asked of a running enclave, and report every step. Exit 0 only when
+// it is authentic and of the reference values (decisions.md section 10). It sends no token; settings and profiles play no part, so that
+// what was asked for is on the command line.
+
+import { AttestationFailure } from '../attestation/attestation-failure.ts';
+import { verifyCertificate } from '../attestation/certificate-evidence.ts';
+import { readEvidenceFile } from '../attestation/evidence-file.ts';
+import { type AttestationPolicy, DEFAULT_MAX_AGE_SECONDS } from '../attestation/peer-evidence.ts';
+import { readReferenceValues } from '../attestation/reference-values.ts';
+import { decisive, type Finding, jsonReport, type ReportContext, tableReport } from '../attestation/report.ts';
+import { type VerifyOptions, verifyDocument } from '../attestation/verify.ts';
+import { localCommand } from '../command.ts';
+import { examine } from '../connect.ts';
+import { connectionFailure } from '../connection-failure.ts';
+import { createDeadline } from '../deadline.ts';
+import { CommandFailure, UsageFailure } from '../exit.ts';
+import { createOutput } from '../output.ts';
+import { COMMON_FLAGS, DEFAULT_TIMEOUT_SECONDS, readSeconds } from '../settings.ts';
+import { bounded } from '../text.ts';
+
+const RFC3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/i;
+const MAX_NONCE_BYTES = 1024;
+
+export const verify = localCommand({
+  summary: 'Verify attestation evidence of an enclave and report every step',
+  flags: {
+    pcrs: { placeholder: 'FILE', meaning: 'Reference values: pcrs.json of the image' },
+    pcr: { placeholder: 'N=HEX', meaning: 'One reference value; repeat for others', repeatable: true },
+    at: { placeholder: 'TIME', meaning: 'Judge a file as of this time, RFC 3339; now when not given' },
+    nonce: { placeholder: 'HEX', meaning: 'The nonce that the document in a file has to carry' },
+    'max-age': {
+      placeholder: 'SECONDS',
+      meaning: `The oldest document accepted; ${DEFAULT_MAX_AGE_SECONDS} when not given`,
+    },
+    output: { ...COMMON_FLAGS.output, meaning: 'table, or json' },
+    'timeout-seconds': {
+      placeholder: 'SECONDS',
+      meaning: `Give up on a URL after so long; ${DEFAULT_TIMEOUT_SECONDS}`,
+    },
+  },
+  argument: { name: 'EVIDENCE', meaning: 'A file (a document, or a PEM certificate with one), or an https: URL' },
+  examples: [
+    'verify https://signer.example:9443 --pcrs pcrs.json --pcr 16=4b8d…',
+    'verify document.bin --pcrs pcrs.json --at 2026-01-03T20:41:07Z --output json',
+  ],
+  async run({ values, argument, terminal, provider }) {
+    const referenceValues = readReferenceValues(flag('pcrs', values.pcrs), flag('pcr', values.pcr?.join(',')));
+    const maxAgeSeconds = readSeconds(flag('max-age', values['max-age']), DEFAULT_MAX_AGE_SECONDS);
+    const timeoutSeconds = readSeconds(flag('timeout-seconds', values['timeout-seconds']), DEFAULT_TIMEOUT_SECONDS);
+    const now = Date.now();
+    const isUrl = /^[a-z][a-z0-9+.-]*:\/\//i.test(argument);
+    if (isUrl && (values.at !== undefined || values.nonce !== undefined)) {
+      throw new UsageFailure(
+        '--at and --nonce are for a file: a running enclave is judged now, by a nonce made for it',
+      );
+    }
+    const at = values.at === undefined ? now : readTime(values.at);
+    const policy = { provider, referenceValues, maxAgeSeconds };
+    const findings = isUrl
+      ? await findAtUrl(argument, { ...policy, now: Date.now }, timeoutSeconds)
+      : findInFile(argument, { ...policy, at, nonce: readNonce(values.nonce) });
+    const context = { subject: bounded(argument, 200), at, provider, referenceValues };
+    print(findings, context, createOutput(values.output === 'json' ? 'json' : 'table', terminal));
+    const verdict = decisive(findings);
+    if (!verdict.expected) throw new AttestationFailure(verdict, context.subject);
+  },
+});
+
+type Findings = readonly [Finding, ...Finding[]];
+
+function findInFile(path: string, options: VerifyOptions): Findings {
+  const { kind, bytes } = readEvidenceFile(path);
+  if (kind === 'document') return [{ evidence: 'document', verdict: verifyDocument(bytes, options) }];
+  return [{ evidence: 'certificate', verdict: verifyCertificate(bytes, options).verdict }];
+}
+
+async function findAtUrl(written: string, attestation: AttestationPolicy, timeoutSeconds: number): Promise<Findings> {
+  const url = readUrl(written);
+  const deadline = createDeadline(timeoutSeconds);
+  deadline.set();
+  try {
+    const { certificate, fresh } = await examine({ url, attestation }, deadline.signal);
+    const first = { evidence: 'certificate', verdict: certificate } as const;
+    return fresh === undefined ? [first] : [first, { evidence: 'fresh_document', verdict: fresh }];
+  } catch (error) {
+    if (error instanceof CommandFailure) throw error;
+    const peer = { url, attestation, trustedCertificates: undefined, serverName: undefined };
+    throw connectionFailure(error, { peer, timeoutSeconds, timedOut: deadline.expired, maybeDone: false });
+  } finally {
+    deadline.end();
+  }
+}
+
+function print(findings: Findings, context: ReportContext, output: ReturnType<typeof createOutput>): void {
+  output.answer({ value: findings, text: jsonReport(findings, context) }, () => tableReport(findings, context));
+}
+
+function flag(name: string, text: string | undefined): { readonly text: string; readonly origin: string } | undefined {
+  return text === undefined ? undefined : { text, origin: `--${name}` };
+}
+
+function readUrl(written: string): URL {
+  const url = URL.canParse(written) ? new URL(written) : undefined;
+  const plain = url?.protocol === 'https:' && url.pathname === '/' && url.search === '' && url.username === '';
+  if (url !== undefined && plain) return url;
+  throw new UsageFailure('EVIDENCE: a URL is https: with a host and a port', 'for example https://signer.example:9443');
+}
+
+function readTime(written: string): number {
+  const time = RFC3339.test(written) ? Date.parse(written) : Number.NaN;
+  if (Number.isNaN(time)) throw new UsageFailure('--at is not a time of RFC 3339', 'for example 2026-01-03T20:41:07Z');
+  return time;
+}
+
+function readNonce(written: string | undefined): Buffer | undefined {
+  if (written === undefined) return undefined;
+  const nonce = /^([0-9a-f]{2})+$/i.test(written) ? Buffer.from(written, 'hex') : undefined;
+  if (nonce !== undefined && nonce.length <= MAX_NONCE_BYTES) return nonce;
+  throw new UsageFailure(`--nonce is hex, at most ${MAX_NONCE_BYTES} bytes`);
+}

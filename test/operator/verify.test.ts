@@ -1,0 +1,190 @@
+// `operator verify` as an auditor runs it: real documents through the real program, which trusts AWS alone; running enclaves through the same
+// program under the authority of the emulator. The exit codes are those of decisions.md section 10.
+
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { testPcr } from '../support/nsm-emulator.ts';
+import { createNsmPki } from '../support/nsm-pki.ts';
+import { vectorPath } from '../support/vectors.ts';
+import { cannedSigner } from './canned-signer.ts';
+import { type Enclave, makeEnclave, type RatlsServer, startRatlsServer } from './ratls-server.ts';
+import { runWithRoot } from './run-operator.ts';
+import { runShell } from './transcript.ts';
+
+const AWS_DOCUMENT = vectorPath('attestation/base-2026-indefinite-map.bin');
+const AWS_PCR0 = '0=4b8d4cf2a99e05ce1b5bddaf9d21cb446eb0e606c5bebd1ebf02b473a22165f7b68b0bb0d1ac5a90f0311e493522cfab';
+const ITS_TIME = '--at 2026-01-03T20:41:10Z';
+const NONCE_DOCUMENT = vectorPath('attestation/evervault-valid-bytes.bin');
+const PCR0 = `0=${testPcr(0).toString('hex')}`;
+const OTHER = 'ab'.repeat(48);
+
+const pki = await createNsmPki();
+let folder: string;
+let servers: RatlsServer[] = [];
+
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'strongroom-verify-'));
+});
+afterEach(async () => {
+  await Promise.all(servers.map((server) => server.close()));
+  servers = [];
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+function verify(args: string) {
+  return runShell(`strongroom operator verify ${args}`, { folder, env: {} });
+}
+
+function verifyUnderRoot(...args: string[]) {
+  return runWithRoot(['verify', ...args], { rootFingerprint: pki.rootFingerprint });
+}
+
+async function start(enclave: Enclave): Promise<RatlsServer> {
+  const server = await startRatlsServer(enclave.identity, cannedSigner, enclave.nonceRoute);
+  servers.push(server);
+  return server;
+}
+
+describe.runIf(AWS_DOCUMENT !== undefined)('a document of AWS in a file', () => {
+  it('0: authentic and expected, at its time', async () => {
+    const { code, stdout, stderr } = await verify(`${AWS_DOCUMENT} ${ITS_TIME} --pcr ${AWS_PCR0}`);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    for (const shown of [
+      'authentic and expected',
+      'i-0368fa67e156d6d23-enc019b8596b1a9dad6.us-east-1.aws  2026-01-03T20:40:25Z  2026-01-03T23:40:28Z',
+      'PCR0      match      the image',
+      "PCR4      unchecked  the parent's instance id",
+      'user data   69553adc61d6e9fcdecbe1ea49bb2b52a60238e0',
+    ])
+      expect(stdout).toContain(shown);
+    expect(Math.max(...stdout.split('\n').map((line) => line.length))).toBeLessThanOrEqual(100);
+  });
+
+  it('in base64, in hex, tagged; reference values as nitro-cli writes them', async () => {
+    const document = readFileSync(AWS_DOCUMENT ?? '');
+    writeFileSync(join(folder, 'base64'), `${document.toString('base64').replace(/(.{76})/g, '$1\n')}\n`);
+    writeFileSync(join(folder, 'hex'), `${document.toString('hex')}\n`);
+    writeFileSync(join(folder, 'tagged'), Buffer.concat([Buffer.of(0xd2), document]));
+    const measurements = { HashAlgorithm: 'Sha384 { ... }', PCR0: AWS_PCR0.slice(2).toUpperCase() };
+    writeFileSync(join(folder, 'pcrs.json'), JSON.stringify({ Measurements: measurements }));
+    for (const file of ['base64', 'hex', 'tagged'])
+      expect((await verify(`${file} ${ITS_TIME} --pcrs pcrs.json`)).code).toBe(0);
+  });
+
+  it('1: authentic, and no reference values', async () => {
+    const { code, stdout, stderr } = await verify(`${AWS_DOCUMENT} ${ITS_TIME}`);
+    expect(code).toBe(1);
+    expect(stdout).toContain('authentic; nobody said what to expect');
+    expect(stderr).toContain('no_reference_values: ');
+  });
+
+  it.each<[string, string]>([
+    ['today', `--pcr ${AWS_PCR0}`],
+    ['after its leaf', `--at 2026-01-03T23:40:29Z --pcr ${AWS_PCR0}`],
+    ['older than accepted', `--at 2026-01-03T21:41:10Z --max-age 3600 --pcr ${AWS_PCR0}`],
+    ['without the nonce', `${ITS_TIME} --nonce 00112233 --pcr ${AWS_PCR0}`],
+  ])('5: %s', async (_, args) => {
+    const { code, stdout } = await verify(`${AWS_DOCUMENT} ${args}`);
+    expect(code).toBe(5);
+    expect(stdout).toContain('NOT authentic: what it says below is a claim');
+  });
+
+  it('5: an expired one without reference values too, and what is no document', async () => {
+    expect((await verify(`${AWS_DOCUMENT}`)).code).toBe(5);
+    writeFileSync(join(folder, 'nothing'), 'nothing of the kind');
+    expect((await verify('nothing')).code).toBe(5);
+    writeFileSync(join(folder, 'empty'), '');
+    expect((await verify('empty')).code).toBe(5);
+  });
+
+  it('6: another image, as JSON', async () => {
+    const { code, stdout } = await verify(`${AWS_DOCUMENT} ${ITS_TIME} --pcr 0=${OTHER} --output json`);
+    expect(code).toBe(6);
+    const report = JSON.parse(stdout);
+    expect(report).toMatchObject({ verdict: 'not_expected', authentic: true, expected: false });
+    expect(report.findings[0].failures).toMatchObject([{ code: 'wrong_pcr', pcr: 0 }]);
+    expect(report.findings[0].steps.map((step: { result: string }) => step.result).join()).toBe(
+      'passed,passed,passed,passed,passed,not_asked,passed,failed',
+    );
+    expect(report.findings[0].document.pcrs[0]).toMatchObject({ pcr: 0, result: 'mismatch', accepted: [OTHER] });
+    expect(report.findings[0].chain).toHaveLength(5);
+  });
+
+  it('6: debug mode, whatever is asked for', async () => {
+    const debug = vectorPath('attestation/evervault-debug-2023.bin');
+    const { code, stderr } = await verify(`${debug} --at 2022-10-12T13:50:07Z --pcr 0=${OTHER}`);
+    expect(code).toBe(6);
+    expect(stderr).toContain('debug: PCR0 is zero');
+    expect((await verify(`${debug} --at 2022-10-12T13:50:07Z`)).code).toBe(6);
+  });
+
+  it('the nonce that it carries', async () => {
+    const at = '--at 2022-10-13T08:58:03Z';
+    const { stdout } = await verify(`${NONCE_DOCUMENT} ${at} --output json`);
+    const [{ document }] = JSON.parse(stdout).findings;
+    const pcr = `--pcr 0=${document.pcrs[0].value}`;
+    expect((await verify(`${NONCE_DOCUMENT} ${at} ${pcr} --nonce ${document.nonce}`)).code).toBe(0);
+  });
+
+  it.each([
+    ['--at yesterday', '--at is not a time of RFC 3339'],
+    ['--nonce xyz', '--nonce is hex'],
+    ['--pcr 1=ab', 'PCR1: a value is not 48 bytes of hex'],
+    ['--max-age 1h', '--max-age is a whole number of seconds'],
+  ])('1: wrong usage: %s', async (args, message) => {
+    const { code, stdout, stderr } = await verify(`${AWS_DOCUMENT} ${args}`);
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect(stderr).toContain(message);
+  });
+});
+
+describe('a running enclave', () => {
+  it('0: the certificate, then a document of this connection; no token is sent', async () => {
+    const server = await start(await makeEnclave({ pki }));
+    const { code, stdout } = await verifyUnderRoot(server.url, '--pcr', PCR0, '--output', 'json');
+    expect(code).toBe(0);
+    const { verdict, findings } = JSON.parse(stdout);
+    expect(verdict).toBe('expected');
+    expect(findings.map(({ evidence }: { evidence: string }) => evidence)).toEqual(['certificate', 'fresh_document']);
+    for (const { steps } of findings) for (const { result } of steps) expect(result).toBe('passed');
+    expect(server.received).toEqual([]);
+  });
+
+  it('6, 1 and 5: reported all the same', async () => {
+    const server = await start(await makeEnclave({ pki }));
+    const other = await verifyUnderRoot(server.url, '--pcr', `0=${OTHER}`);
+    expect(other.code).toBe(6);
+    expect(other.stdout).toContain(
+      'the fresh document, bound to this connection: authentic, and NOT what was expected',
+    );
+    expect((await verifyUnderRoot(server.url)).code).toBe(1);
+    const stranger = await start(await makeEnclave({ pki: await createNsmPki() }));
+    const { code, stdout } = await verifyUnderRoot(stranger.url, '--pcr', PCR0);
+    expect(code).toBe(5);
+    expect(stdout).toContain('FAILED: untrusted_root');
+    expect(stranger.bytes()).toBe('');
+  });
+
+  it('2: nobody there; 1: a time for it, or a URL that is none', async () => {
+    const server = await start(await makeEnclave({ pki }));
+    await server.close();
+    servers = [];
+    expect((await verifyUnderRoot(server.url, '--pcr', PCR0)).code).toBe(2);
+    expect((await verifyUnderRoot(server.url, '--at', '2026-01-01T00:00:00Z')).code).toBe(1);
+    expect((await verifyUnderRoot('http://127.0.0.1:1')).code).toBe(1);
+  });
+
+  it('its certificate in a file is judged with its key', async () => {
+    const { identity } = await makeEnclave({ pki });
+    writeFileSync(join(folder, 'attested.pem'), identity.cert);
+    const { code, stdout } = await verifyUnderRoot(join(folder, 'attested.pem'), '--pcr', PCR0);
+    expect(code).toBe(0);
+    expect(stdout).toContain('binding    passed  user_data is of the TLS key');
+    const at = new Date(identity.expiresAt + 1000).toISOString();
+    expect((await verifyUnderRoot(join(folder, 'attested.pem'), '--pcr', PCR0, '--at', at)).code).toBe(5);
+    writeFileSync(join(folder, 'two.pem'), identity.cert + identity.cert);
+    expect((await verifyUnderRoot(join(folder, 'two.pem'), '--pcr', PCR0)).code).toBe(1);
+  });
+});
