@@ -65,7 +65,7 @@ export async function measureEnclave(
 ): Promise<{ readonly config: Config; readonly enclave: Enclave }> {
   const calls = countNsmCalls();
   const nsm = createNsm(platform.nsmDevice, { onCall: calls.add });
-  const { moduleId } = await step('NSM', () => describeNsm(nsm));
+  const { moduleId } = await step('Nitro Secure Module', () => describeNsm(nsm));
   log.info({ module_id: moduleId, configuration: image.configuration }, 'starting in an enclave');
   const ceremony = await step('ceremony', () => parseCeremony(image.ceremony));
   const bytes = await step('configuration', () =>

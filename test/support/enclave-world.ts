@@ -4,6 +4,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
@@ -68,8 +69,8 @@ export interface ParentOptions {
   /** What it hands over, when that is not the configuration it runs on. */
   readonly handsOver?: Buffer;
   readonly credentials?: CredentialsProvider;
-  /** Endpoints by vsock port that lead elsewhere. */
-  readonly upstreams?: Readonly<Record<number, number>>;
+  /** What happens on a vsock port of the parent in place of what should: `absent` is nobody there. */
+  readonly instead?: Readonly<Record<number, 'absent' | ((socket: Socket) => void)>>;
 }
 
 export interface EnclaveWorld {
@@ -172,11 +173,11 @@ async function startParent(
   yaml: string,
   folder: string,
   { dynamodb, kms }: CustodyWorld,
-  { handsOver, credentials = testCredentials, upstreams = {} }: ParentOptions,
+  { handsOver, credentials = testCredentials, instead = {} }: ParentOptions,
 ): Promise<Parent> {
   const loaded = readProxyConfiguration(Buffer.from(yaml), 'enclave.yaml');
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.violations));
-  const ports: Readonly<Record<number, number>> = { 8001: portOf(dynamodb), 8002: portOf(kms), ...upstreams };
+  const ports: Readonly<Record<number, number>> = { 8001: portOf(dynamodb), 8002: portOf(kms) };
   // The declared hosts are AWS's: their connections end here instead.
   const endpoints = loaded.configuration.endpoints.map((endpoint) => ({
     ...endpoint,
@@ -185,7 +186,7 @@ async function startParent(
   }));
   const { output, lines, said } = recordedOutput();
   const world = {
-    transport: unixTransport(folder, 'parent'),
+    transport: hostileAt(instead, unixTransport(folder, 'parent')),
     clock: systemClock,
     logger: createLogger(output, systemClock),
     metrics: createMetrics(),
@@ -202,6 +203,17 @@ async function startParent(
     probesUrl: `http://127.0.0.1:${probes}`,
     metricsUrl: `http://127.0.0.1:${metrics}/metrics`,
     close: () => proxy.shutDown(),
+  };
+}
+
+function hostileAt(instead: NonNullable<ParentOptions['instead']>, transport: Transport): Transport {
+  return {
+    ...transport,
+    listen: async (port, onConnection, options) => {
+      const other = instead[port];
+      if (other === 'absent') return { close: async () => undefined };
+      return transport.listen(port, other ?? onConnection, options);
+    },
   };
 }
 
