@@ -35,9 +35,11 @@ export interface RatlsLimits {
   readonly proxyHeaderTimeoutMs: number;
   /** From the header to the end of the handshake. */
   readonly handshakeTimeoutMs: number;
+  /** From the first byte of a request to the end of its headers. */
+  readonly headersTimeoutMs: number;
 }
 
-const LIMITS: RatlsLimits = { proxyHeaderTimeoutMs: 5000, handshakeTimeoutMs: 10_000 };
+const LIMITS: RatlsLimits = { proxyHeaderTimeoutMs: 5000, handshakeTimeoutMs: 10_000, headersTimeoutMs: 60_000 };
 
 /** In TLS 1.3 a ticket then names a session that is kept nowhere: nothing is ever resumed. */
 const TLS = { minVersion: 'TLSv1.3', secureOptions: constants.SSL_OP_NO_TICKET, ALPNProtocols: ['http/1.1'] } as const;
@@ -49,14 +51,13 @@ export function listenRatls(app: FastifyInstance, options: RatlsListenOptions): 
     options.onRefused?.(reason);
     socket.destroy();
   };
-  const parts: AcceptParts = {
-    server: createTlsServer(app, TLS),
-    identities: options.identities,
-    limits: { ...LIMITS, ...options.limits },
-    refuse,
-  };
+  const limits = { ...LIMITS, ...options.limits };
+  const headersTimeout = limits.headersTimeoutMs;
+  const connectionsCheckingInterval = Math.ceil(headersTimeout / 2);
+  const server = createTlsServer(app, { ...TLS, headersTimeout, connectionsCheckingInterval });
+  const parts: AcceptParts = { server, identities: options.identities, limits, refuse };
   const accept = acceptor(parts);
-  return serveTransport(parts.server, {
+  return serveTransport(server, {
     transport,
     port,
     maxConnections,
