@@ -50,13 +50,11 @@ export function gatheringReplace({ replace, applyUpdates, log }: GatherParts): G
     });
   }
 
+  /** Ends when the request is answered; never rejects. */
   async function send(writes: readonly Waiting[]): Promise<void> {
-    const [only] = writes;
-    if (writes.length === 1 && only !== undefined) {
-      only.resolve(replace(only.update));
-      return;
-    }
     try {
+      const [first, ...others] = writes;
+      if (first !== undefined && others.length === 0) return first.resolve(await replace(first.update));
       const outcomes = await applyUpdates(writes.map(({ update }) => update));
       if (outcomes.includes('refused')) refused();
       for (const [index, { update, resolve }] of writes.entries()) {
