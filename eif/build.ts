@@ -56,6 +56,8 @@ export interface BuiltImage {
 
 /** Relative to the project (eif/init/init.mk). */
 const INIT = 'build/eif/init';
+/** `MAX_CONFIGURATION_BYTES` of enclave/api/parent-ports.ts. */
+const MAX_CONFIGURATION_BYTES = 1024 * 1024;
 
 /** @throws BuildError */
 export async function buildImage(request: BuildRequest): Promise<BuiltImage> {
@@ -65,6 +67,7 @@ export async function buildImage(request: BuildRequest): Promise<BuiltImage> {
   const init = readInput(join(root, INIT), 'the first process', 'build it: make image-parts');
   if (!isElf(init)) throw new BuildError(`${INIT} is no program`, ['build it: make image-parts']);
   const node = readNode(root, architecture);
+  const authorities = caBundle(join(root, node.path), given.certificates);
   const bundle = await bundleSigner(root);
   const compiled = writeCompiledModule({ ceremony: given.ceremony, configuration: given.source });
   await checkConfiguration({ node: join(root, node.path), bundle: bundle.files, compiled }, request.configurationFile);
@@ -75,7 +78,7 @@ export async function buildImage(request: BuildRequest): Promise<BuiltImage> {
     compiled,
     node: node.data,
     libraries,
-    caBundle: caBundle(join(root, node.path), given.certificates),
+    caBundle: authorities,
     configuration: given.configuration,
   });
   checkDisjoint(system, application);
@@ -130,7 +133,7 @@ interface Given {
 /** In the record files have their names alone: where they lie on the build host is nobody's concern, and differs. */
 function readGiven({ ceremonyFile, configurationFile, caFiles, signing }: BuildRequest): Given {
   const ceremonyText = readInput(ceremonyFile, 'the ceremony');
-  const configuration = configurationFile === undefined ? undefined : readInput(configurationFile, 'the configuration');
+  const configuration = configurationFile === undefined ? undefined : readConfiguration(configurationFile);
   const certificates = new Map(caFiles.map((file) => [basename(file), readInput(file, 'a certificate authority')]));
   if (certificates.size !== caFiles.length) throw new BuildError('two files of --ca have the same name');
   return {
@@ -145,6 +148,15 @@ function readGiven({ ceremonyFile, configurationFile, caFiles, signing }: BuildR
       ...[...certificates].map(([name, bytes]) => inputOf(name, bytes)),
     ],
   };
+}
+
+/** What the enclave would refuse for its size (enclave/tee/configuration-source.ts). */
+function readConfiguration(file: string): Buffer {
+  const bytes = readInput(file, 'the configuration');
+  if (bytes.length === 0) throw new BuildError(`the configuration ${file} is empty`);
+  if (bytes.length > MAX_CONFIGURATION_BYTES)
+    throw new BuildError(`the configuration ${file} is over ${MAX_CONFIGURATION_BYTES} bytes`);
+  return bytes;
 }
 
 function parsedCeremony(file: string, text: Buffer): Ceremony {

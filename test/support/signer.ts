@@ -40,6 +40,8 @@ export interface SignerOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** A folder to run in; a temporary one that is removed at the end when not given. */
   readonly folder?: string;
+  /** What is run in place of `bin/strongroom`, and its first arguments. */
+  readonly program?: readonly [string, ...string[]];
   /** The core that signs; the program's own choice when not given. */
   readonly blsCore?: 'native' | 'portable';
   /** Wait until keys are loaded (default), or only until it listens. */
@@ -144,7 +146,9 @@ function spawnSigner(folder: string, options: SignerOptions): ChildProcess {
   const file = join(folder, 'strongroom.yaml');
   writeFileSync(file, stringify(config, { aliasDuplicateObjects: false }));
   const args = ['server', '-c', file, ...(options.args ?? [])];
-  const [program, ...first] = options.blsCore === 'portable' ? [PINNED_NODE, PORTABLE_SIGNER] : [PROGRAM];
+  const usual: readonly [string, ...string[]] =
+    options.blsCore === 'portable' ? [PINNED_NODE, PORTABLE_SIGNER] : [PROGRAM];
+  const [program, ...first] = options.program ?? usual;
   return spawn(program, [...first, ...args], {
     cwd: folder,
     env: { ...cleanEnvironment(), ...options.env },

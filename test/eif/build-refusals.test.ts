@@ -1,0 +1,103 @@
+// What `strongroom eif build` does not build, and how it says so: every violation with its place, nothing written.
+
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { addonForTests } from '../support/addon.ts';
+import { buildArguments, CEREMONY, CONFIGURATION, eif as runEif, sha256, writeInputs } from './image-program.ts';
+import { copyProject } from './project-copy.ts';
+
+const withAddon = addonForTests() && process.platform === 'linux' && process.arch === 'x64';
+
+let folder: string;
+let project: string;
+let from: string;
+
+const eif = (argv: readonly string[]) => runEif(project, argv);
+
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'strongroom-image-test-'));
+  if (!withAddon) return;
+  project = join(folder, 'project');
+  copyProject(project);
+  from = writeInputs(project, join(folder, 'inputs'));
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+describe.runIf(withAddon)('build refuses, and says what and where', () => {
+  /** With one input file replaced. */
+  function refusal(name: string, contents: string | Buffer): string {
+    const file = join(from, name);
+    const original = readFileSync(file);
+    writeFileSync(file, contents);
+    const { code, stderr } = eif(buildArguments(from, join(folder, 'refused')));
+    writeFileSync(file, original);
+    expect(code).toBe(1);
+    expect(existsSync(join(folder, 'refused'))).toBe(false);
+    return stderr;
+  }
+  const imageFile = (): string => readFileSync(join(from, 'image.yaml'), 'utf8');
+
+  it('a kernel and a module that are not the pinned ones', () => {
+    expect(refusal('bzImage', 'another kernel')).toContain('the kernel: ');
+    expect(refusal('nsm.ko', 'another module')).toContain('is not the file that was pinned');
+  });
+
+  it('a module that is compressed', () => {
+    const compressed = Buffer.from('fd377a585a00', 'hex');
+    writeFileSync(join(from, 'packed.ko'), compressed);
+    const text = `${imageFile()}  - { path: packed.ko, sha256: ${sha256(compressed)} }\n`;
+    expect(refusal('image.yaml', text)).toContain('no uncompressed .ko file');
+  });
+
+  it.each([
+    [(text: string) => `${text}surprise: 1\n`, 'is not known: surprise'],
+    [(text: string) => text.replace(/sha256: [0-9a-f]+/, 'sha256: abc'), 'kernel.sha256: must be a SHA-256 digest'],
+    [(text: string) => text.replace(/^kernel.*\n/, ''), 'kernel: is required'],
+    [(text: string) => `${text}cmdline: "console=ttyS0  quiet"\n`, 'cmdline: must be words'],
+    [(text: string) => `${text}kernel: {}\n`, 'duplicate'],
+    [(text: string) => `${text}memory_mib: 1\ncpus: 0\n`, 'memory_mib: '],
+  ])('image.yaml %#', (change, reason) => {
+    expect(refusal('image.yaml', change(imageFile()))).toContain(reason);
+  });
+
+  it('a ceremony and a configuration that the signer would refuse, with its own words', () => {
+    expect(refusal('ceremony.yaml', CEREMONY.replace('kms_threshold: 1', 'kms_threshold: 2'))).toContain(
+      'kms_threshold must be at most',
+    );
+    expect(refusal('strongroom.yaml', CONFIGURATION.replace('mainnet', 'minnet'))).toContain('network must be one of');
+    expect(refusal('strongroom.yaml', `${CONFIGURATION}ceremony: {}\n`)).toContain('ceremony');
+    expect(refusal('strongroom.yaml', '')).toContain('is empty');
+  }, 240_000);
+
+  it('a build that does not say where the configuration comes from, half a signing pair, a CA file without one', () => {
+    const plain = buildArguments(from, join(folder, 'refused'));
+    const unsaid = plain.filter((word) => word !== '--config' && !word.endsWith('strongroom.yaml'));
+    expect(eif(unsaid)).toMatchObject({ code: 1, stderr: expect.stringContaining('--fetch-config') });
+    expect(eif([...plain, '--fetch-config']).code).toBe(1);
+    expect(eif([...plain, '--signing-key', '/dev/null'])).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('together'),
+    });
+    expect(eif([...plain, '--ca', join(from, 'bzImage')])).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('no certificate in PEM'),
+    });
+    expect(eif([...plain, '--surprise']).code).toBe(1);
+  });
+});
+
+describe.runIf(withAddon)('help', () => {
+  it('is there for the program and each command', () => {
+    expect(eif(['--help'])).toMatchObject({ code: 0, stdout: expect.stringMatching(/build.*describe.*compare/s) });
+    for (const command of ['build', 'describe', 'compare']) {
+      expect(eif([command, '--help'])).toMatchObject({
+        code: 0,
+        stdout: expect.stringContaining(`strongroom eif ${command}`),
+      });
+    }
+    expect(eif([]).code).toBe(1);
+    expect(eif(['bild']).stderr).toContain('unknown command bild');
+  });
+});

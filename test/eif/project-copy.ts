@@ -1,0 +1,21 @@
+// The project in another folder, for builds that must come out alike: its sources copied, its compiled parts compiled there.
+
+import { execFileSync } from 'node:child_process';
+import { cpSync, mkdirSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { PINNED_NODE } from '../../eif/node-binary.ts';
+import { PROJECT_ROOT } from '../support/addon.ts';
+
+const architecture = process.arch === 'arm64' ? 'aarch64' : 'x86_64';
+
+/** Absolute. */
+export const NODE_OF_IMAGES = join(PROJECT_ROOT, 'node_modules', PINNED_NODE[architecture].package, 'bin/node');
+
+/** @param from another copy, whose sources nobody edits in the meantime */
+export function copyProject(to: string, from: string = PROJECT_ROOT): void {
+  mkdirSync(to, { recursive: true });
+  const parts = ['bin', 'ceremony', 'eif', 'enclave', 'Makefile', 'package.json', 'package-lock.json'];
+  for (const part of parts) cpSync(join(from, part), join(to, part), { recursive: true });
+  symlinkSync(join(PROJECT_ROOT, 'node_modules'), join(to, 'node_modules'));
+  execFileSync('make', ['native', 'build/eif/init'], { cwd: to, stdio: 'pipe' });
+}
