@@ -1,6 +1,7 @@
-// The addon's results as Node's errors: a negative number is a negated errno.
+// The addon's results as errors: a negative number is a negated errno.
 
 import { getSystemErrorMap } from 'node:util';
+import { TransportError } from './transport.ts';
 
 /** What the system calls it: its short name and its own words. */
 export function describeErrno(errno: number): { readonly code: string; readonly text: string } {
@@ -8,9 +9,9 @@ export function describeErrno(errno: number): { readonly code: string; readonly 
   return { code, text };
 }
 
-/** @returns the result @throws Error with `code`, `errno` and `syscall` when the result is an error */
-export function assertResult(syscall: string, result: number): number {
+/** @param doing for the message @returns the result @throws TransportError when the result is an error */
+export function assertResult(doing: string, result: number): number {
   if (result >= 0) return result;
   const { code, text } = describeErrno(result);
-  throw Object.assign(new Error(`${syscall} ${code}: ${text}`), { code, errno: result, syscall });
+  throw new TransportError(code, `${doing} ${code}: ${text}`);
 }

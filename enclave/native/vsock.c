@@ -240,9 +240,13 @@ static int start_connecting(napi_env env, int descriptor, napi_value done, napi_
     result = -ENOMEM;
   }
   if (result == 0) result = uv_poll_start(&connecting->poll, UV_WRITABLE, poll_ready);
-  if (result == 0 && napi_create_external(env, connecting, collect_connecting, NULL, external) != napi_ok) result = -ENOMEM;
+  bool is_held = false; // by JavaScript; otherwise poll_closed frees it
+  if (result == 0) {
+    is_held = napi_create_external(env, connecting, collect_connecting, NULL, external) == napi_ok;
+    if (!is_held || napi_type_tag_object(env, *external, &CONNECTING_TAG) != napi_ok) result = -ENOMEM;
+  }
   if (result < 0) {
-    connecting->collected = true; // there is no external: poll_closed frees it
+    connecting->collected = !is_held;
     end_connecting(connecting);
   }
   return result;
@@ -262,9 +266,7 @@ static napi_value vsock_connect(napi_env env, napi_callback_info info) {
   if (outcome == 0) return make_number(env, descriptor);
   if (outcome != -EINPROGRESS) return make_number(env, outcome);
   outcome = start_connecting(env, descriptor, arguments[2], &external);
-  if (outcome < 0) return make_number(env, give_up(descriptor, outcome));
-  TRY(napi_type_tag_object(env, external, &CONNECTING_TAG));
-  return external;
+  return outcome < 0 ? make_number(env, give_up(descriptor, outcome)) : external;
 }
 
 static napi_value vsock_cancel(napi_env env, napi_callback_info info) {

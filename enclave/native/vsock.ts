@@ -4,7 +4,7 @@
 
 import type { Socket } from 'node:net';
 import type { Addon } from './load.ts';
-import { describeErrno } from './system-error.ts';
+import { assertResult } from './system-error.ts';
 import { type ListenOptions, type Transport, TransportError, type TransportListener } from './transport.ts';
 import { type DescriptorStreams, openDescriptorStreams, type StreamVariant } from './vsock-streams.ts';
 
@@ -54,7 +54,7 @@ async function connectTo(
   const settle = (result: number): void => {
     finish();
     try {
-      if (result < 0) throw transportError('connect', address, result);
+      assertResult(describe('connect', address), result);
       resolve(streams.open(result));
     } catch (error) {
       reject(error);
@@ -84,24 +84,15 @@ async function listenOn(
   onConnection: (socket: Socket) => void,
   { backlog = DEFAULT_BACKLOG }: ListenOptions = {},
 ): Promise<TransportListener> {
-  const descriptor = addon.vsockBind(address.port);
-  if (descriptor < 0) throw transportError('listen', address, descriptor);
+  const descriptor = assertResult(describe('listen', address), addon.vsockBind(address.port));
   const fromPeer = (accepted: number): boolean => addon.vsockPeerCid(accepted) === address.cid;
   return await streams.listen(descriptor, backlog, fromPeer, onConnection);
 }
 
-function transportError(call: 'connect' | 'listen', address: Address, errno: number): TransportError {
-  const { code, text } = describeErrno(errno);
-  return new TransportError(code, `${call} ${code}: ${text}, ${describe(call, address)}`);
-}
-
 function timedOut(address: Address, timeoutMs: number): TransportError {
-  return new TransportError(
-    'ETIMEDOUT',
-    `connect ETIMEDOUT: no answer in ${timeoutMs} ms, ${describe('connect', address)}`,
-  );
+  return new TransportError('ETIMEDOUT', `${describe('connect', address)} ETIMEDOUT: no answer in ${timeoutMs} ms`);
 }
 
 function describe(call: 'connect' | 'listen', { cid, port }: Address): string {
-  return call === 'connect' ? `vsock port ${port} of CID ${cid}` : `vsock port ${port}`;
+  return call === 'connect' ? `connect to vsock ${cid}:${port}` : `listen on vsock port ${port}`;
 }

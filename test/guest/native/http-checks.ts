@@ -14,7 +14,7 @@ import { TLS_FILES } from './settings.ts';
 const PORT = 6200;
 const CLIENTS = 4;
 const REQUESTS = 10;
-const BODY_BYTES = 100_000;
+const BODY_BYTES = 30_000;
 
 export async function checkHttp(transport: Transport, check: Checks['check'], prefix: string): Promise<void> {
   await check(

@@ -12,7 +12,8 @@ import { LOOPBACK_CID } from './settings.ts';
 import { closed, echo, received } from './streams.ts';
 
 const PORT = 6100;
-const CONNECTIONS = 2000;
+/** The variant that every Node so far takes has all of them; the other one a wave. */
+const CONNECTIONS = { pipe: 2000, dup3: 500 } as const;
 const WAVE = 500;
 const PIECE_BYTES = 64 * 1024;
 const PIECES = 128;
@@ -71,16 +72,16 @@ export async function checkStreams(addon: Addon, check: Checks['check'], variant
     await listener.close();
   });
 
-  await check(`${variant}: ${CONNECTIONS} connections at the same time, each its own`, async () => {
+  await check(`${variant}: ${CONNECTIONS[variant]} connections at the same time, each its own`, async () => {
     const before = openSockets();
     const listener = await transport.listen(PORT, echo);
     const clients: Socket[] = [];
-    while (clients.length < CONNECTIONS) {
+    while (clients.length < CONNECTIONS[variant]) {
       const wave = await Promise.all(Array.from({ length: WAVE }, () => transport.connect(PORT)));
       clients.push(...wave);
       await Promise.all(wave.map(answered)); // all accepted: the next wave finds an empty queue
     }
-    assert(openSockets() >= before + 2 * CONNECTIONS);
+    assert(openSockets() >= before + 2 * CONNECTIONS[variant]);
     const answers = clients.map(async (client, index) => {
       client.end(`I am ${index}`);
       return (await received(client)) === `I am ${index}`;

@@ -5,7 +5,8 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
-import type { Addon } from '../../../enclave/native/load.ts';
+import { Worker } from 'node:worker_threads';
+import { ADDON_PATH, type Addon } from '../../../enclave/native/load.ts';
 import { type Transport, TransportError } from '../../../enclave/native/transport.ts';
 import { vsockTransport } from '../../../enclave/native/vsock.ts';
 import type { StreamVariant } from '../../../enclave/native/vsock-streams.ts';
@@ -106,6 +107,15 @@ async function checkConnectFailures(
     await assert.rejects(late, (error) => isTransportError(error, new Set(['ETIMEDOUT'])));
     assert.equal(await exchange(loopback, PORT, ''), '');
     await listener.close();
+  });
+
+  await check(`${variant}: a worker that ends in the middle of a connect ends cleanly`, async () => {
+    const program = `
+      const addon = require(require('node:worker_threads').workerData);
+      addon.vsockConnect(${LOOPBACK_CID}, ${ABSENT_PORT}, () => undefined);
+      process.exit(7);`;
+    const [exitCode] = await once(new Worker(program, { eval: true, workerData: ADDON_PATH }), 'exit');
+    assert.equal(exitCode, 7);
   });
 
   await check(`${variant}: a signal and a limit do not touch a connection that has been made`, async () => {
