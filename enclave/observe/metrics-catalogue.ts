@@ -83,6 +83,7 @@ const dynamodbCall = folded(
   'UpdateItem',
   'DeleteItem',
   'BatchWriteItem',
+  'BatchExecuteStatement',
   'TransactGetItems',
   'TransactWriteItems',
   'DescribeTable',

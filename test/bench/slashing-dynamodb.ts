@@ -24,7 +24,7 @@ const ROUND_SECONDS = 3;
 const ROUNDS = Number(process.argv[2] ?? 3);
 /** About what a write in the same region takes. */
 const DELAY_MS = 5;
-const PATIENT = { requestTimeoutMs: 20_000 };
+const PATIENT = { connectTimeoutMs: 20_000, requestTimeoutMs: 20_000 };
 
 interface Measurement {
   readonly perSecond: number;
