@@ -76,12 +76,12 @@ async function watch(
 ): Promise<{ inTime: boolean; exitCode: number | null }> {
   const log = createWriteStream(console);
   let [inTime, bytes] = [true, 0];
+  const kill = (): void => void machine.kill('SIGKILL');
   const stop = (): void => {
     inTime = false;
-    machine.kill('SIGKILL');
+    kill();
   };
-  const atExit = (): void => void machine.kill('SIGKILL');
-  process.once('exit', atExit);
+  process.once('exit', kill);
   const timer = setTimeout(stop, timeLimitMs);
   for (const stream of [machine.stdout, machine.stderr]) {
     if (stream === null) continue;
@@ -92,10 +92,13 @@ async function watch(
     });
     createInterface({ input: stream }).on('line', (line) => onLine?.(line.replace(/\r$/, '')));
   }
-  const [exitCode] = (await once(machine, 'close')) as [number | null];
-  clearTimeout(timer);
-  process.off('exit', atExit);
-  log.end();
-  await once(log, 'finish');
-  return { inTime, exitCode };
+  try {
+    const [exitCode] = (await once(machine, 'close')) as [number | null];
+    return { inTime, exitCode };
+  } finally {
+    clearTimeout(timer);
+    process.off('exit', kill);
+    log.end();
+    await once(log, 'finish');
+  }
 }

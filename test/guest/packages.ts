@@ -48,7 +48,7 @@ function unpacked(folder: string, name: string, packageName: () => string): stri
   try {
     const archive = join(aside, download(packageName, aside));
     run('dpkg-deb', ['-x', archive, join(aside, 'root')]);
-    renameSync(join(aside, 'root'), place);
+    if (!existsSync(place)) renameSync(join(aside, 'root'), place); // another run may have been faster
     return place;
   } finally {
     rmSync(aside, { recursive: true, force: true });
