@@ -3,16 +3,14 @@
 // is decided again when the body is here: who was revoked, or what was sealed or lost meanwhile, gets nothing done.
 
 import assert from 'node:assert/strict';
-import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { ErrorReason } from '../api/errors.ts';
 import { canonicalPublicKey } from '../api/hex.ts';
 import type { Authenticator, Caller } from '../auth/authenticator.ts';
 import { parseAuthorization } from '../auth/credentials.ts';
 import { admitsRoute, type Decision, evaluateBeforeBody } from '../auth/evaluate.ts';
 import type { KeyStore } from '../keys/store.ts';
-import type { RouteAccess } from './context.ts';
+import type { HttpRequest, RouteAccess } from './context.ts';
 import { headerValues } from './header-values.ts';
-import { refuse } from './replies.ts';
 
 /** Bytes of request bodies in flight at most, over all connections. */
 export const BODY_BUDGET_BYTES = 256 * 1024 * 1024;
@@ -35,24 +33,24 @@ export interface AdmissionDependencies {
 }
 
 export interface Admission {
-  /** Undefined when the request may go on; otherwise the reply has been sent. */
-  admit(request: FastifyRequest, reply: FastifyReply): FastifyReply | undefined;
+  /** Undefined when the request may go on; otherwise why it is refused. */
+  admit(request: HttpRequest): ErrorReason | undefined;
   /** The body is here: it holds what it is, no longer what it could have been. */
-  bodyRead(request: FastifyRequest, bytes: number): void;
+  bodyRead(request: HttpRequest, bytes: number): void;
   /**
    * Whether the request may be acted on, now that its body is here: why not, or undefined. From here on it has the access
    * that its caller has now.
    */
-  readmit(request: FastifyRequest): ErrorReason | undefined;
+  readmit(request: HttpRequest): ErrorReason | undefined;
   /** Give back what the request holds of the body budget. */
-  release(request: FastifyRequest): void;
+  release(request: HttpRequest): void;
 }
 
 export function createAdmission(dependencies: AdmissionDependencies): Admission {
   let bodyBytesInFlight = 0;
   const bytesByCaller = new Map<string, number>();
 
-  const reserve = (request: FastifyRequest, bytes: number): void => {
+  const reserve = (request: HttpRequest, bytes: number): void => {
     const { context } = request;
     const change = bytes - context.bodyReservation;
     if (change === 0) return;
@@ -63,7 +61,7 @@ export function createAdmission(dependencies: AdmissionDependencies): Admission 
     if (held === 0) bytesByCaller.delete(accessor);
     else bytesByCaller.set(accessor, held);
   };
-  const bodyRefusal = (request: FastifyRequest, streamsBody: boolean): ErrorReason | undefined => {
+  const bodyRefusal = (request: HttpRequest, streamsBody: boolean): ErrorReason | undefined => {
     const most = largestBodyBytes(request, dependencies.maxRequestBodyBytes);
     // A stream is never in memory as a whole, and the body of an open route is never read.
     if (most === 0 || streamsBody || request.context.caller === undefined) return undefined;
@@ -77,14 +75,13 @@ export function createAdmission(dependencies: AdmissionDependencies): Admission 
   };
 
   return {
-    admit(request, reply) {
-      const { access, streamsBody = false } = request.routeOptions.config;
-      request.context.access = access;
-      const reason =
+    admit(request) {
+      const { access, streamsBody } = request.context;
+      return (
         sizeRefusal(request, streamsBody, dependencies) ??
         accessRefusal(request, access, dependencies) ??
-        bodyRefusal(request, streamsBody); // last: nobody holds memory here without credentials
-      return reason === undefined ? undefined : refuse(request, reply, reason);
+        bodyRefusal(request, streamsBody) // last: nobody holds memory here without credentials
+      );
     },
     bodyRead(request, bytes) {
       clearTimeout(request.context.bodyDeadline);
@@ -99,7 +96,7 @@ export function createAdmission(dependencies: AdmissionDependencies): Admission 
 }
 
 function sizeRefusal(
-  request: FastifyRequest,
+  request: HttpRequest,
   streamsBody: boolean,
   { maxRequestBodyBytes }: AdmissionDependencies,
 ): ErrorReason | undefined {
@@ -108,14 +105,14 @@ function sizeRefusal(
 }
 
 /** As announced; a body of unannounced length (chunked) may become as large as is allowed. */
-function largestBodyBytes(request: FastifyRequest, maxRequestBodyBytes: number): number {
+function largestBodyBytes(request: HttpRequest, maxRequestBodyBytes: number): number {
   const { 'content-length': length, 'transfer-encoding': encoding } = request.headers;
   if (encoding !== undefined) return maxRequestBodyBytes;
   return length === undefined ? 0 : Number(length);
 }
 
 function accessRefusal(
-  request: FastifyRequest,
+  request: HttpRequest,
   access: RouteAccess | undefined,
   dependencies: AdmissionDependencies,
 ): ErrorReason | undefined {
@@ -144,7 +141,7 @@ function stateRefusal(
 }
 
 /** No second look at the credential: the caller is known by its accessor. */
-function changedRefusal(request: FastifyRequest, dependencies: AdmissionDependencies): ErrorReason | undefined {
+function changedRefusal(request: HttpRequest, dependencies: AdmissionDependencies): ErrorReason | undefined {
   const { access, caller } = request.context;
   if (access === undefined || access.kind === 'open' || caller === undefined) return undefined;
   const unservable = stateRefusal(access, dependencies);
@@ -162,7 +159,7 @@ function changedRefusal(request: FastifyRequest, dependencies: AdmissionDependen
 }
 
 function authenticate(
-  request: FastifyRequest,
+  request: HttpRequest,
   access: Exclude<RouteAccess, { kind: 'open' }>,
   { authenticator }: AdmissionDependencies,
 ): ErrorReason | undefined {
@@ -174,14 +171,11 @@ function authenticate(
   return isAdmitted(request, outcome.caller, access) ? undefined : 'denied';
 }
 
-function originRefusal(
-  { headers }: FastifyRequest,
-  { isAllowedOrigin }: AdmissionDependencies,
-): ErrorReason | undefined {
+function originRefusal({ headers }: HttpRequest, { isAllowedOrigin }: AdmissionDependencies): ErrorReason | undefined {
   return headers.origin === undefined || isAllowedOrigin(headers.origin) ? undefined : 'denied';
 }
 
-function isAdmitted(request: FastifyRequest, caller: Caller, access: Exclude<RouteAccess, { kind: 'open' }>): boolean {
+function isAdmitted(request: HttpRequest, caller: Caller, access: Exclude<RouteAccess, { kind: 'open' }>): boolean {
   switch (access.kind) {
     case 'any_token':
       return true;
@@ -195,7 +189,7 @@ function isAdmitted(request: FastifyRequest, caller: Caller, access: Exclude<Rou
 }
 
 function allowedBefore(
-  request: FastifyRequest,
+  request: HttpRequest,
   { access: rules, management }: Caller,
   access: RouteAccess & { kind: 'scope' },
 ): boolean {
@@ -209,19 +203,19 @@ function allowedBefore(
 }
 
 /** The accessor of the caller, on a route that is not open. */
-export function actorOf({ context }: FastifyRequest): string {
+export function actorOf({ context }: HttpRequest): string {
   assert(context.caller !== undefined, 'admission lets nobody in without a caller');
   return context.caller.accessor;
 }
 
 /** Also leaves the name of the policy that denied for the audit line. */
-export function isAllowed(request: FastifyRequest, decision: Decision): boolean {
+export function isAllowed(request: HttpRequest, decision: Decision): boolean {
   if (!decision.allowed && decision.why === 'denied_by_rule') request.context.deniedBy = decision.policy;
   return decision.allowed;
 }
 
 /** After the policy, so that whoever may not use a key does not learn whether it is here. */
-function keyRefusal(request: FastifyRequest, { keys }: AdmissionDependencies): ErrorReason | undefined {
+function keyRefusal(request: HttpRequest, { keys }: AdmissionDependencies): ErrorReason | undefined {
   const { publicKey } = request.context;
   if (publicKey !== undefined && keys.find(publicKey) !== undefined) return undefined;
   return keys.state === 'loading' ? 'starting' : 'unknown_key';

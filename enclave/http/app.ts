@@ -1,8 +1,9 @@
 // The HTTP application: hooks in the order of refusal, the routes, and one shape of error. It knows nothing of sockets:
 // listen.ts puts it behind listeners, tests use inject().
 
+import type { RequestListener, ServerResponse } from 'node:http';
 import cors from '@fastify/cors';
-import fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import fastify, { type FastifyInstance } from 'fastify';
 import { type ErrorReason, SignerError } from '../api/errors.ts';
 import type { Authenticator } from '../auth/authenticator.ts';
 import type { ClientAddressOptions } from '../auth/client-address.ts';
@@ -17,10 +18,11 @@ import { type Admission, createAdmission } from './admission.ts';
 import { createAudit, type HttpObserver } from './audit.ts';
 import { answerClientError } from './client-errors.ts';
 import { peerAddressOf } from './connections.ts';
-import { newContext, requestId } from './context.ts';
-import { trackOpenRequests } from './open-requests.ts';
+import { type HttpRequest, NO_ROUTE, newContext, type Route, requestId } from './context.ts';
+import { directSigning } from './direct-signing.ts';
+import { type OpenRequests, trackOpenRequests } from './open-requests.ts';
 import { mountOpenApi } from './openapi.ts';
-import { refuse, sendError, toSignerError } from './replies.ts';
+import { type Answer, errorAnswer, refuse, sendAnswer, sendError, toSignerError } from './replies.ts';
 import { type AttestationRoute, mountAttestation } from './routes/attestation.ts';
 import { mountAuthPolicies } from './routes/auth-policies.ts';
 import { mountAuthTokens } from './routes/auth-tokens.ts';
@@ -30,7 +32,7 @@ import { type GenerateRoutes, mountChamberKeysGenerate } from './routes/chamber-
 import { mountHealth, type Readiness } from './routes/health.ts';
 import { type KeyManagerLimits, mountKeystores } from './routes/keystores.ts';
 import { mountPublicKeys } from './routes/public-keys.ts';
-import { mountSign } from './routes/sign.ts';
+import { createSignHandler, mountSign, type SignHandler } from './routes/sign.ts';
 import { mountSlashingProtection, type SlashingRecords } from './routes/slashing-protection.ts';
 
 export interface AppOptions {
@@ -86,19 +88,20 @@ export async function buildApp(options: AppOptions, dependencies: AppDependencie
     clientErrorHandler: answerClientError,
     routerOptions: { maxParamLength: MAX_PATH_PARAMETER_CHARACTERS, ignoreTrailingSlash: true },
     frameworkErrors: (error, request, reply) => {
-      request.context = newContext(dependencies.clock.monotonic(), peerAddressOf(request.raw.socket));
+      request.context = newContext(NO_ROUTE, dependencies.clock.monotonic(), peerAddressOf(request.raw.socket));
       reply.header('x-request-id', request.id);
       void sendError(request, reply, toSignerError(error));
     },
   });
   installContext(app, dependencies.clock);
   await allowOrigins(app, options.corsAllowedOrigins); // before admission: a preflight carries no credentials
-  const admission = installHooks(app, options, dependencies);
+  const served = installHooks(app, options, dependencies);
+  const sign = createSignHandler(options, dependencies);
   await mountOpenApi(app);
   mountHealth(app, dependencies.readiness);
   mountPublicKeys(app, dependencies.keys);
-  mountSign(app, options, dependencies);
-  mountSlashingProtection(app, dependencies.slashingRecords, admission);
+  mountSign(app, sign);
+  mountSlashingProtection(app, dependencies.slashingRecords, served.admission);
   mountChamber(app, dependencies.chamber);
   mountKeys(app, dependencies.keyRoutes);
   if (dependencies.attestation !== undefined) mountAttestation(app, dependencies.attestation);
@@ -106,8 +109,41 @@ export async function buildApp(options: AppOptions, dependencies: AppDependencie
     mountAuthPolicies(app, dependencies.auth);
     mountAuthTokens(app, dependencies.auth, dependencies.clock);
   }
+  app.decorate('serve', createListener(app, options, dependencies, { ...served, sign }));
   await app.ready();
   return app;
+}
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** What every listener gives its requests to. */
+    readonly serve: RequestListener;
+  }
+}
+
+interface Served {
+  readonly admission: Admission;
+  readonly openRequests: OpenRequests;
+}
+
+/** Traces and the answers to web pages are the framework's: with one of them on, so is every request. */
+function createListener(
+  app: FastifyInstance,
+  { corsAllowedOrigins }: AppOptions,
+  { clock, log, tracing }: AppDependencies,
+  parts: Served & { readonly sign: SignHandler },
+): RequestListener {
+  if (corsAllowedOrigins !== null || tracing !== undefined) return app.routing;
+  const answerThrown = (request: HttpRequest, thrown: unknown): Answer => answerToThrown(request, thrown, log);
+  const servedDirectly = directSigning({ ...parts, answerThrown, clock });
+  let closing = false; // then the framework tells clients to use other connections
+  app.addHook('preClose', (done) => {
+    closing = true;
+    done();
+  });
+  return (request, response) => {
+    if (closing || !servedDirectly(request, response)) app.routing(request, response);
+  };
 }
 
 function mountKeys(app: FastifyInstance, { management, keyManager, chamber, generate }: KeyRoutes): void {
@@ -119,7 +155,9 @@ function mountKeys(app: FastifyInstance, { management, keyManager, chamber, gene
 function installContext(app: FastifyInstance, clock: Clock): void {
   app.decorateRequest('context');
   app.addHook('onRequest', (request, reply, done) => {
-    request.context = newContext(clock.monotonic(), peerAddressOf(request.raw.socket));
+    const { config, url } = request.routeOptions; // made anew by each look
+    const route: Route = { url, access: config.access, streamsBody: config.streamsBody === true };
+    request.context = newContext(route, clock.monotonic(), peerAddressOf(request.raw.socket));
     reply.header('x-request-id', request.id);
     done();
   });
@@ -130,7 +168,7 @@ async function allowOrigins(app: FastifyInstance, origins: readonly string[] | n
   await app.register(cors, { origin: origins.includes('*') ? '*' : [...origins], hideOptionsRoute: true });
 }
 
-function installHooks(app: FastifyInstance, options: AppOptions, dependencies: AppDependencies): Admission {
+function installHooks(app: FastifyInstance, options: AppOptions, dependencies: AppDependencies): Served {
   const { log } = dependencies;
   const audit = createAudit(options.clientAddress, dependencies);
   const admission = createAdmission({
@@ -147,34 +185,37 @@ function installHooks(app: FastifyInstance, options: AppOptions, dependencies: A
       throw new Error(`${String(route.method)} ${route.url} does not state who may use it`);
     }
   });
-  const openRequests = trackOpenRequests((request, reply) => {
+  const openRequests = trackOpenRequests((request, response) => {
     admission.release(request);
-    audit.record(request, reply);
-    endTrace(request, reply);
+    audit.record(request, response);
+    endTrace(request, response);
   });
   app.addHook('onRequest', (request, reply, done) => {
-    if (!openRequests.begin(request, reply)) return;
-    request.context.span = dependencies.tracing?.startRequest(`${request.method} ${request.routeOptions.url}`);
+    if (!openRequests.begin(request, reply.raw)) return;
+    request.context.span = dependencies.tracing?.startRequest(`${request.method} ${request.context.route}`);
     const span = request.context.span?.child('auth');
-    const refused = admission.admit(request, reply);
+    const refusal = admission.admit(request);
     span?.end();
-    if (refused === undefined) done();
+    if (refusal === undefined) done();
+    else refuse(request, reply, refusal);
   });
   acceptAnyBodyAsBytes(app, admission);
   app.setNotFoundHandler((request, reply) => refuse(request, reply, 'not_found'));
-  app.setErrorHandler((thrown: FastifyError, request, reply) => {
-    const error = toSignerError(thrown);
-    if (error.reason === 'internal_error') log.error({ request_id: request.id, err: error.cause }, 'request failed');
-    else if (error.status === 503) logFault(log, request.id, error);
-    return sendError(request, reply, error);
-  });
-  return admission;
+  app.setErrorHandler((thrown, request, reply) => sendAnswer(reply, answerToThrown(request, thrown, log)));
+  return { admission, openRequests };
 }
 
-function endTrace({ context, id }: FastifyRequest, reply: FastifyReply): void {
+function answerToThrown(request: HttpRequest, thrown: unknown, log: Log): Answer {
+  const error = toSignerError(thrown);
+  if (error.reason === 'internal_error') log.error({ request_id: request.id, err: error.cause }, 'request failed');
+  else if (error.status === 503) logFault(log, request.id, error);
+  return errorAnswer(request, error);
+}
+
+function endTrace({ context, id }: HttpRequest, response: ServerResponse): void {
   if (context.span === undefined) return;
   context.span.setAttribute('request_id', id);
-  context.span.setAttribute('http.response.status_code', reply.statusCode);
+  context.span.setAttribute('http.response.status_code', response.statusCode);
   if (context.operation !== undefined) context.span.setAttribute('operation', context.operation);
   if (context.reason !== undefined) context.span.setAttribute('reason', context.reason);
   context.span.end();

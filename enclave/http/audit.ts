@@ -1,11 +1,12 @@
 // One audit line per request of an authenticated route, and what the metrics want to know of every request. Names, not
 // values: no token, no body, no signature is ever in it.
 
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { ServerResponse } from 'node:http';
 import { ERROR_REASONS, type ErrorReason } from '../api/errors.ts';
 import { type ClientAddressOptions, clientAddress } from '../auth/client-address.ts';
 import type { Clock } from '../observe/clock.ts';
 import type { Log } from '../observe/log.ts';
+import type { HttpRequest } from './context.ts';
 import { headerValues } from './header-values.ts';
 
 export interface HttpObserver {
@@ -17,7 +18,7 @@ export interface HttpObserver {
 }
 
 export interface Audit {
-  record(request: FastifyRequest, reply: FastifyReply): void;
+  record(request: HttpRequest, response: ServerResponse): void;
 }
 
 export function createAudit(
@@ -26,14 +27,13 @@ export function createAudit(
 ): Audit {
   const addressOf = rememberedPeer(addresses);
   return {
-    record(request, reply) {
+    record(request, response) {
       const { context } = request;
-      if (!reply.raw.writableFinished) context.reason ??= 'client_closed';
-      const statusCode = reply.raw.writableFinished ? reply.statusCode : ERROR_REASONS.client_closed.status;
+      if (!response.writableFinished) context.reason ??= 'client_closed';
+      const statusCode = response.writableFinished ? response.statusCode : ERROR_REASONS.client_closed.status;
       const seconds = (clock.monotonic() - context.startedAt) / 1000;
-      const { config, url } = request.routeOptions; // made anew by each look
-      const { access } = config;
-      observer.requestEnded(access === undefined ? 'unknown' : (url ?? 'unknown'), statusCode, seconds);
+      const { access, route } = context;
+      observer.requestEnded(access === undefined ? 'unknown' : (route ?? 'unknown'), statusCode, seconds);
       if (access === undefined || access.kind === 'open') return;
       const outcome = statusCode < 400 ? 'ok' : 'refused';
       const scope = access.kind === 'scope' ? access.scope : undefined;
@@ -46,7 +46,7 @@ export function createAudit(
           scope,
           // Administration has no scopes: what was done is the method and the route, to whom is the subject.
           method: scope === undefined ? request.method : undefined,
-          route: scope === undefined ? url : undefined,
+          route: scope === undefined ? route : undefined,
           subject: context.subject,
           key: context.publicKey,
           operation: context.operation,

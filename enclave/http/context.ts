@@ -3,6 +3,7 @@
 
 import { randomUUIDv7 } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
+import type { FastifyRequest } from 'fastify';
 import type { ErrorReason } from '../api/errors.ts';
 import type { Operation, Scope } from '../api/operations.ts';
 import type { Caller } from '../auth/authenticator.ts';
@@ -35,8 +36,12 @@ export interface RequestContext {
   readonly startedAt: number;
   /** The connection's peer as it was when the request came: a socket that is gone has no address any more. */
   readonly peerAddress: string | undefined;
-  /** Of the route; undefined before admission and for a path that is unknown. */
-  access: RouteAccess | undefined;
+  /** The mounted pattern; undefined for a path that is unknown. */
+  readonly route: string | undefined;
+  /** Of the route; undefined for a path that is unknown. */
+  readonly access: RouteAccess | undefined;
+  /** Of the route: it reads its body as a stream, with limits of its own. */
+  readonly streamsBody: boolean;
   caller: Caller | undefined;
   publicKey: PublicKeyHex | undefined;
   operation: Operation | undefined;
@@ -54,11 +59,22 @@ export interface RequestContext {
   bodyDeadline: NodeJS.Timeout | undefined;
 }
 
-export function newContext(startedAt: number, peerAddress: string | undefined): RequestContext {
+/** What is known of a route before any request. */
+export interface Route {
+  readonly url: string | undefined;
+  readonly access: RouteAccess | undefined;
+  readonly streamsBody: boolean;
+}
+
+export const NO_ROUTE: Route = Object.freeze({ url: undefined, access: undefined, streamsBody: false });
+
+export function newContext(route: Route, startedAt: number, peerAddress: string | undefined): RequestContext {
   return {
     startedAt,
     peerAddress,
-    access: undefined,
+    route: route.url,
+    access: route.access,
+    streamsBody: route.streamsBody,
     caller: undefined,
     publicKey: undefined,
     operation: undefined,
@@ -70,6 +86,9 @@ export function newContext(startedAt: number, peerAddress: string | undefined): 
     bodyDeadline: undefined,
   };
 }
+
+/** What admission, routes and records look at: a request of Fastify's, or one that is served directly (direct-signing.ts). */
+export type HttpRequest = Pick<FastifyRequest, 'raw' | 'headers' | 'id' | 'method' | 'params' | 'context'>;
 
 declare module 'fastify' {
   interface FastifyRequest {

@@ -4,7 +4,6 @@
 import type http from 'node:http';
 import https from 'node:https';
 import type { AddressInfo, Server } from 'node:net';
-import type { TlsOptions } from 'node:tls';
 import type { FastifyInstance } from 'fastify';
 import { answerClientError } from './client-errors.ts';
 import { hasOpenRequests } from './open-requests.ts';
@@ -43,6 +42,7 @@ const STALLED_AFTER_MS = 120_000;
 
 export async function listenPlain(app: FastifyInstance, address: ListenAddress): Promise<Listener> {
   const { server } = app;
+  server.removeAllListeners('request').on('request', app.serve);
   server.maxConnections = MAX_PLAIN_CONNECTIONS;
   cutStalledConnections(server);
   await app.listen({ host: address.host, port: address.port, backlog: BACKLOG });
@@ -65,9 +65,9 @@ export async function listenTls(
 }
 
 /** The application's routes over TLS, with the times and limits of the plain listener; it does not listen yet. */
-export function createTlsServer(app: FastifyInstance, options: TlsOptions): https.Server {
+export function createTlsServer(app: FastifyInstance, options: https.ServerOptions): https.Server {
   const { keepAliveTimeout, requestTimeout } = app.server;
-  const server = https.createServer({ ...options, keepAliveTimeout, requestTimeout }, app.routing);
+  const server = https.createServer({ ...options, keepAliveTimeout, requestTimeout }, app.serve);
   server.on('tlsClientError', (_error, socket) => socket.destroy());
   server.on('clientError', answerClientError);
   cutStalledConnections(server);

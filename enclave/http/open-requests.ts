@@ -2,18 +2,19 @@
 // connection. What a request holds is given back here and nowhere else, so a client that goes away cannot keep it, and what
 // it did is recorded. A connection may have only so many requests without an answer.
 
+import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { HttpRequest } from './context.ts';
 
 /** Requests of one connection that wait for their answer. No client of ours pipelines; a flood that does is cut. */
 export const MAX_UNANSWERED_REQUESTS = 16;
 
 export interface OpenRequests {
   /** False when the connection has too many already: it is closed, and the request goes no further. */
-  begin(request: FastifyRequest, reply: FastifyReply): boolean;
+  begin(request: HttpRequest, response: ServerResponse): boolean;
 }
 
-const byConnection = new WeakMap<Socket, Map<FastifyRequest, FastifyReply>>();
+const byConnection = new WeakMap<Socket, Map<HttpRequest, ServerResponse>>();
 
 /** Whether the connection has requests that wait for their answer. */
 export function hasOpenRequests(socket: Socket): boolean {
@@ -21,33 +22,33 @@ export function hasOpenRequests(socket: Socket): boolean {
 }
 
 /** @param onEnd called exactly once for each request that began */
-export function trackOpenRequests(onEnd: (request: FastifyRequest, reply: FastifyReply) => void): OpenRequests {
-  const openOf = (socket: Socket): Map<FastifyRequest, FastifyReply> => {
+export function trackOpenRequests(onEnd: (request: HttpRequest, response: ServerResponse) => void): OpenRequests {
+  const openOf = (socket: Socket): Map<HttpRequest, ServerResponse> => {
     const known = byConnection.get(socket);
     if (known !== undefined) return known;
-    const open = new Map<FastifyRequest, FastifyReply>();
+    const open = new Map<HttpRequest, ServerResponse>();
     byConnection.set(socket, open);
     // An answer that waits behind another one on this connection never hears that the connection is gone.
     socket.once('close', () => {
-      for (const [request, reply] of open) end(open, request, reply);
+      for (const [request, response] of open) end(open, request, response);
     });
     return open;
   };
-  const end = (open: Map<FastifyRequest, FastifyReply>, request: FastifyRequest, reply: FastifyReply): void => {
-    if (open.delete(request)) onEnd(request, reply);
+  const end = (open: Map<HttpRequest, ServerResponse>, request: HttpRequest, response: ServerResponse): void => {
+    if (open.delete(request)) onEnd(request, response);
   };
 
   return {
-    begin(request, reply) {
+    begin(request, response) {
       const { socket } = request.raw;
       const open = openOf(socket);
       if (open.size >= MAX_UNANSWERED_REQUESTS) {
         socket.destroy();
         return false;
       }
-      open.set(request, reply);
+      open.set(request, response);
       // After the last byte is handed over, and also when the connection breaks before.
-      reply.raw.once('close', () => end(open, request, reply));
+      response.once('close', () => end(open, request, response));
       return true;
     },
   };

@@ -2,19 +2,52 @@
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type ErrorBody, type ErrorReason, SignerError } from '../api/errors.ts';
+import type { HttpRequest } from './context.ts';
 
 /** Seconds after which a client should try again; a slot is 12. */
 const RETRY_AFTER_SECONDS = '1';
 const CHALLENGES = ['Basic realm="strongroom"', 'Bearer'];
 
-export function sendError(request: FastifyRequest, reply: FastifyReply, error: SignerError): FastifyReply {
+/** A whole answer, before anything of it is sent. */
+export interface Answer {
+  readonly status: number;
+  /** Besides those that every answer has. In lower case. */
+  readonly headers: Readonly<Record<string, string | string[]>>;
+  readonly contentType: string;
+  readonly body: string;
+}
+
+/** Also notes the reason for the audit line. */
+export function errorAnswer(request: Pick<HttpRequest, 'id' | 'context'>, error: SignerError): Answer {
   request.context.reason = error.reason;
   const body = errorBody(error, request.id);
-  if (error.status === 401) reply.header('www-authenticate', CHALLENGES);
-  if (error.status === 503) reply.header('retry-after', RETRY_AFTER_SECONDS);
+  const headers: Record<string, string | string[]> = {};
+  if (error.status === 401) headers['www-authenticate'] = CHALLENGES;
+  if (error.status === 503) headers['retry-after'] = RETRY_AFTER_SECONDS;
   // The rest of an oversized body is not read, and a signer that ends serves no further request: no reuse of the connection.
-  if (error.status === 413 || error.reason === 'shutting_down') reply.header('connection', 'close');
-  return reply.code(error.status).type('application/json; charset=utf-8').send(JSON.stringify(body));
+  if (error.status === 413 || error.reason === 'shutting_down') headers['connection'] = 'close';
+  return { status: error.status, headers, contentType: 'application/json; charset=utf-8', body: JSON.stringify(body) };
+}
+
+export function refusalAnswer(
+  request: Pick<HttpRequest, 'id' | 'context'>,
+  reason: ErrorReason,
+  hint?: string,
+): Answer {
+  return errorAnswer(request, new SignerError(reason, hint === undefined ? {} : { hint }));
+}
+
+export function sendAnswer(reply: FastifyReply, { status, headers, contentType, body }: Answer): FastifyReply {
+  return reply.code(status).headers(headers).type(contentType).serializer(asItIs).send(body);
+}
+
+/** With a serializer Fastify leaves the content type as it is: to a JSON text without one it adds a charset. */
+function asItIs(body: string): string {
+  return body;
+}
+
+export function sendError(request: FastifyRequest, reply: FastifyReply, error: SignerError): FastifyReply {
+  return sendAnswer(reply, errorAnswer(request, error));
 }
 
 export function errorBody({ status, reason, message }: SignerError, id: string): ErrorBody {
@@ -22,7 +55,7 @@ export function errorBody({ status, reason, message }: SignerError, id: string):
 }
 
 export function refuse(request: FastifyRequest, reply: FastifyReply, reason: ErrorReason, hint?: string): FastifyReply {
-  return sendError(request, reply, new SignerError(reason, hint === undefined ? {} : { hint }));
+  return sendAnswer(reply, refusalAnswer(request, reason, hint));
 }
 
 export function sendJson(reply: FastifyReply, status: number, body: object): FastifyReply {

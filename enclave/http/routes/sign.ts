@@ -1,7 +1,8 @@
 // POST /api/v1/eth2/sign/{identifier}: bytes to a typed request, one answer. Who may use the key was decided before the
 // body was read (admission.ts); which operation it is, and whether that is allowed, is decided here.
 
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { ServerResponse } from 'node:http';
+import type { FastifyInstance } from 'fastify';
 import { SignerError } from '../../api/errors.ts';
 import { answerFormat, signatureAnswer } from '../../api/negotiate.ts';
 import { rememberedRequests } from '../../api/remembered-requests.ts';
@@ -13,34 +14,60 @@ import { rememberedRoots } from '../../signing/remembered-roots.ts';
 import { type SigningDependencies, type SignOutcome, sign } from '../../signing/sign.ts';
 import { isAllowed } from '../admission.ts';
 import type { AppDependencies, AppOptions } from '../app.ts';
+import type { HttpRequest, Route } from '../context.ts';
 import { signRouteSchema } from '../openapi.ts';
-import { refuse } from '../replies.ts';
+import { type Answer, refusalAnswer, sendAnswer } from '../replies.ts';
 
-export function mountSign(
-  app: FastifyInstance,
+/** Before the identifier of the key. */
+export const SIGN_PATH = '/api/v1/eth2/sign/';
+const ACCESS = { kind: 'scope', scope: 'sign', namesKey: true, needsSigning: true } as const;
+export const SIGN_ROUTE: Route = { url: `${SIGN_PATH}:identifier`, access: ACCESS, streamsBody: false };
+
+/**
+ * A request that was admitted, its body read, and its answer.
+ * @throws SignerError for faults, as sign() does
+ */
+export type SignHandler = (request: HttpRequest, response: ServerResponse, body: Uint8Array) => Promise<Answer>;
+
+export function createSignHandler(
   { requestTimeoutSeconds }: Pick<AppOptions, 'requestTimeoutSeconds'>,
-  dependencies: AppDependencies,
-): void {
+  { keys, log, ...dependencies }: Pick<AppDependencies, 'signing' | 'keys' | 'log'>,
+): SignHandler {
   const parse = rememberedRequests();
   const signing: SigningDependencies = {
     ...dependencies.signing,
     rootOf: rememberedRoots(dependencies.signing.network),
   };
-  const access = { kind: 'scope', scope: 'sign', namesKey: true, needsSigning: true } as const;
-  app.post('/api/v1/eth2/sign/:identifier', { config: { access }, schema: signRouteSchema }, async (request, reply) => {
-    const parsed = parse(request.body instanceof Uint8Array ? request.body : new Uint8Array());
-    if (parsed.kind === 'refused') return refuse(request, reply, parsed.reason, parsed.hint);
+  return async (request, response, body) => {
+    const parsed = parse(body);
+    if (parsed.kind === 'refused') return refusalAnswer(request, parsed.reason, parsed.hint);
     request.context.operation = parsed.request.operation;
-    if (!operationAllowed(request, parsed.request)) return refuse(request, reply, 'denied');
+    if (!operationAllowed(request, parsed.request)) return refusalAnswer(request, 'denied');
 
-    const key = dependencies.keys.find(request.context.publicKey ?? '');
-    if (key === undefined) return refuse(request, reply, 'unknown_key'); // removed while the body came in
-    const outcome = await signInTime(request, reply, { parsed: parsed.request, key, requestTimeoutSeconds }, signing);
-    return answer(request, reply, outcome, dependencies.log);
-  });
+    const key = keys.find(request.context.publicKey ?? '');
+    if (key === undefined) return refusalAnswer(request, 'unknown_key'); // removed while the body came in
+    const outcome = await signInTime(
+      request,
+      response,
+      { parsed: parsed.request, key, requestTimeoutSeconds },
+      signing,
+    );
+    return answerTo(request, outcome, log);
+  };
 }
 
-function operationAllowed(request: FastifyRequest, { operation }: SignRequest): boolean {
+export function mountSign(app: FastifyInstance, handle: SignHandler): void {
+  app.post(
+    `${SIGN_PATH}:identifier`,
+    { config: { access: ACCESS }, schema: signRouteSchema },
+    async (request, reply) => {
+      const body = request.body instanceof Uint8Array ? request.body : new Uint8Array();
+      return sendAnswer(reply, await handle(request, reply.raw, body));
+    },
+  );
+}
+
+function operationAllowed(request: HttpRequest, { operation }: SignRequest): boolean {
   const { caller, publicKey } = request.context;
   if (caller === undefined || publicKey === undefined) return false;
   return isAllowed(request, evaluate(caller.access, { scope: 'sign', publicKey, operation }));
@@ -48,8 +75,8 @@ function operationAllowed(request: FastifyRequest, { operation }: SignRequest): 
 
 /** Gives up when the client goes away or the time is over; a signature made after that is dropped, not sent. */
 async function signInTime(
-  { context: { span } }: FastifyRequest,
-  reply: FastifyReply,
+  { context: { span } }: HttpRequest,
+  response: ServerResponse,
   work: { readonly parsed: SignRequest; readonly key: LoadedKey; readonly requestTimeoutSeconds: number },
   signing: SigningDependencies,
 ): Promise<SignOutcome> {
@@ -62,32 +89,24 @@ async function signInTime(
   };
   const timer = setTimeout(abandon, work.requestTimeoutSeconds * 1000, 'request_timeout');
   const onClose = (): void => abandon('client_closed');
-  reply.raw.once('close', onClose);
+  response.once('close', onClose);
   try {
     // Whichever is first settles the promise, as Promise.race would for twice the time.
     sign(work.parsed, work.key, { signal: controller.signal, span }, signing).then(resolve, reject);
     return await promise;
   } finally {
     clearTimeout(timer);
-    reply.raw.off('close', onClose);
+    response.off('close', onClose);
   }
 }
 
-function answer(request: FastifyRequest, reply: FastifyReply, outcome: SignOutcome, log: Log): FastifyReply {
+function answerTo(request: HttpRequest, outcome: SignOutcome, log: Log): Answer {
   if (outcome.kind === 'refused') {
     if (outcome.detail !== undefined) {
       log.warn({ request_id: request.id, key: request.context.publicKey, ...outcome.detail }, outcome.reason);
     }
-    return refuse(request, reply, outcome.reason);
+    return refusalAnswer(request, outcome.reason);
   }
   const { contentType, body } = signatureAnswer(outcome.signature, answerFormat(request.headers.accept));
-  return reply.type(contentType).serializer(asItIs).send(body);
-}
-
-/**
- * With a serializer Fastify leaves the content type as it is: to a JSON text without one it adds a charset. Sent as a text,
- * because node:http puts head and text into one write; bytes would be a second one.
- */
-function asItIs(body: string): string {
-  return body;
+  return { status: 200, headers: {}, contentType, body };
 }
