@@ -8,6 +8,7 @@ import { seal } from './commands/seal.ts';
 import { slashing } from './commands/slashing.ts';
 import { status } from './commands/status.ts';
 import { tokens } from './commands/tokens.ts';
+import { tunnel } from './commands/tunnel.ts';
 import { verify } from './commands/verify.ts';
 import { UsageFailure } from './exit.ts';
 import { nearest } from './suggest.ts';
@@ -26,6 +27,7 @@ export const TREE: Group = {
     keys,
     slashing,
     verify,
+    tunnel,
     completion,
   },
 };

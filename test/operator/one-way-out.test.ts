@@ -1,5 +1,5 @@
-// house.md: no other path to the network exists in the CLI than client.ts over connect.ts, so that whoever reads those two
-// knows whom a token can reach. And no flag skips a check.
+// house.md: no other path to the network exists in the CLI than connect.ts, so that whoever reads it knows whom a token can reach. And no
+// flag skips a check.
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ import { flagsOf, walk } from '../../operator/walk.ts';
 const ROOT = join(import.meta.dirname, '../../operator');
 const NETWORK = /\bfrom '(?:node:)?(net|tls|https?|http2|dgram|dns|undici|child_process|worker_threads)(?:\/[a-z]+)?'/g;
 
-it('only connect.ts opens connections, and only client.ts speaks HTTP over them', () => {
+it('only connect.ts opens connections', () => {
   const users = readdirSync(ROOT, { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.ts'))
     .flatMap((name) => {
@@ -18,12 +18,56 @@ it('only connect.ts opens connections, and only client.ts speaks HTTP over them'
       const found = [...text.matchAll(NETWORK)].map(([, module]) => `${name} ${module}`);
       return /\bfetch\(|\bWebSocket\b|\bimport\(/.test(text) ? [...found, `${name} other`] : found;
     });
-  // client.ts names the type of a socket; connect.ts makes one.
-  expect(users.sort()).toEqual(['client.ts http', 'client.ts net', 'connect.ts net', 'connect.ts tls']);
-  expect(readFileSync(join(ROOT, 'client.ts'), 'utf8')).toContain("import type { Socket } from 'node:net';");
+  // Over connections of connect.ts: HTTP of the commands, of the nonce route, of the tunnel. tunnel.ts listens, and address.ts reads addresses.
+  expect(users.sort()).toEqual([
+    'attestation/fresh-document.ts http',
+    'attestation/fresh-document.ts net',
+    'attestation/peer-evidence.ts tls',
+    'client.ts http',
+    'client.ts net',
+    'connect.ts net',
+    'connect.ts tls',
+    'tunnel/address.ts net',
+    'tunnel/forward.ts http',
+    'tunnel/headers.ts http',
+    'tunnel/pool.ts net',
+    'tunnel/tunnel.ts http',
+    'tunnel/tunnel.ts net',
+  ]);
+});
+
+it('what speaks HTTP is given its connections; the others name types, or read addresses', () => {
+  for (const name of ['client.ts', 'attestation/fresh-document.ts', 'tunnel/forward.ts']) {
+    const requests = textOf(name).match(/httpRequest\(/g) ?? [];
+    const given = textOf(name).match(/createConnection: \(\) => (socket|lease\.socket)/g) ?? [];
+    expect([requests.length, given.length]).toEqual([1, 1]);
+  }
+  const imports = (name: string): string[] => textOf(name).match(/^import .* from 'node:(net|tls|http)';$/gm) ?? [];
+  const typesOnly = ['attestation/peer-evidence.ts', 'tunnel/headers.ts', 'tunnel/pool.ts'];
+  for (const name of typesOnly) for (const line of imports(name)) expect(line).toMatch(/^import type /);
+  expect(imports('tunnel/address.ts')).toEqual(["import { BlockList, isIPv4, isIPv6 } from 'node:net';"]);
+  expect(imports('tunnel/tunnel.ts')).toEqual([
+    "import { createServer, type Server } from 'node:http';",
+    "import type { AddressInfo } from 'node:net';",
+  ]);
 });
 
 it('no flag of any command skips the verification of the signer', () => {
   const flags = [...walk(TREE)].flatMap(({ node }) => (node.kind === 'group' ? [] : Object.keys(flagsOf(node))));
-  expect(flags.filter((flag) => /insecure|skip|no-verify|unsafe/.test(flag))).toEqual([]);
+  // The one that is unsafe is about who may use the tunnel, not about whom it leads to.
+  const unsafe = flags.filter((flag) => /insecure|skip|no-verify|unsafe/.test(flag));
+  expect(unsafe).toEqual(['unsafe-listen-beyond-loopback']);
 });
+
+it('no flag, variable or file names the authority of attestation documents', () => {
+  const flags = [...walk(TREE)].flatMap(({ node }) => (node.kind === 'group' ? [] : Object.keys(flagsOf(node))));
+  expect(flags.filter((flag) => /root|provider|authority|fingerprint/.test(flag))).toEqual([]);
+  const providers = readdirSync(ROOT, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.ts'))
+    .filter((name) => /rootSha256:/.test(textOf(name)));
+  expect(providers).toEqual(['attestation/provider.ts']); // the interface, and the one there is
+});
+
+function textOf(name: string): string {
+  return readFileSync(join(ROOT, name), 'utf8');
+}

@@ -1,0 +1,174 @@
+// One request through the tunnel: to the enclave over a verified connection, its answer back, both as they come and with limits. A client that
+// goes away ends what was asked for it; nothing is asked twice. Requests that a web page may have caused are refused, because the tunnel
+// adds a token to whatever reaches it.
+
+import { randomUUID } from 'node:crypto';
+import { request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { createDeadline, type Deadline } from '../deadline.ts';
+import { answerHeaders, requestHeaders } from './headers.ts';
+import { type ConnectionPool, type Lease, PoolError } from './pool.ts';
+
+export interface ForwardOptions {
+  readonly pool: Pick<ConnectionPool, 'acquire'>;
+  /** Of the enclave's URL. */
+  readonly host: string;
+  readonly authorization: string;
+  readonly maxBodyBytes: number;
+  /** Without progress. */
+  readonly timeoutSeconds: number;
+  /** Names of this listener; undefined accepts any. */
+  readonly hostNames: ReadonlySet<string> | undefined;
+  readonly log: (line: string) => void;
+}
+
+/** Refusals of the tunnel itself, in the shape of the signer's (decisions.md section 2). */
+const REFUSALS = {
+  malformed_request: { status: 400, message: 'this is not a request that the tunnel understands' },
+  foreign_origin: { status: 403, message: 'the tunnel serves programs on this machine, not web pages or other names' },
+  body_too_large: { status: 413, message: 'the request body is larger than the tunnel passes on' },
+  enclave_failed: {
+    status: 502,
+    message: 'the connection to the enclave ended; the request may have been carried out',
+  },
+  enclave_unreachable: { status: 503, message: 'the enclave cannot be reached now' },
+  tunnel_busy: { status: 503, message: 'every connection to the enclave is in use' },
+  enclave_timeout: {
+    status: 504,
+    message: 'the enclave did not answer in time; the request may have been carried out',
+  },
+} as const;
+type Refusal = keyof typeof REFUSALS;
+
+class BodyTooLarge extends Error {}
+
+export async function forward(
+  request: IncomingMessage,
+  response: ServerResponse,
+  options: ForwardOptions,
+): Promise<void> {
+  const refusal = refuseAtOnce(request, options);
+  if (refusal !== undefined) return refuse(request, response, refusal, options);
+  const deadline = createDeadline(options.timeoutSeconds);
+  deadline.set();
+  const onClose = (): void => {
+    if (!response.writableFinished) deadline.end(); // the client went away
+  };
+  response.once('close', onClose);
+  try {
+    const lease = await options.pool.acquire(deadline.signal);
+    await exchange(request, response, lease, deadline, options);
+  } catch (error) {
+    refuse(request, response, refusalOf(error, deadline), options);
+  } finally {
+    response.off('close', onClose);
+    deadline.end();
+  }
+}
+
+async function exchange(
+  request: IncomingMessage,
+  response: ServerResponse,
+  lease: Lease,
+  deadline: Deadline,
+  { host, authorization, maxBodyBytes }: ForwardOptions,
+): Promise<void> {
+  const { method, url: path, headers } = request;
+  const outgoing = httpRequest({
+    createConnection: () => lease.socket,
+    method,
+    path,
+    headers: requestHeaders(headers, host, authorization),
+  });
+  const closed = new Promise<void>((resolve) => void outgoing.once('close', resolve));
+  const cancel = (): void => void outgoing.destroy();
+  deadline.signal.addEventListener('abort', cancel, { once: true });
+  if (deadline.signal.aborted) cancel(); // its event would never come
+  let whole = false;
+  try {
+    const answer = await ask(request, outgoing, limited(deadline, maxBodyBytes));
+    response.writeHead(answer.statusCode ?? 502, answerHeaders(answer.headers));
+    await pipeline(answer, limited(deadline, maxBodyBytes), response);
+    whole = answer.complete && outgoing.writableFinished;
+  } finally {
+    deadline.signal.removeEventListener('abort', cancel);
+    if (!whole) outgoing.destroy();
+    await closed; // then nothing of it is on the connection any more
+    lease.release(whole);
+  }
+}
+
+type Meter = (source: AsyncIterable<Buffer>) => AsyncGenerator<Buffer>;
+
+function ask(
+  request: IncomingMessage,
+  outgoing: ReturnType<typeof httpRequest>,
+  meter: Meter,
+): Promise<IncomingMessage> {
+  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+  outgoing.once('response', resolve);
+  outgoing.on('error', reject);
+  outgoing.once('close', () => reject(new Error('the connection was closed')));
+  // After an answer a failure of the body is of no interest: the answer says what there is to say.
+  // The client's side is left open, for the answer.
+  const body = request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>;
+  if (hasBody(request)) pipeline(Readable.from(meter(body)), outgoing).catch(reject);
+  else outgoing.end();
+  return promise;
+}
+
+/** What moves sets the clock anew; more than the limit ends it. */
+function limited(deadline: Deadline, maxBytes: number): Meter {
+  return async function* meter(source) {
+    let bytes = 0;
+    for await (const chunk of source) {
+      bytes += chunk.length;
+      if (bytes > maxBytes) throw new BodyTooLarge();
+      deadline.set();
+      yield chunk;
+    }
+  };
+}
+
+function hasBody({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+}
+
+function refuseAtOnce({ url = '', headers }: IncomingMessage, options: ForwardOptions): Refusal | undefined {
+  if (!url.startsWith('/') || url.startsWith('//')) return 'malformed_request';
+  // A page in a browser of this machine: by its origin, or, when its name was made to lead here, by the Host header.
+  if (headers.origin !== undefined || headers['sec-fetch-site'] !== undefined) return 'foreign_origin';
+  if (options.hostNames !== undefined && !options.hostNames.has(nameOf(headers.host ?? ''))) return 'foreign_origin';
+  return Number(headers['content-length'] ?? 0) > options.maxBodyBytes ? 'body_too_large' : undefined;
+}
+
+/** Without the port. */
+function nameOf(host: string): string {
+  return host.replace(/:\d+$/, '').toLowerCase();
+}
+
+function refusalOf(error: unknown, deadline: Deadline): Refusal {
+  if (error instanceof BodyTooLarge) return 'body_too_large';
+  if (deadline.expired) return 'enclave_timeout';
+  if (!(error instanceof PoolError)) return 'enclave_failed';
+  return error.code === 'busy' ? 'tunnel_busy' : 'enclave_unreachable';
+}
+
+/** When the answer has begun it can only be cut off. */
+function refuse(request: IncomingMessage, response: ServerResponse, reason: Refusal, { log }: ForwardOptions): void {
+  if (response.destroyed || response.writableEnded) return; // the client is gone, or has all of its answer
+  log(`${request.method} refused: ${reason}`);
+  if (response.headersSent) return void response.destroy();
+  const { status: code, message } = REFUSALS[reason];
+  const given = request.headers['x-request-id'];
+  const request_id = typeof given === 'string' && /^[\x20-\x7e]{1,128}$/.test(given) ? given : randomUUID();
+  const body = JSON.stringify({ code, reason, message, request_id });
+  const headers = {
+    'content-type': 'application/json; charset=utf-8',
+    'x-request-id': request_id,
+    connection: 'close',
+  };
+  response.writeHead(code, { ...headers, ...(code === 503 ? { 'retry-after': '1' } : {}) }).end(body);
+  request.resume();
+}
