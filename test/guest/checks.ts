@@ -4,9 +4,9 @@
 import { readdirSync, readlinkSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 
-const CHECK_LIMIT_MS = 60_000;
+const CHECK_LIMIT_MS = 120_000;
 const CLOSING_PAUSE_MS = 20;
-const MAX_CLOSING_PAUSES = 250;
+const MAX_CLOSING_PAUSES = 1500;
 
 export interface Checks {
   check(name: string, run: () => Promise<void> | void): Promise<void>;

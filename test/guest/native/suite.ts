@@ -10,6 +10,9 @@ import { programEntries } from '../bundle.ts';
 import type { GuestSuite } from '../suite.ts';
 import { TLS_FILES } from './settings.ts';
 
+/** A minute on a quiet machine of two cores. */
+const TIME_LIMIT_MS = 240_000;
+
 export const nativeSuite: GuestSuite = {
   name: 'native',
   async prepare(packages) {
@@ -24,7 +27,8 @@ export const nativeSuite: GuestSuite = {
       data: readFileSync(join(import.meta.dirname, 'init.sh')),
       mode: 0o755,
     };
-    return { ramdisks: [writeCpio(baseEntries(packages)), writeCpio([init, ...certificateEntries(), ...programs])] };
+    const ramdisks = [writeCpio(baseEntries(packages)), writeCpio([init, ...certificateEntries(), ...programs])];
+    return { ramdisks, timeLimitMs: TIME_LIMIT_MS };
   },
 };
 
