@@ -287,7 +287,9 @@ describe('the limit of connections', () => {
     await isCutOff(connectRatls(signer.parent));
     silent.destroy();
     await connectionsAre(0);
-    await (await connectRatls(signer.parent)).close();
+    const next = await connectRatls(signer.parent);
+    expect((await next.get('/upcheck')).status).toBe(200);
+    await next.close();
   });
 });
 

@@ -78,7 +78,7 @@ export async function createNsmEmulator(options: NsmEmulatorOptions = {}): Promi
     const payload: DocumentPayload = new Map<string, CborValue>([
       ['module_id', moduleId],
       ['digest', 'SHA384'],
-      ['timestamp', options.timestamp ?? clock.now()],
+      ['timestamp', options.timestamp ?? Math.floor(clock.now())],
       ['pcrs', new Map(locked)],
       ['certificate', signer.certificate],
       ['cabundle', pki.chain.map(({ certificate }) => certificate)],

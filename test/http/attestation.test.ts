@@ -1,0 +1,198 @@
+// Documents for one connection: fresh, bound to that connection by its TLS exporter and to the certificate it was served with. Whoever
+// relays one gets nothing that verifies.
+
+import { randomBytes, X509Certificate } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import tls, { type TLSSocket } from 'node:tls';
+import { afterEach, beforeEach, describe, expect, it, test } from 'vitest';
+import { connectionNonce, EXPORTER_BYTES, EXPORTER_LABEL, keyBinding } from '../../enclave/api/attestation.ts';
+import { type Verdict, verifyDocument } from '../../operator/attestation/verify.ts';
+import { makeCertificate } from '../support/certificates.ts';
+import { testPcr } from '../support/nsm-emulator.ts';
+import { connectRatls, handshake, type RatlsClient } from '../support/ratls-client.ts';
+import { type RatlsSigner, startRatlsSigner } from '../support/ratls-signer.ts';
+
+const PATH = '/api/v1/attestation';
+const NO_CONTEXT = Buffer.alloc(0);
+
+let signer: RatlsSigner;
+let client: RatlsClient;
+let nonce: Buffer;
+
+beforeEach(async () => {
+  signer = await startRatlsSigner();
+  client = await connectRatls(signer.parent);
+  nonce = randomBytes(32);
+});
+
+afterEach(async () => {
+  await client.close();
+  await signer.close();
+});
+
+function ask(value: string = nonce.toString('hex')) {
+  return client.get(`${PATH}?nonce=${value}`);
+}
+
+function exporterOf(socket: TLSSocket): Buffer {
+  return socket.exportKeyingMaterial(EXPORTER_BYTES, EXPORTER_LABEL, NO_CONTEXT);
+}
+
+/** As a client judges a document: by its own end of the connection, and the key it was shown. */
+function verify(document: Buffer, exported: Buffer, certificate: Buffer): Verdict {
+  const spki = new X509Certificate(certificate).publicKey.export({ type: 'spki', format: 'der' });
+  return verifyDocument(document, {
+    provider: { name: 'test', rootSha256: signer.emulator.rootFingerprint },
+    at: signer.clock.now(),
+    maxAgeSeconds: 60,
+    nonce: connectionNonce(nonce, exported),
+    expectedUserData: keyBinding(spki),
+    referenceValues: new Map([[0, [testPcr(0).toString('hex')]]]),
+  });
+}
+
+describe('a document asked for over RA-TLS', () => {
+  it('is fresh, and of this connection and the certificate it was served with; nobody has to say who he is', async () => {
+    signer.clock.advance(600);
+    const answer = await ask();
+    expect(answer.status).toBe(200);
+    expect(answer.headers).toMatchObject({
+      'content-type': 'application/aws-nitro-document',
+      'cache-control': 'no-store',
+    });
+    expect(verify(answer.body, exporterOf(client.socket), client.certificate)).toMatchObject({
+      authentic: true,
+      expected: true,
+    });
+  });
+
+  it('is of the certificate that the connection was served with, also after a rotation', async () => {
+    await signer.rotate();
+    const { body } = await ask();
+    expect(verify(body, exporterOf(client.socket), client.certificate)).toMatchObject({
+      authentic: true,
+      expected: true,
+    });
+  });
+
+  it('does not verify for another connection of the same client', async () => {
+    const { body } = await ask();
+    const other = await connectRatls(signer.parent);
+    const verdict = verify(body, exporterOf(other.socket), other.certificate);
+    expect(verdict).toMatchObject({ authentic: false, failures: [{ code: 'nonce_mismatch' }] });
+    await other.close();
+  });
+
+  it('does not verify behind a relay, which ends TLS itself and asks in its own name', async () => {
+    const relay = await startRelay();
+    const victim = await handshake(relay.connect());
+    const certificate = victim.getPeerX509Certificate()?.raw ?? Buffer.alloc(0);
+    const exported = exporterOf(victim);
+    victim.write(nonce);
+    const document = Buffer.concat(await Array.fromAsync(victim as AsyncIterable<Buffer>));
+    expect(verify(document, exporterOf(client.socket), client.certificate)).toMatchObject({
+      authentic: true,
+      expected: true,
+    });
+    expect(verify(document, exported, certificate)).toMatchObject({
+      authentic: false,
+      failures: [{ code: 'nonce_mismatch' }],
+    });
+    await relay.close();
+  });
+
+  /** Shows a certificate of its own, takes a nonce and hands back the document that the signer gives it for that. */
+  async function startRelay() {
+    const folder = mkdtempSync(join(tmpdir(), 'relay-'));
+    const files = makeCertificate(folder, 'relay');
+    const server = tls.createServer({ cert: readFileSync(files.cert), key: readFileSync(files.key) }, (victim) => {
+      victim.once('data', (asked: Buffer) => void ask(asked.toString('hex')).then(({ body }) => victim.end(body)));
+    });
+    const path = join(folder, 'relay.sock');
+    server.listen(path);
+    await once(server, 'listening');
+    return {
+      connect: () => connect(path),
+      async close() {
+        server.close();
+        await once(server, 'close');
+        rmSync(folder, { recursive: true });
+      },
+    };
+  }
+});
+
+describe('who asks wrongly', () => {
+  test.each([
+    ['no nonce', PATH],
+    ['an empty one', `${PATH}?nonce=`],
+    ['15 bytes', `${PATH}?nonce=${'00'.repeat(15)}`],
+    ['65 bytes', `${PATH}?nonce=${'00'.repeat(65)}`],
+    ['half a byte too many', `${PATH}?nonce=${'00'.repeat(16)}0`],
+    ['what is not hex', `${PATH}?nonce=${'0g'.repeat(16)}`],
+    ['a prefix', `${PATH}?nonce=0x${'00'.repeat(16)}`],
+    ['two nonces', `${PATH}?nonce=${'00'.repeat(16)}&nonce=${'00'.repeat(16)}`],
+  ])('with %s gets 400, and the NSM is not asked', async (_what, path) => {
+    const asked = signer.emulator.operations.length;
+    const answer = await client.get(path);
+    expect(answer.status).toBe(400);
+    expect(JSON.parse(answer.body.toString())).toMatchObject({
+      reason: 'malformed_parameter',
+      message: expect.stringContaining('16 to 64 bytes in hex'),
+    });
+    expect(signer.emulator.operations).toHaveLength(asked);
+  });
+
+  it('on another listener gets 404', async () => {
+    const answer = await signer.app.inject(`${PATH}?nonce=${'00'.repeat(32)}`);
+    expect(answer.statusCode).toBe(404);
+    expect(answer.json()).toMatchObject({ reason: 'not_found', message: expect.stringContaining('RA-TLS') });
+  });
+
+  it.each([16, 64])('may choose %i bytes', async (length) => {
+    nonce = randomBytes(length);
+    const answer = await ask(nonce.toString('hex').toUpperCase());
+    expect(verify(answer.body, exporterOf(client.socket), client.certificate)).toMatchObject({ authentic: true });
+  });
+});
+
+describe('the NSM', () => {
+  it('is asked for two at a time: the third gets 503 with Retry-After, and later an answer', async () => {
+    const held: (() => void)[] = [];
+    signer.device = async (request) => {
+      await new Promise<void>((resolve) => held.push(resolve));
+      return signer.emulator.exchange(request);
+    };
+    const clients = [client, await connectRatls(signer.parent), await connectRatls(signer.parent)];
+    const three = clients.map((each) => each.get(`${PATH}?nonce=${nonce.toString('hex')}`));
+    const refused = await Promise.race(three); // while the device answers nobody
+    expect(refused.status).toBe(503);
+    expect(refused.headers['retry-after']).toBe('1');
+    expect(JSON.parse(refused.body.toString())).toMatchObject({ reason: 'overloaded' });
+    signer.device = undefined;
+    for (const release of held) release();
+    expect((await Promise.all(three)).map(({ status }) => status).sort()).toEqual([200, 200, 503]);
+    expect((await ask()).status).toBe(200);
+    await Promise.all(clients.slice(1).map((each) => each.close()));
+  });
+
+  it('that fails is 503 attestation_unavailable, and its words go to the log only', async () => {
+    signer.device = () => Promise.reject(Object.assign(new Error('secret detail'), { code: 'EIO' }));
+    const answer = await ask();
+    expect(answer.status).toBe(503);
+    expect(answer.headers['retry-after']).toBe('1');
+    expect(JSON.parse(answer.body.toString())).toMatchObject({ reason: 'attestation_unavailable' });
+    expect(answer.body.toString()).not.toContain('secret detail');
+    expect(JSON.stringify(signer.log.lines)).toContain('secret detail');
+  });
+});
+
+test('the route is in the OpenAPI document', async () => {
+  const document = (await signer.app.inject('/api/openapi.json')).json() as { readonly paths: object };
+  expect(document.paths).toHaveProperty([PATH, 'get', 'responses', '200', 'content', 'application/aws-nitro-document']);
+  expect(document.paths).toHaveProperty([PATH, 'get', 'parameters', '0', 'name'], 'nonce');
+});

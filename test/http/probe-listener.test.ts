@@ -1,0 +1,138 @@
+// The plain listeners of an enclave: probes and metrics, and no way to anything else.
+
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import http from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it, test } from 'vitest';
+import { listenMetricsOnTransport } from '../../enclave/http/metrics-listener.ts';
+import { listenProbes, MAX_PROBE_CONNECTIONS } from '../../enclave/http/probe-listener.ts';
+import type { HealthCheck } from '../../enclave/http/routes/health.ts';
+import type { TransportServer } from '../../enclave/http/transport-server.ts';
+import { unixTransport } from '../support/unix-transport.ts';
+
+const PORT = 9000;
+
+let folder: string;
+let checks: HealthCheck[];
+let counted: string[];
+let listener: TransportServer;
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'probes-'));
+  checks = [{ id: 'chamber', status: 'UP' }];
+  counted = [];
+  listener = await listenProbes(
+    { checks: () => checks },
+    {
+      transport: unixTransport(folder, 'enclave'),
+      port: PORT,
+      onRequest: (route, status) => counted.push(`${route} ${status}`),
+    },
+  );
+});
+
+afterEach(async () => {
+  await close(listener);
+  rmSync(folder, { recursive: true });
+});
+
+async function close(server: TransportServer): Promise<void> {
+  const closed = new Promise<void>((resolve) => server.close(resolve));
+  server.closeAllConnections();
+  await closed;
+}
+
+async function ask(path: string, options: http.RequestOptions & { readonly body?: string } = {}, port = PORT) {
+  const socket = await unixTransport(folder, 'parent').connect(port);
+  const agent = new http.Agent();
+  agent.createConnection = () => socket;
+  const request = http.request({ agent, path, host: 'signer', ...options });
+  request.on('error', () => undefined); // the signer may hang up before it has taken all of a body
+  request.end(options.body);
+  const [response] = (await once(request, 'response')) as [http.IncomingMessage];
+  const body = Buffer.concat(await Array.fromAsync(response as AsyncIterable<Buffer>)).toString();
+  return { status: response.statusCode, headers: response.headers, body };
+}
+
+describe('the probe listener', () => {
+  it('answers that the signer is alive', async () => {
+    expect(await ask('/upcheck')).toMatchObject({
+      status: 200,
+      body: 'OK',
+      headers: { 'content-type': 'text/plain; charset=utf-8' },
+    });
+  });
+
+  it('answers whether the signer can sign, as every other listener does', async () => {
+    expect(await ask('/healthcheck')).toMatchObject({
+      status: 200,
+      body: '{"status":"UP","checks":[{"id":"chamber","status":"UP"}],"outcome":"UP"}',
+    });
+    checks = [{ id: 'chamber', status: 'DOWN', detail: 'sealed' }];
+    const down = await ask('/healthcheck/?verbose');
+    expect(down).toMatchObject({ status: 503, headers: { 'retry-after': '1' } });
+    expect(JSON.parse(down.body)).toMatchObject({ status: 'DOWN', outcome: 'DOWN' });
+    expect(counted).toEqual(['/healthcheck 200', '/healthcheck 503']);
+  });
+
+  test.each([
+    ['GET', '/api/v1/eth2/publicKeys'],
+    ['POST', '/api/v1/eth2/sign/0x00'],
+    ['GET', '/api/v1/chamber/status'],
+    ['GET', '/api/v1/attestation?nonce=00000000000000000000000000000000'],
+    ['GET', '/api/openapi.json'],
+    ['GET', '/metrics'],
+    ['GET', '/'],
+    ['GET', '//upcheck'],
+    ['GET', '/upcheck/../api/v1/eth2/publicKeys'],
+    ['GET', '/constructor'],
+    ['GET', '/__proto__'],
+    ['POST', '/upcheck'],
+    ['PUT', '/healthcheck'],
+  ])('has nothing at %s %s, and says where it is', async (method, path) => {
+    const headers = { authorization: 'Bearer test-token', 'x-request-id': 'mine' };
+    const answer = await ask(path, { method, headers, ...(method === 'GET' ? {} : { body: '{}' }) });
+    expect(answer).toMatchObject({ status: 404, headers: { 'x-request-id': 'mine', connection: 'close' } });
+    expect(JSON.parse(answer.body)).toEqual({
+      code: 404,
+      reason: 'not_found',
+      message: expect.stringContaining('needs the RA-TLS listener'),
+      request_id: 'mine',
+    });
+    expect(counted).toEqual(['unknown 404']);
+  });
+
+  it('answers what is not HTTP in the shape of every other error', async () => {
+    const socket = await unixTransport(folder, 'parent').connect(PORT);
+    socket.write('\0\r\n\r\n');
+    socket.on('end', () => socket.end());
+    const answer = Buffer.concat(await Array.fromAsync(socket as AsyncIterable<Buffer>)).toString();
+    expect(answer).toContain('"reason":"malformed_request"');
+    await expect.poll(() => listener.connections()).toBe(0);
+  });
+
+  it('has a limit of connections, and room again when one ends', async () => {
+    const parent = unixTransport(folder, 'parent');
+    const held = await Promise.all(Array.from({ length: MAX_PROBE_CONNECTIONS }, () => parent.connect(PORT)));
+    await expect.poll(() => listener.connections()).toBe(MAX_PROBE_CONNECTIONS);
+    const next = await parent.connect(PORT);
+    next.on('error', () => undefined);
+    next.on('end', () => next.end());
+    next.resume();
+    await once(next, 'close');
+    for (const socket of held) socket.destroy();
+    await expect.poll(() => listener.connections()).toBe(0);
+    expect((await ask('/upcheck')).status).toBe(200);
+  });
+});
+
+test('metrics over a transport are metrics, and nothing else', async () => {
+  const source = { render: async () => ({ contentType: 'text/plain', body: 'svc_up 1\n' }) };
+  const metrics = await listenMetricsOnTransport(source, { transport: unixTransport(folder, 'enclave'), port: 3000 });
+  expect(await ask('/metrics', {}, 3000)).toMatchObject({ status: 200, body: 'svc_up 1\n' });
+  expect(await ask('/upcheck', {}, 3000)).toMatchObject({ status: 404 });
+  await expect.poll(() => metrics.connections()).toBe(0);
+  await close(metrics);
+});
