@@ -18,7 +18,7 @@ let enclave: EnclaveProcess;
 let client: AttestedClient | undefined;
 
 beforeAll(async () => {
-  world = await startEnclaveWorld(84);
+  world = await startEnclaveWorld();
 });
 afterAll(() => world.close());
 beforeEach(async () => {

@@ -95,12 +95,11 @@ export interface StartOptions {
   readonly patienceMs?: number;
 }
 
-/** Every world has loopback addresses of its own: `network` is the second byte. */
-export async function startEnclaveWorld(network: number): Promise<EnclaveWorld> {
+export async function startEnclaveWorld(): Promise<EnclaveWorld> {
   const pki = await createNsmPki();
   const custody = await startCustody({ kms: { attestationRoot: pki.rootFingerprint } });
   const folder = mkdtempSync(join(tmpdir(), 'sr-'));
-  const endpoints = declaredEndpoints(network);
+  const endpoints = declaredEndpoints();
   const ceremony = custody.createCeremony();
   const stateTable = await custody.createTable();
   await custody.dynamodb.createTable(keyTableDefinition(`${stateTable}-keys`));
@@ -135,10 +134,12 @@ export async function startEnclaveWorld(network: number): Promise<EnclaveWorld> 
   };
 }
 
-function declaredEndpoints(network: number): readonly EgressEndpoint[] {
+/** At loopback addresses of this process's own: others run the same tests on this machine. */
+function declaredEndpoints(): readonly EgressEndpoint[] {
+  const network = `${64 + ((process.pid >> 8) & 0x7f)}.${process.pid & 0xff}`;
   return ['dynamodb', 'kms'].map((service, index) => ({
     hostname: `${service}.${CUSTODY_REGION}.amazonaws.com`,
-    loopback: `127.${network}.0.${index + 2}`,
+    loopback: `127.${network}.${index + 2}`,
     vsock_port: 8001 + index,
     port: 443,
   }));

@@ -1,0 +1,212 @@
+// A parent that does not play by the rules: what it can do is refuse service. What it alters shows in the measurements, what it forges is
+// refused, what it floods is bounded, and when it behaves again the signer goes on by itself.
+
+import { createHash } from 'node:crypto';
+import type { Socket } from 'node:net';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { extendedOnce } from '../../enclave/api/attestation.ts';
+import { type AttestedClient, attested, registersOf } from '../support/attested-client.ts';
+import { type EnclaveProcess, type EnclaveWorld, type Parent, startEnclaveWorld } from '../support/enclave-world.ts';
+import { testPcr } from '../support/nsm-emulator.ts';
+import { attestation, call } from '../support/requests.ts';
+
+const WAIT = { timeout: 60_000, interval: 50 };
+
+let world: EnclaveWorld;
+let parent: Parent;
+let enclave: EnclaveProcess;
+let client: AttestedClient | undefined;
+
+beforeAll(async () => {
+  world = await startEnclaveWorld();
+});
+afterAll(() => world.close());
+afterEach(async () => {
+  await client?.close();
+  client = undefined;
+  await enclave.kill();
+  await parent.close();
+});
+
+const pcr16 = (yaml: string): string => extendedOnce(createHash('sha384').update(yaml).digest()).toString('hex');
+const callsSince = (count: number) => world.custody.kms.calls.slice(count);
+
+/** What the parent's log says of a start that failed. */
+async function failure(): Promise<Record<string, unknown>> {
+  expect(await enclave.exited).not.toBe(0);
+  const line = parent.lines.find(({ msg, source }) => source === 'enclave' && msg === 'cannot start');
+  expect(line).toBeDefined();
+  return line ?? {};
+}
+
+async function token(): Promise<string> {
+  const root = await world.custody.rootToken(world.stateTable);
+  const ask = (client as AttestedClient).call;
+  await ask('/api/v1/auth/policies', { token: root, body: { name: 'everything', rules: [{ effect: 'allow' }] } });
+  const { json } = await ask('/api/v1/auth/tokens', { token: root, body: { policies: ['everything'] } });
+  return String(json['token']);
+}
+
+/** Every custody key gives shares to this configuration only, as a key policy with RecipientAttestation:PCR16 does. */
+function pinConfiguration(yaml: string): void {
+  for (const { arns } of world.ceremony.kms_keys) {
+    for (const arn of arns) {
+      world.custody.kms.requireAttestation(arn, {
+        'kms:RecipientAttestation:PCR0': [testPcr(0).toString('hex')],
+        'kms:RecipientAttestation:PCR16': [pcr16(yaml)],
+      });
+    }
+  }
+}
+
+describe('a parent that alters the configuration', () => {
+  it('shows itself in PCR16: the operator’s CLI does not talk to the enclave, and KMS gives it no share', async () => {
+    parent = await world.startParent();
+    enclave = await world.startEnclave();
+    await parent.said('ready'); // the first boot: the table is initialised
+    const expected = registersOf(enclave.nsm);
+    client = await attested(parent.tlsUrl, world.pki, expected);
+    await client.close();
+    await enclave.stop();
+    await parent.close();
+
+    const altered = world.yaml({ logging: { level: 'debug' } });
+    parent = await world.startParent(undefined, { handsOver: Buffer.from(altered) });
+    enclave = await world.startEnclave();
+    await parent.said('ready');
+    expect(enclave.nsm.pcr(16).value.toString('hex')).toBe(pcr16(altered));
+    await expect(attested(parent.tlsUrl, world.pki, expected)).rejects.toThrow(/PCR16/);
+    await enclave.stop();
+    await parent.close();
+
+    pinConfiguration(world.yaml());
+    parent = await world.startParent(undefined, { handsOver: Buffer.from(altered) });
+    enclave = await world.startEnclave();
+    expect(await failure()).toMatchObject({ error: expect.stringMatching(/custody: .*attestation policy mismatch/s) });
+    await parent.close();
+
+    parent = await world.startParent();
+    enclave = await world.startEnclave();
+    await parent.said('ready');
+  });
+
+  it.each<[string, string, RegExp]>([
+    ['is no YAML', '{', /the file/],
+    ['is for no enclave', 'network: hoodi\n', /tee\.platform/],
+    ['turns attested TLS off', '', /tls\.mode/],
+    ['reaches a host that is not declared', '', /tee\.nitro\.egress\.endpoints/],
+    ['brings a ceremony of its own', '', /ceremony/],
+  ])('is refused when what it gives %s, with the reason in its log', async (name, text, path) => {
+    const sections: Record<string, Record<string, unknown>> = {
+      'turns attested TLS off': { tls: { mode: 'disabled' } },
+      'reaches a host that is not declared': {
+        opentelemetry: { enabled: true, endpoint: 'http://evil.example.org:4317' },
+      },
+      'brings a ceremony of its own': { ceremony: world.ceremony },
+    };
+    const before = world.custody.kms.calls.length;
+    const handsOver = Buffer.from(text === '' ? world.yaml(sections[name]) : text);
+    parent = await world.startParent(undefined, { handsOver });
+    enclave = await world.startEnclave();
+    expect(await enclave.exited).toBe(78);
+    const { violations } = await failure();
+    expect((violations as { path: string }[]).map((violation) => violation.path).join()).toMatch(path);
+    expect(callsSince(before)).toEqual([]);
+  });
+
+  it.each<[string, (socket: Socket) => void]>([
+    ['cuts it', (socket) => socket.end(Buffer.of(0, 0, 1, 0, 1))],
+    ['floods', flood],
+    ['announces a gigabyte', (socket) => socket.end(Buffer.of(0x40, 0, 0, 0))],
+  ])('is given up after a bounded time when it %s', async (_, answer) => {
+    parent = await world.startParent(undefined, { instead: { 7001: answer } });
+    enclave = await world.startEnclave({ patienceMs: 300 });
+    expect(await failure()).toMatchObject({ error: expect.stringContaining('the parent gives no configuration') });
+    expect(enclave.nsm.pcr(16).locked).toBe(false);
+  });
+});
+
+describe('a parent in the way of AWS', () => {
+  it.each([
+    ['plaintext_instead', 'as if the enclave had not asked for an envelope'],
+    ['plaintext_beside', 'readable beside the envelope'],
+    ['truncated_envelope', 'cut'],
+    ['foreign_envelope', 'an envelope for somebody else'],
+    ['impostor', 'in the name of another key'],
+  ] as const)('gets no master key in place with %s: %s', async (behaviour, _meaning) => {
+    const arns = world.ceremony.kms_keys.flatMap((key) => key.arns);
+    for (const arn of arns) world.custody.kms.setBehaviour(arn, behaviour, ['Decrypt']);
+    try {
+      parent = await world.startParent();
+      enclave = await world.startEnclave();
+      expect(await failure()).toMatchObject({ error: expect.stringMatching(/^custody: /) });
+      expect(enclave.nsm.operations).toContain('Attestation');
+    } finally {
+      for (const arn of arns) world.custody.kms.setBehaviour(arn, 'enabled', ['Decrypt']);
+    }
+  });
+
+  it.each<[string, 'absent' | ((socket: Socket) => void)]>([
+    ['is not there', 'absent'],
+    ['floods', flood],
+    ['says nothing', () => undefined],
+  ])('ends the start after a bounded time when the credentials port %s', async (_, credentials) => {
+    parent = await world.startParent(undefined, { instead: { 7002: credentials } });
+    enclave = await world.startEnclave({ patienceMs: 300 });
+    expect(await failure()).toMatchObject({ error: expect.stringContaining('the parent gives no AWS credentials') });
+  });
+});
+
+describe('a parent in the way of the log', () => {
+  it.each<[string, 'absent' | ((socket: Socket) => void)]>([
+    ['is not there', 'absent'],
+    ['floods', flood],
+    ['does not read', (socket) => void socket.pause()],
+  ])('does not keep the signer from its work when it %s', async (_, log) => {
+    parent = await world.startParent(undefined, { instead: { 7000: log } });
+    enclave = await world.startEnclave();
+    const isUp = async () =>
+      expect((await call(`${parent.probesUrl}/healthcheck`, { token: null })).json).toMatchObject({ status: 'UP' });
+    await vi.waitFor(isUp, WAIT);
+    client = await attested(parent.tlsUrl, world.pki, registersOf(enclave.nsm));
+    expect((await client.call('/api/v1/eth2/publicKeys', { token: await token() })).status).toBe(200);
+  });
+});
+
+describe('a parent proxy that restarts', () => {
+  it('takes the way to the signer and the signer’s to AWS, and gives both back: it signs, and knows what it signed', async () => {
+    parent = await world.startParent();
+    enclave = await world.startEnclave();
+    await parent.said('ready');
+    client = await attested(parent.tlsUrl, world.pki, registersOf(enclave.nsm));
+    const bearer = await token();
+    const ask = client.call;
+    const generated = await ask('/api/v1/chamber/keys/generate-keys', { token: bearer, body: { count: 1 } });
+    const [{ pubkey }] = generated.json['keys'] as [{ pubkey: string }];
+    const path = `/api/v1/eth2/sign/${pubkey}`;
+    expect((await ask(path, { token: bearer, body: attestation() })).status).toBe(200);
+    await client.close();
+    await parent.close();
+
+    parent = await world.startParent();
+    const back = await vi.waitFor(async () => attested(parent.tlsUrl, world.pki, registersOf(enclave.nsm)), WAIT);
+    client = back;
+    const signed = await vi.waitFor(async () => {
+      const answer = await back.call(path, { token: bearer, body: attestation({ source: 11, target: 12 }) });
+      expect(answer.status).toBe(200);
+      return answer;
+    }, WAIT);
+    expect(signed.text).toMatch(/0x[0-9a-f]{192}/);
+    expect((await back.call(path, { token: bearer, body: attestation({ source: 9, target: 13 }) })).status).toBe(412);
+  });
+});
+
+function flood(socket: Socket): void {
+  socket.on('error', () => undefined);
+  const bytes = Buffer.alloc(65_536, 0x7b);
+  const write = (): void => {
+    while (!socket.destroyed && socket.write(bytes));
+    socket.once('drain', write);
+  };
+  write();
+}
