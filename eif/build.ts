@@ -7,7 +7,7 @@ import { type Ceremony, ceremonyDigest, InvalidCeremony, parseCeremony } from '.
 import { readCeremonyValue } from '../ceremony/yaml.ts';
 import { type Bundle, bundleSigner } from './bundle.ts';
 import { caBundle } from './certificates.ts';
-import { checkConfiguration } from './check-configuration.ts';
+import { checkConfiguration, type NamedConfiguration } from './check-configuration.ts';
 import { writeCompiledModule } from './compiled-module.ts';
 import { writeCpio } from './cpio.ts';
 import { isElf } from './elf.ts';
@@ -70,7 +70,10 @@ export async function buildImage(request: BuildRequest): Promise<BuiltImage> {
   const authorities = caBundle(join(root, node.path), given.certificates);
   const bundle = await bundleSigner(root);
   const compiled = writeCompiledModule({ ceremony: given.ceremony, configuration: given.source });
-  await checkConfiguration({ node: join(root, node.path), bundle: bundle.files, compiled }, request.configurationFile);
+  await checkConfiguration(
+    { node: join(root, node.path), bundle: bundle.files, compiled },
+    namedConfiguration(request, given),
+  );
   const libraries = findLibraries(programsOf(bundle, node.data, init), architecture);
   const system = initRamdisk({ init, modules: parts.modules });
   const application = applicationRamdisk({
@@ -92,6 +95,14 @@ export async function buildImage(request: BuildRequest): Promise<BuiltImage> {
     ...libraries.map(({ path, data }) => inputOf(path, data)),
   ];
   return finish(request, image, given, sortedInputs(inputs));
+}
+
+function namedConfiguration(
+  { configurationFile }: BuildRequest,
+  { configuration }: Given,
+): NamedConfiguration | undefined {
+  if (configurationFile === undefined || configuration === undefined) return undefined;
+  return { name: basename(configurationFile), bytes: configuration };
 }
 
 function finish(request: BuildRequest, unsigned: EnclaveImage, given: Given, inputs: readonly Input[]): BuiltImage {

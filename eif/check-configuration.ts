@@ -2,7 +2,7 @@
 // configuration is not built. It also shows that the bundle is whole: every module of it that a start needs is found and loads.
 
 import { execFile } from 'node:child_process';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type BundleFile, MAIN_FILE } from './bundle.ts';
@@ -18,22 +18,34 @@ export interface CheckedBundle {
   readonly compiled: Buffer;
 }
 
+/** The very bytes that are baked in, and the name that violations call them by. */
+export interface NamedConfiguration {
+  readonly name: string;
+  readonly bytes: Buffer;
+}
+
 /**
- * @param file the configuration; undefined when it is fetched: then only that the bundle starts
+ * @param configuration undefined when it is fetched: then only that the bundle starts
  * @throws BuildError with the signer's own violations
  */
 export async function checkConfiguration(
   { node, bundle, compiled }: CheckedBundle,
-  file: string | undefined,
+  configuration: NamedConfiguration | undefined,
 ): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'strongroom-image-'));
   try {
+    const app = join(folder, 'app');
+    await mkdir(app);
     for (const { name, data } of [...bundle, { name: COMPILED_FILE, data: compiled }])
-      await writeFile(join(folder, name), data);
-    const asked = file === undefined ? ['--help'] : ['--check', '-c', file];
-    const problem = await run(node, [join(folder, MAIN_FILE), 'server', ...asked]);
+      await writeFile(join(app, name), data);
+    if (configuration !== undefined) await writeFile(join(folder, configuration.name), configuration.bytes);
+    const asked = configuration === undefined ? ['--help'] : ['--check', '-c', configuration.name];
+    const problem = await run(node, [join(app, MAIN_FILE), 'server', ...asked], folder);
     if (problem === undefined) return;
-    const what = file === undefined ? 'the bundle does not start' : `the signer refuses the configuration ${file}`;
+    const what =
+      configuration === undefined
+        ? 'the bundle does not start'
+        : `the signer refuses the configuration ${configuration.name}`;
     throw new BuildError(
       what,
       problem.split('\n').filter((line) => line !== ''),
@@ -44,9 +56,9 @@ export async function checkConfiguration(
 }
 
 /** @returns what the program said when it did not end well */
-function run(program: string, argv: readonly string[]): Promise<string | undefined> {
+function run(program: string, argv: readonly string[], cwd: string): Promise<string | undefined> {
   // No environment: in the enclave the signer takes nothing from it either.
-  const options = { env: {}, timeout: TIME_LIMIT_MS, maxBuffer: MAX_OUTPUT_BYTES, killSignal: 'SIGKILL' } as const;
+  const options = { cwd, env: {}, timeout: TIME_LIMIT_MS, maxBuffer: MAX_OUTPUT_BYTES, killSignal: 'SIGKILL' } as const;
   return new Promise((settle) => {
     execFile(program, argv, options, (error, _stdout, stderr) => {
       settle(error === null ? undefined : stderr || error.message);

@@ -115,10 +115,9 @@ describe.runIf(withAddon)('the bundle', () => {
 
 describe.runIf(withAddon)('the check of a configuration', () => {
   const check = (configuration: string): Promise<void> => {
-    const file = join(folder, 'configuration.yaml');
-    writeFileSync(file, configuration);
     const compiled = writeCompiledModule({ ceremony: CEREMONY, configuration: 'baked' });
-    return checkConfiguration({ node: NODE_OF_IMAGES, bundle: bundle.files, compiled }, file);
+    const named = { name: 'strongroom.yaml', bytes: Buffer.from(configuration) };
+    return checkConfiguration({ node: NODE_OF_IMAGES, bundle: bundle.files, compiled }, named);
   };
   const problems = async (configuration: string): Promise<string> => {
     const error: unknown = await check(configuration).catch((thrown: unknown) => thrown);
@@ -127,7 +126,7 @@ describe.runIf(withAddon)('the check of a configuration', () => {
   };
 
   it('is the signer’s own, as an enclave build: its violations fail the build', async () => {
-    expect(await problems('network: minnet\n')).toContain('network must be one of');
+    expect(await problems('network: minnet\n')).toMatch(/network must be one of.*strongroom\.yaml line 1/s);
     expect(await problems('surprise: 1\n')).toContain('surprise is not an option');
     expect(await problems('network: mainnet\n')).toContain('tee.platform');
   });

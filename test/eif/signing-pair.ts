@@ -10,7 +10,7 @@ export interface SigningPair {
   readonly certificatePem: Buffer;
 }
 
-export function signingPair(): SigningPair {
+export function signingPair({ authority = true }: { readonly authority?: boolean } = {}): SigningPair {
   const folder = mkdtempSync(join(tmpdir(), 'strongroom-signing-'));
   try {
     const [key, certificate] = [join(folder, 'key.pem'), join(folder, 'certificate.pem')];
@@ -18,6 +18,7 @@ export function signingPair(): SigningPair {
       'openssl',
       [
         ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:secp384r1', '-nodes', '-days', '2'],
+        ...['-addext', `basicConstraints=critical,CA:${authority ? 'TRUE' : 'FALSE'}`],
         ...['-subj', '/CN=strongroom test image signer', '-keyout', key, '-out', certificate],
       ],
       { stdio: 'pipe' },
