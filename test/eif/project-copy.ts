@@ -11,11 +11,26 @@ const architecture = process.arch === 'arm64' ? 'aarch64' : 'x86_64';
 /** Absolute. */
 export const NODE_OF_IMAGES = join(PROJECT_ROOT, 'node_modules', PINNED_NODE[architecture].package, 'bin/node');
 
-/** @param from another copy, whose sources nobody edits in the meantime */
-export function copyProject(to: string, from: string = PROJECT_ROOT): void {
+/** What was compiled already is taken along; `make` compiles it again only where its sources are newer. */
+export function copyProject(to: string): void {
+  copySources(PROJECT_ROOT, to);
+  cpSync(join(PROJECT_ROOT, 'build/native'), join(to, 'build/native'), { recursive: true, preserveTimestamps: true });
+  compile(to);
+}
+
+/** @param from a copy, whose sources nobody edits in the meantime; everything is compiled anew */
+export function copyOfCopy(from: string, to: string): void {
+  copySources(from, to);
+  compile(to);
+}
+
+function copySources(from: string, to: string): void {
   mkdirSync(to, { recursive: true });
   const parts = ['bin', 'ceremony', 'eif', 'enclave', 'Makefile', 'package.json', 'package-lock.json'];
-  for (const part of parts) cpSync(join(from, part), join(to, part), { recursive: true });
+  for (const part of parts) cpSync(join(from, part), join(to, part), { recursive: true, preserveTimestamps: true });
   symlinkSync(join(PROJECT_ROOT, 'node_modules'), join(to, 'node_modules'));
-  execFileSync('make', ['native', 'build/eif/init'], { cwd: to, stdio: 'pipe' });
+}
+
+function compile(project: string): void {
+  execFileSync('make', ['native', 'build/eif/init'], { cwd: project, stdio: 'pipe' });
 }
