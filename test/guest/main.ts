@@ -3,6 +3,7 @@
 
 import { join } from 'node:path';
 import { addonForTests, PROJECT_ROOT } from '../support/addon.ts';
+import { applianceSuite } from './appliance/suite.ts';
 import { bootGuest } from './boot-guest.ts';
 import { nativeSuite } from './native/suite.ts';
 import { type GuestPackages, openPackages } from './packages.ts';
@@ -10,7 +11,7 @@ import { readResults, type Tally } from './results.ts';
 import type { GuestSuite } from './suite.ts';
 import { GuestUnavailable, requireTools } from './tools.ts';
 
-const SUITES: readonly GuestSuite[] = [nativeSuite];
+const SUITES: readonly GuestSuite[] = [nativeSuite, applianceSuite];
 const FOLDER = join(PROJECT_ROOT, 'build/guest');
 
 // Leaving by way of 'exit' stops the guest.

@@ -1,0 +1,278 @@
+// The life of an appliance as its users see it, in their order: the first boot, an auditor's verification, the participant's root token, a
+// policy and a token, a key, signing through the tunnel, break glass, recovery. All of it goes through the parent proxy and RA-TLS.
+
+import type { ChildProcess } from 'node:child_process';
+import { runWithRoot } from '../../../operator/run-operator.ts';
+import { CUSTODY_KEYS, GUEST, type GuestSettings } from '../settings.ts';
+import { type RunningEnclave, run, shown, start } from './processes.ts';
+import type { StandIns } from './stand-ins.ts';
+import { deleteLatch, demand, nsmRoot, operator, rootToken, type Step, until } from './steps.ts';
+import { type Vote, vote } from './votes.ts';
+
+export interface LifeParts {
+  readonly settings: GuestSettings;
+  readonly standIns: StandIns;
+  readonly heartbeats: () => number;
+  bootEnclave(): Promise<RunningEnclave>;
+}
+
+const URL_OF_THE_ENCLAVE = 'https://127.0.0.1:9443';
+const TUNNEL = 'http://127.0.0.1:18550';
+const OTHER_PCR = 'ab'.repeat(48);
+const EXIT = { notExpected: 6 } as const;
+
+/** What one step leaves for the next. */
+interface Found {
+  enclave?: RunningEnclave;
+  root?: string;
+  management?: string;
+  client?: string;
+  publicKey?: string | undefined;
+  tunnel?: ChildProcess;
+}
+
+export function lifeOfAnAppliance(parts: LifeParts): readonly Step[] {
+  const found: Found = {};
+  return [
+    ...firstBoot(parts, found),
+    ...verification(parts),
+    ...access(parts, found),
+    ...signing(found),
+    ...breakGlass(parts, found),
+  ];
+}
+
+function firstBoot({ bootEnclave, heartbeats, standIns }: LifeParts, found: Found): readonly Step[] {
+  return [
+    {
+      name: 'the enclave boots, gives its heartbeat and answers its probe through the parent proxy',
+      async run() {
+        found.enclave = await bootEnclave();
+        await until(healthy, (status) => status === 200);
+        demand(heartbeats() === 1, `${heartbeats()} heartbeats`);
+      },
+    },
+    {
+      name: 'custody was initialised with attested calls of KMS over the declared egress, and nothing came back in the clear',
+      async run() {
+        const decrypts = standIns.kms.calls.filter(({ operation }) => operation === 'Decrypt');
+        demand(decrypts.length >= 2, `${decrypts.length} calls of Decrypt`);
+        demand(
+          decrypts.every(({ document }) => document !== undefined),
+          'a call of Decrypt without an attestation document',
+        );
+        const asked = new Set(standIns.kms.calls.map(({ arn }) => arn));
+        demand(
+          CUSTODY_KEYS.every((arn) => asked.has(arn)),
+          `custody keys asked: ${[...asked].join(', ')}`,
+        );
+      },
+    },
+    {
+      name: 'the plain port answers probes and nothing else',
+      async run() {
+        const other = await fetch('http://127.0.0.1:9001/api/v1/eth2/publicKeys');
+        demand(other.status === 404, `status ${other.status}`);
+      },
+    },
+    {
+      name: 'metrics come through the parent proxy',
+      async run() {
+        const text = await (await fetch('http://127.0.0.1:3000/metrics')).text();
+        demand(/^svc_chamber_unsealed(\{.*\})? 1$/m.test(text), 'svc_chamber_unsealed is not 1');
+      },
+    },
+  ];
+}
+
+function verification({ settings }: LifeParts): readonly Step[] {
+  return [
+    {
+      name: 'an auditor verifies the running enclave against pcrs.json',
+      async run() {
+        const { code, stdout, stderr } = await run('operator', [
+          'verify',
+          URL_OF_THE_ENCLAVE,
+          '--pcrs',
+          GUEST.measurements,
+        ]);
+        demand(code === 0, `exit code ${code}: ${stderr}${stdout}`);
+        for (const line of stdout.trimEnd().split('\n')) process.stdout.write(`report: ${line}\n`);
+      },
+    },
+    ...['0', '16', '17'].map((index) => ({
+      name: `another PCR${index} is authentic and not expected: exit code 6`,
+      async run() {
+        const pcr0 = index === '0' ? [] : ['--pcr', `0=${settings.registers['0']}`];
+        const args = ['verify', URL_OF_THE_ENCLAVE, ...pcr0, '--pcr', `${index}=${OTHER_PCR}`];
+        const { code, stderr } = await runWithRoot(args, { rootFingerprint: nsmRoot() });
+        demand(code === EXIT.notExpected, `exit code ${code}: ${stderr}`);
+      },
+    })),
+    {
+      name: 'an operator command that expects another image sends nothing',
+      async run() {
+        await operator(['status'], { token: 'sr_mgmt_TEST', pcr: `0=${OTHER_PCR}`, expect: EXIT.notExpected });
+      },
+    },
+  ];
+}
+
+function access({ standIns, settings }: LifeParts, found: Found): readonly Step[] {
+  return [
+    {
+      name: 'a participant opens the root token',
+      async run() {
+        found.root = await rootToken(standIns.dynamodb, settings.identity);
+      },
+    },
+    {
+      name: 'a management token, a policy and a client token',
+      async run() {
+        const create = ['auth', 'token', 'create', '--output', 'json'];
+        found.management = tokenIn(await operator([...create, '--management'], { token: held(found.root) }));
+        const rules = [
+          { effect: 'allow', scopes: ['sign', 'public_keys', 'chamber_keys_generate'] },
+          { effect: 'deny', operations: ['VOLUNTARY_EXIT'] },
+        ];
+        const policy = ['auth', 'policy', 'create', '--name', 'validator-client', '--rules', JSON.stringify(rules)];
+        await operator(policy, { token: found.management });
+        found.client = tokenIn(
+          await operator([...create, '--policies', 'validator-client'], { token: found.management }),
+        );
+      },
+    },
+    {
+      name: 'a key is generated in the enclave',
+      async run() {
+        const generate = ['keys', 'generate', '--count', '1', '--output', 'json'];
+        const generated = await operator(generate, { token: held(found.client) });
+        found.publicKey = (JSON.parse(generated) as { keys: { pubkey: string }[] }).keys[0]?.pubkey;
+      },
+    },
+    {
+      name: 'the status shows the platform and what is measured',
+      async run() {
+        const status = await operator(['status', '--output', 'json'], { token: held(found.management) });
+        const { tee } = JSON.parse(status) as { tee: { platform: string; measurements: Record<string, string> } };
+        demand(tee.platform === 'nitro', `platform ${tee.platform}`);
+        demand(JSON.stringify(tee.measurements).includes(settings.registers['16'] ?? '-'), 'PCR16 is not shown');
+      },
+    },
+  ];
+}
+
+function signing(found: Found): readonly Step[] {
+  const sign = (epoch: number, head?: string): Promise<Vote> => vote(TUNNEL, held(found.publicKey), epoch, head);
+  return [
+    {
+      name: 'operator tunnel verifies the enclave and signs for a validator client that has no token',
+      async run() {
+        found.tunnel = startTunnel(held(found.client));
+        const signed = await until(
+          () => sign(421_875),
+          ({ status }) => status === 200,
+          { attempts: 60 },
+        );
+        process.stdout.write(`signed: ${JSON.stringify({ publicKey: found.publicKey, ...signed })}\n`);
+      },
+    },
+    {
+      name: 'the same vote again is signed again, another one for its target is refused with 412',
+      async run() {
+        const again = await sign(421_875);
+        demand(again.status === 200, `status ${again.status}: ${again.text}`);
+        const other = await sign(421_875, `0x${'99'.repeat(32)}`);
+        demand(other.status === 412, `status ${other.status}: ${other.text}`);
+      },
+    },
+  ];
+}
+
+function breakGlass({ bootEnclave, standIns, heartbeats }: LifeParts, found: Found): readonly Step[] {
+  const sign = (epoch: number): Promise<Vote> =>
+    vote(TUNNEL, held(found.publicKey), epoch).catch((error: Error) => ({ status: 0, text: error.message }));
+  return [
+    {
+      name: 'break glass seals: nothing is signed any more',
+      async run() {
+        await operator(['seal', '--reason', 'test', '--yes'], { token: held(found.management) });
+        const { status, text } = await sign(421_876);
+        demand(status === 503, `status ${status}: ${text}`);
+      },
+    },
+    {
+      name: 'after a restart it is still sealed',
+      async run() {
+        await found.enclave?.terminate();
+        found.enclave = await bootEnclave();
+        await until(healthy, (status) => status === 503);
+        demand(heartbeats() === 2, `${heartbeats()} heartbeats`);
+      },
+    },
+    {
+      name: 'with the latch deleted, the next boot unseals from what the first one wrote, and signs through the same tunnel',
+      async run() {
+        await deleteLatch(standIns.dynamodb);
+        await found.enclave?.terminate();
+        found.enclave = await bootEnclave();
+        await until(healthy, (status) => status === 200);
+        await until(
+          () => sign(421_876),
+          ({ status }) => status === 200,
+          { attempts: 60 },
+        );
+        found.tunnel?.kill('SIGTERM');
+      },
+    },
+    {
+      name: 'the slashing history outlived the enclave: the vote before is refused',
+      async run() {
+        found.tunnel = startTunnel(held(found.client));
+        const { status } = await until(
+          () => sign(421_875),
+          (answer) => answer.status >= 400 && answer.status !== 502 && answer.status !== 503,
+        );
+        demand(status === 412, `status ${status}`);
+        found.tunnel.kill('SIGTERM');
+      },
+    },
+    {
+      name: 'no token was ever on a console or in a log',
+      run: async () => {
+        for (const token of [found.root, found.management, found.client])
+          demand(!shown(held(token)), 'a token was shown');
+      },
+    },
+  ];
+}
+
+function startTunnel(token: string): ChildProcess {
+  const args = ['tunnel', '--listen', new URL(TUNNEL).host, ...connection()];
+  return start('operator', args, { env: { SVC_OPERATOR_TOKEN: token } });
+}
+
+function connection(): readonly string[] {
+  return ['--pcrs', GUEST.measurements];
+}
+
+/** Of the readiness probe; 0 while nobody answers. */
+async function healthy(): Promise<number> {
+  try {
+    const response = await fetch('http://127.0.0.1:9001/healthcheck', { signal: AbortSignal.timeout(5000) });
+    await response.arrayBuffer();
+    return response.status;
+  } catch {
+    return 0;
+  }
+}
+
+function tokenIn(json: string): string {
+  return (JSON.parse(json) as { token: string }).token;
+}
+
+/** What an earlier step has left. */
+function held<T>(value: T | undefined): T {
+  if (value === undefined) throw new Error('an earlier step left nothing');
+  return value;
+}

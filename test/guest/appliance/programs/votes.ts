@@ -1,0 +1,19 @@
+// Votes as a validator client asks for them.
+
+import { attestation } from '../../../support/messages.ts';
+
+export interface Vote {
+  readonly status: number;
+  readonly text: string;
+}
+
+/** @param head the vote's beacon block root, for another vote of the same target */
+export async function vote(url: string, publicKey: string, target: number, head?: string): Promise<Vote> {
+  const response = await fetch(`${url}/api/v1/eth2/sign/${publicKey}`, {
+    method: 'POST',
+    headers: { accept: 'application/json', 'content-type': 'application/json' },
+    body: JSON.stringify(attestation({ source: target - 1, target, ...(head === undefined ? {} : { head }) })),
+    signal: AbortSignal.timeout(30_000),
+  });
+  return { status: response.status, text: await response.text() };
+}

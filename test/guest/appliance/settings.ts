@@ -1,0 +1,81 @@
+// What the host builds into the guest and the guest's programs agree on. Everything here is of a TEST appliance.
+
+export const REGION = 'eu-central-1';
+export const ACCOUNT = '111122223333';
+export const DYNAMODB_HOST = `dynamodb.${REGION}.amazonaws.com`;
+export const KMS_HOST = `kms.${REGION}.amazonaws.com`;
+
+export const CUSTODY_KEYS = [1, 2, 3].map(
+  (number) => `arn:aws:kms:${REGION}:${ACCOUNT}:key/00000000-0000-4000-8000-00000000000${number}`,
+);
+export const TABLES = { state: 'strongroom-state', keys: 'strongroom-keys', slashing: 'strongroom-slashing' } as const;
+
+/** In the guest CID 1 loops back: the parent and the enclave share one CID, so the enclave's probes keep off the heartbeat's port. */
+export const LOOPBACK_CID = 1;
+export const HEARTBEAT_PORT = 9000;
+export const ENCLAVE_PORTS = { tls: 9443, probes: 9001, metrics: 3000 } as const;
+
+/** Of the guest's file system; the stand-ins' files are beside the image's own. */
+export const GUEST = {
+  /** SHA-256 of the NSM's root certificate, hex. */
+  root: '/run/nsm-root',
+  /** The image's own. */
+  node: '/usr/bin/node',
+  /** As bundle.ts lays them. */
+  programs: '/test/programs/bundle',
+  settings: '/test/settings.json',
+  configuration: '/test/config.yaml',
+  measurements: '/test/pcrs.json',
+  certificate: '/test/tls/server.crt',
+  key: '/test/tls/server.key',
+} as const;
+
+/** Of the parent's side, which has a network of its own. */
+export const PARENT_HOSTS = [
+  ['127.0.0.1', 'localhost'],
+  ['127.0.0.10', DYNAMODB_HOST],
+  ['127.0.0.11', KMS_HOST],
+] as const;
+
+/** What the host tells the guest. */
+export interface GuestSettings {
+  /** The age identity of the ceremony's one participant. */
+  readonly identity: string;
+  /** Measured registers of the image, hex, for the NSM to start with. */
+  readonly registers: Readonly<Record<string, string>>;
+}
+
+/** The enclave's configuration, also read by the parent proxy. */
+export const CONFIGURATION = `# Configuration of the TEST appliance.
+network: mainnet
+tee:
+  platform: nitro
+  nitro:
+    egress:
+      endpoints:
+        - { hostname: ${DYNAMODB_HOST}, loopback: 127.0.0.2, vsock_port: 8001 }
+        - { hostname: ${KMS_HOST}, loopback: 127.0.0.3, vsock_port: 8002 }
+server:
+  listen_port: ${ENCLAVE_PORTS.probes}
+  seccomp: required
+  max_request_body_bytes: 2097152
+metrics:
+  listen_port: ${ENCLAVE_PORTS.metrics}
+tls:
+  mode: ratls
+  listen_port: ${ENCLAVE_PORTS.tls}
+signer_state: { backend: dynamodb, table: ${TABLES.state} }
+key_sources:
+  dynamodb: { table: ${TABLES.keys} }
+anti_slashing: { backend: dynamodb, table: ${TABLES.slashing} }
+chamber:
+  keys:
+    generate_keys: { enabled: true }
+logging: { format: json }
+parent_proxy:
+  enclave_cid: ${LOOPBACK_CID}
+  ingress:
+    tls: { listen_address: 127.0.0.1 }
+    probes: { listen_address: 127.0.0.1 }
+    metrics: { listen_address: 127.0.0.1 }
+`;
