@@ -8,6 +8,7 @@ import { dynamodbRegions } from '../config/egress-needs.ts';
 import type { Config } from '../config/options.ts';
 import { usesDynamoDB } from '../config/rules-enclave.ts';
 import { firstCredentials, parentCredentials } from '../tee/credentials.ts';
+import { cachedDocuments } from '../tee/evidence.ts';
 import { createKmsRecipient } from '../tee/kms-recipient.ts';
 
 export interface AwsAccess {
@@ -27,6 +28,6 @@ export async function openAwsAccess(config: Config, { enclave, logger, clock }: 
   const credentials = parentCredentials(enclave.platform.parent, { clock, log });
   await firstCredentials(credentials, { log, patience: enclave.credentialsPatience });
   log.info({ region }, 'the parent gives AWS credentials');
-  const recipient = await createKmsRecipient(enclave);
+  const recipient = await createKmsRecipient({ nsm: cachedDocuments(enclave.nsm, clock) });
   return { client: { region, credentials }, kms: { credentials, recipient } };
 }

@@ -18,7 +18,7 @@ export interface KmsRecipient {
 }
 
 /** The private key stays in OpenSSL's memory and goes with the process; no copy of it is ever on the JavaScript heap. */
-export async function createKmsRecipient({ nsm }: { readonly nsm: Nsm }): Promise<KmsRecipient> {
+export async function createKmsRecipient({ nsm }: { readonly nsm: Pick<Nsm, 'attest'> }): Promise<KmsRecipient> {
   const { publicKey, privateKey } = await promisify(generateKeyPair)('rsa', { modulusLength: MODULUS_BITS });
   const spki = publicKey.export({ type: 'spki', format: 'der' });
   const keyIdentifier = createHash('sha256').update(spki).digest();

@@ -309,6 +309,17 @@ describe('the address in the PROXY header', () => {
     await client.close();
   });
 
+  it('is what bound_cidrs sees on the signing route', async () => {
+    const sign = async (from: string): Promise<string> => {
+      const client = await connectRatls(signer.parent, { from });
+      const answer = await client.post(`/api/v1/eth2/sign/0x${'a1'.repeat(48)}`, '{}', withToken(BOUND_TOKEN));
+      await client.close();
+      return (JSON.parse(answer.body.toString()) as { readonly reason: string }).reason;
+    };
+    expect(await sign('203.0.114.7')).toBe('peer_not_allowed');
+    expect(await sign('203.0.113.7')).toBe('denied'); // its policy is for listing
+  });
+
   it('is the client_ip of the audit line, of every request of the connection', async () => {
     const client = await connectRatls(signer.parent, { from: '::ffff:198.51.100.9' });
     await client.get(KEYS, withToken(FREE_TOKEN));

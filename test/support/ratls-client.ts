@@ -30,6 +30,7 @@ export interface RatlsClient {
   readonly certificate: Buffer;
   /** Over this one connection. */
   get(path: string, headers?: http.OutgoingHttpHeaders): Promise<RatlsAnswer>;
+  post(path: string, body: string, headers?: http.OutgoingHttpHeaders): Promise<RatlsAnswer>;
   close(): Promise<void>;
 }
 
@@ -49,7 +50,8 @@ export async function connectRatls(parent: Transport, options: RatlsClientOption
   return {
     socket,
     certificate,
-    get: (path, headers = {}) => get(agent, path, headers),
+    get: (path, headers = {}) => ask({ agent, path, headers }),
+    post: (path, body, headers = {}) => ask({ agent, path, headers, method: 'POST' }, body),
     async close() {
       if (socket.closed) return;
       socket.destroy();
@@ -78,8 +80,9 @@ export async function handshake(raw: Socket, options: tls.ConnectionOptions = {}
   return socket;
 }
 
-async function get(agent: http.Agent, path: string, headers: http.OutgoingHttpHeaders): Promise<RatlsAnswer> {
-  const request = http.get({ agent, path, host: 'signer', headers });
+async function ask(options: http.RequestOptions, sent?: string): Promise<RatlsAnswer> {
+  const request = http.request({ host: 'signer', ...options });
+  request.end(sent);
   const [response] = (await once(request, 'response')) as [http.IncomingMessage];
   const body = Buffer.concat(await Array.fromAsync(response as AsyncIterable<Buffer>));
   return { status: response.statusCode ?? 0, headers: response.headers, body };
