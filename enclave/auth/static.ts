@@ -3,7 +3,7 @@
 // declared or a secret given twice, where going on would mean guessing. Secrets are digested under a key of this boot and
 // wiped; neither they nor their digests outlive the process. Deny by default: with nothing declared, nobody gets in.
 
-import { createSecretKey, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import type { Policy } from '../api/policy.ts';
 import type { Authentication, AuthenticationRefusal, Authenticator, Caller } from './authenticator.ts';
 import { anyCidrContains, type Cidr } from './cidr.ts';
@@ -25,6 +25,8 @@ export interface StaticAuthOptions {
   readonly tokens: readonly StaticToken[];
 }
 
+const DIGEST_KEY_BYTES = 32;
+
 /** A deployment without `static_auth`. */
 export const NO_STATIC_AUTH: StaticAuthOptions = Object.freeze({ policies: [], anonymousPolicies: [], tokens: [] });
 
@@ -34,7 +36,7 @@ export const NO_STATIC_AUTH: StaticAuthOptions = Object.freeze({ policies: [], a
  */
 export function createStaticAuthenticator(options: StaticAuthOptions): Authenticator {
   const accessOf = accessByName(options.policies);
-  const digestKey = randomKey();
+  const digestKey = randomBytes(DIGEST_KEY_BYTES);
   const callers = new Map<string, BoundCaller>();
   for (const [index, token] of options.tokens.entries()) {
     const digest = tokenDigest(digestKey, token.secret);
@@ -100,11 +102,4 @@ function admitsPeer(bound: BoundCaller, peerAddress: string | undefined): boolea
 
 function refused(reason: AuthenticationRefusal): Authentication {
   return { kind: 'refused', reason };
-}
-
-function randomKey() {
-  const bytes = randomBytes(32);
-  const key = createSecretKey(bytes);
-  bytes.fill(0);
-  return key;
 }

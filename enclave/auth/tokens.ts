@@ -2,13 +2,18 @@
 // it was made for, and kept nowhere. Looking a digest up in a Map takes a time that depends on the digest only, and
 // nobody without the key can choose digests, so the look-up tells nothing about a token that is nearly right.
 
-import { createHmac, type KeyObject, randomBytes } from 'node:crypto';
+import assert from 'node:assert/strict';
+import { hash, randomBytes } from 'node:crypto';
 
 export type TokenKind = 'client' | 'management';
 
 const PREFIX = { client: 'sr_client_', management: 'sr_mgmt_' } as const;
 const TOKEN_BYTES = 32;
 const ACCESSOR_BYTES = 16;
+const SHA256_BYTES = 32;
+const SHA256_BLOCK_BYTES = 64;
+/** RFC 2104 §2. */
+const [INNER_PAD, OUTER_PAD] = [0x36, 0x5c];
 
 /** A fresh token of 256 random bits (`sr_client_` or `sr_mgmt_` and 43 base64url characters); the caller wipes it. */
 export function createToken(kind: TokenKind): Buffer {
@@ -24,9 +29,23 @@ export function createAccessor(): string {
 }
 
 /**
- * What a token is stored and looked up as: HMAC-SHA256, 64 hex digits.
- * @param key from the master key (stateful) or from random bytes of this boot (stateless)
+ * What a token is stored and looked up as: HMAC-SHA256 (RFC 2104), 64 hex digits. As two hashes in one call each, because every request
+ * needs one and createHmac makes a stream for it, at four times the price.
+ * @param key at most 64 bytes: from the master key (stateful) or random bytes of this boot (stateless)
  */
-export function tokenDigest(key: KeyObject | Uint8Array, token: Uint8Array): string {
-  return createHmac('sha256', key).update(token).digest('hex');
+export function tokenDigest(key: Uint8Array, token: Uint8Array): string {
+  assert(key.length <= SHA256_BLOCK_BYTES);
+  const inner = Buffer.allocUnsafe(SHA256_BLOCK_BYTES + token.length);
+  const outer = Buffer.allocUnsafe(SHA256_BLOCK_BYTES + SHA256_BYTES);
+  for (let at = 0; at < SHA256_BLOCK_BYTES; at++) {
+    const byte = key[at] ?? 0;
+    inner[at] = byte ^ INNER_PAD;
+    outer[at] = byte ^ OUTER_PAD;
+  }
+  inner.set(token, SHA256_BLOCK_BYTES);
+  outer.set(hash('sha256', inner, 'buffer'), SHA256_BLOCK_BYTES);
+  const digest = hash('sha256', outer, 'hex');
+  inner.fill(0);
+  outer.fill(0);
+  return digest;
 }

@@ -187,6 +187,7 @@ function installHooks(app: FastifyInstance, options: AppOptions, dependencies: A
   });
   const openRequests = trackOpenRequests((request, response) => {
     admission.release(request);
+    request.context.onEnd?.();
     audit.record(request, response);
     endTrace(request, response);
   });

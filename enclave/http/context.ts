@@ -55,6 +55,8 @@ export interface RequestContext {
   span: Span | undefined;
   /** Bytes this request holds of the budget for bodies in flight. */
   bodyReservation: number;
+  /** What is to be given up when the request ends before it is answered. */
+  onEnd: (() => void) | undefined;
   /** Cuts the connection when the body does not come in time. */
   bodyDeadline: NodeJS.Timeout | undefined;
 }
@@ -83,6 +85,7 @@ export function newContext(route: Route, startedAt: number, peerAddress: string 
     deniedBy: undefined,
     span: undefined,
     bodyReservation: 0,
+    onEnd: undefined,
     bodyDeadline: undefined,
   };
 }

@@ -94,7 +94,7 @@ async function serve(
   }
   let answer: Answer;
   try {
-    answer = await sign(request, response, body);
+    answer = await sign(request, body);
   } catch (thrown) {
     answer = answerThrown(request, thrown);
   }

@@ -1,6 +1,7 @@
 // Token and accessor formats, and the keyed digest.
 
-import { createHmac, createSecretKey, randomBytes } from 'node:crypto';
+import { createHmac, randomBytes } from 'node:crypto';
+import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { createAccessor, createToken, tokenDigest } from '../../enclave/auth/tokens.ts';
 
@@ -24,13 +25,29 @@ test('an accessor is acc_ and 32 hex characters', () => {
 });
 
 test('the digest is HMAC-SHA256 of the token bytes under the key', () => {
-  const key = randomBytes(32);
-  const token = createToken('client');
-  expect(tokenDigest(createSecretKey(key), token)).toBe(createHmac('sha256', key).update(token).digest('hex'));
+  const bytes = (maxLength: number) => fc.uint8Array({ maxLength, size: 'max' });
+  fc.assert(
+    fc.property(bytes(64), bytes(300), (key, token) => {
+      expect(tokenDigest(key, token)).toBe(createHmac('sha256', key).update(token).digest('hex'));
+    }),
+  );
+});
+
+test('the digest is that of RFC 4231, test cases 1 and 2', () => {
+  expect(tokenDigest(Buffer.alloc(20, 0x0b), Buffer.from('Hi There'))).toBe(
+    'b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7',
+  );
+  expect(tokenDigest(Buffer.from('Jefe'), Buffer.from('what do ya want for nothing?'))).toBe(
+    '5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843',
+  );
+});
+
+test('a key that HMAC would hash first is refused', () => {
+  expect(() => tokenDigest(new Uint8Array(65), Buffer.from('x'))).toThrow();
 });
 
 test('the same token has another digest under another key', () => {
   const token = createToken('client');
-  const [one, other] = [createSecretKey(randomBytes(32)), createSecretKey(randomBytes(32))];
+  const [one, other] = [randomBytes(32), randomBytes(32)];
   expect(tokenDigest(one, token)).not.toBe(tokenDigest(other, token));
 });

@@ -1,7 +1,6 @@
 // POST /api/v1/eth2/sign/{identifier}: bytes to a typed request, one answer. Who may use the key was decided before the
 // body was read (admission.ts); which operation it is, and whether that is allowed, is decided here.
 
-import type { ServerResponse } from 'node:http';
 import type { FastifyInstance } from 'fastify';
 import { SignerError } from '../../api/errors.ts';
 import { answerFormat, signatureAnswer } from '../../api/negotiate.ts';
@@ -27,7 +26,7 @@ export const SIGN_ROUTE: Route = { url: `${SIGN_PATH}:identifier`, access: ACCES
  * A request that was admitted, its body read, and its answer.
  * @throws SignerError for faults, as sign() does
  */
-export type SignHandler = (request: HttpRequest, response: ServerResponse, body: Uint8Array) => Promise<Answer>;
+export type SignHandler = (request: HttpRequest, body: Uint8Array) => Promise<Answer>;
 
 export function createSignHandler(
   { requestTimeoutSeconds }: Pick<AppOptions, 'requestTimeoutSeconds'>,
@@ -38,7 +37,7 @@ export function createSignHandler(
     ...dependencies.signing,
     rootOf: rememberedRoots(dependencies.signing.network),
   };
-  return async (request, response, body) => {
+  return async (request, body) => {
     const parsed = parse(body);
     if (parsed.kind === 'refused') return refusalAnswer(request, parsed.reason, parsed.hint);
     request.context.operation = parsed.request.operation;
@@ -46,12 +45,7 @@ export function createSignHandler(
 
     const key = keys.find(request.context.publicKey ?? '');
     if (key === undefined) return refusalAnswer(request, 'unknown_key'); // removed while the body came in
-    const outcome = await signInTime(
-      request,
-      response,
-      { parsed: parsed.request, key, requestTimeoutSeconds },
-      signing,
-    );
+    const outcome = await signInTime(request, { parsed: parsed.request, key, requestTimeoutSeconds }, signing);
     return answerTo(request, outcome, log);
   };
 }
@@ -62,7 +56,7 @@ export function mountSign(app: FastifyInstance, handle: SignHandler): void {
     { config: { access: ACCESS }, schema: signRouteSchema },
     async (request, reply) => {
       const body = request.body instanceof Uint8Array ? request.body : new Uint8Array();
-      return sendAnswer(reply, await handle(request, reply.raw, body));
+      return sendAnswer(reply, await handle(request, body));
     },
   );
 }
@@ -75,8 +69,7 @@ function operationAllowed(request: HttpRequest, { operation }: SignRequest): boo
 
 /** Gives up when the client goes away or the time is over; a signature made after that is dropped, not sent. */
 async function signInTime(
-  { context: { span } }: HttpRequest,
-  response: ServerResponse,
+  { context }: HttpRequest,
   work: { readonly parsed: SignRequest; readonly key: LoadedKey; readonly requestTimeoutSeconds: number },
   signing: SigningDependencies,
 ): Promise<SignOutcome> {
@@ -88,15 +81,14 @@ async function signInTime(
     reject(error);
   };
   const timer = setTimeout(abandon, work.requestTimeoutSeconds * 1000, 'request_timeout');
-  const onClose = (): void => abandon('client_closed');
-  response.once('close', onClose);
+  context.onEnd = () => abandon('client_closed');
   try {
     // Whichever is first settles the promise, as Promise.race would for twice the time.
-    sign(work.parsed, work.key, { signal: controller.signal, span }, signing).then(resolve, reject);
+    sign(work.parsed, work.key, { signal: controller.signal, span: context.span }, signing).then(resolve, reject);
     return await promise;
   } finally {
     clearTimeout(timer);
-    response.off('close', onClose);
+    context.onEnd = undefined;
   }
 }
 
