@@ -3,7 +3,7 @@ NODE := bin/pinned-node
 
 .DEFAULT_GOAL := help
 # GNU make 3.81 (macOS) and later.
-.PHONY: help install core demo demo-custody test test-guest check lint types format docs bench clean
+.PHONY: help install core demo demo-custody demo-enclave test test-guest check lint types format docs bench clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,6 +22,9 @@ demo: install core ## Start a signer on its defaults, sign an attestation, show 
 
 demo-custody: install core ## Show a custody ceremony's life on local stand-ins: boot, root token, seal, recovery
 	@$(NODE) demo/custody.ts
+
+demo-enclave: install core ## Build an enclave image and show its whole life in QEMU: boot, verification, signing, seal, recovery
+	@$(NODE) demo/enclave.ts
 
 test: install core ## Run all tests; the last line is `N passed, N failed, N skipped`
 	@$(NODE) node_modules/vitest/vitest.mjs run
