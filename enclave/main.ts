@@ -106,18 +106,17 @@ export async function runEnclave(
   parts: Omit<EnclaveParts, 'log'> = {},
 ): Promise<void> {
   const output = openEnclaveLog(platform.parent);
-  let logger = output.logger({ level: 'info', format: 'json' });
-  endOnBugs(logger);
+  const startLogger = output.logger({ level: 'info', format: 'json' }); // also when logging.level would be silent on the reason
+  const log = startLogger.module('server');
+  endOnBugs(startLogger);
   try {
-    const { config, enclave } = await measureEnclave(image, platform, { ...parts, log: logger.module('server') });
-    logger = output.logger(config.logging);
-    await runSigner(config, { logger, clock: systemClock, enclave });
+    const { config, enclave } = await measureEnclave(image, platform, { ...parts, log });
+    await runSigner(config, { logger: output.logger(config.logging), clock: systemClock, enclave });
   } catch (error) {
     const refused = error instanceof ConfigurationRefused;
     const violations = refused ? { violations: error.violations } : {};
-    const log = logger.module('server');
     log.error({ ...violations, error: refused ? 'the configuration is refused' : messageOf(error) }, 'cannot start');
-    await logger.end();
+    await startLogger.end();
     process.exit(refused ? EXIT.configuration : EXIT.startup);
   }
 }

@@ -38,6 +38,22 @@ describe('starting', () => {
     expect(result.stderr).toMatch(/tls\.mode is ratls, and there is no TEE/);
   });
 
+  it('a configuration for an enclave image is checked anywhere, and run in an image only', async () => {
+    const file = join(deploy(1).folder, 'enclave.yaml');
+    const endpoint = '{hostname: db.example.org, loopback: 127.0.1.1, vsock_port: 8001, port: 5432}';
+    const sections = [
+      'tls: {mode: ratls}',
+      'anti_slashing: {backend: postgres, url: "postgres://signer@db.example.org/slashing"}',
+      `tee: {platform: nitro, nitro: {egress: {endpoints: [${endpoint}]}}}`,
+      'parent_proxy: {enclave_cid: 16}',
+    ];
+    writeFileSync(file, sections.join('\n'));
+    expect(await runStrongroom(['server', '--check', '-c', file])).toMatchObject({ code: 0, stderr: '' });
+    const run = await runStrongroom(['server', '-c', file]);
+    expect(run.code).toBe(78);
+    expect(run.stderr).toMatch(/tee\.platform is nitro, and this is not an enclave image\n.*strongroom eif build/s);
+  });
+
   it('a key directory that is not there ends the start with exit code 1 and says which', async () => {
     const args = ['server', '--key-sources-filesystem-paths', '/nowhere/keys', '--anti-slashing-backend', 'noop'];
     const ports = ['--server-listen-port', '0', '--metrics-listen-port', '0', '--allow-unsafe-noop-anti-slashing'];
