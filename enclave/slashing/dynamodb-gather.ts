@@ -10,6 +10,8 @@ import { type Replacement, type ReplaceOutcome, unavailable } from './dynamodb-t
 
 /** So many requests are sent with whatever there is; while they are under way further writes gather, and go when a request is full. */
 const EAGER_REQUESTS = 2;
+/** About what a write takes. After it nothing waits any longer behind requests that are slow, or will never be answered. */
+const MAX_WAIT_MS = 10;
 
 export interface GatherParts {
   /** One write by itself: the authority. */
@@ -31,6 +33,7 @@ export function gatheringReplace({ replace, applyUpdates, log }: GatherParts): G
   let underWay = 0;
   let isScheduled = false;
   let isRefused = false;
+  let isTimed = false;
 
   /** At the end of the turn: what starts together goes together. */
   function schedule(): void {
@@ -38,15 +41,25 @@ export function gatheringReplace({ replace, applyUpdates, log }: GatherParts): G
     isScheduled = true;
     queueMicrotask(() => {
       isScheduled = false;
-      while (waiting.length >= MAX_STATEMENTS || (waiting.length > 0 && underWay < EAGER_REQUESTS)) {
-        const { taken, left } = takeDistinct(waiting);
-        waiting = left;
-        underWay += 1;
-        void send(taken).finally(() => {
-          underWay -= 1;
-          schedule();
-        });
-      }
+      while (waiting.length >= MAX_STATEMENTS || (waiting.length > 0 && underWay < EAGER_REQUESTS)) sendSome();
+      if (waiting.length === 0 || isTimed) return;
+      isTimed = true;
+      setTimeout(sendAll, MAX_WAIT_MS);
+    });
+  }
+
+  function sendAll(): void {
+    isTimed = false;
+    while (waiting.length > 0) sendSome();
+  }
+
+  function sendSome(): void {
+    const { taken, left } = takeDistinct(waiting);
+    waiting = left;
+    underWay += 1;
+    void send(taken).finally(() => {
+      underWay -= 1;
+      schedule();
     });
   }
 

@@ -297,28 +297,47 @@ describe('a service that takes no statements from this role', () => {
   });
 });
 
-test('writes that gather behind slow requests share one when these are answered, however few they are', async () => {
-  const backend = await openWarm();
-  const slow = Promise.withResolvers<void>();
-  const arrived = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  requests = [];
-  proxy.setRule(async (request) => {
-    requests.push(request);
-    const key = arrived.findIndex((_, index) => request.body.includes(publicKeyOf(index)));
-    arrived[key]?.resolve();
-    if (key !== -1) await slow.promise;
-    return undefined;
-  });
-  const alone: Promise<string>[] = [];
-  for (const [key, { promise }] of arrived.entries()) {
-    alone.push(outcome(backend, vote(key, 2, 3, 'a')));
-    await promise;
+describe('behind requests that are slow', () => {
+  /** Two lone writes are on their way, and are not answered before `slow` is resolved. */
+  async function twoHeld(backend: SlashingBackend, slow: Promise<void>): Promise<Promise<string>[]> {
+    const arrived = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    requests = [];
+    proxy.setRule(async (request) => {
+      requests.push(request);
+      const key = arrived.findIndex((_, index) => request.body.includes(publicKeyOf(index)));
+      arrived[key]?.resolve();
+      if (key !== -1) await slow;
+      return undefined;
+    });
+    const held: Promise<string>[] = [];
+    for (const [key, { promise }] of arrived.entries()) {
+      held.push(outcome(backend, vote(key, 2, 3, 'a')));
+      await promise;
+    }
+    return held;
   }
-  const later = together(backend, [vote(2, 2, 3, 'a'), vote(3, 2, 3, 'a'), vote(4, 2, 3, 'a')]);
-  slow.resolve();
-  expect(await Promise.all(alone)).toEqual(['safe', 'safe']);
-  expect(await later).toEqual(['safe', 'safe', 'safe']);
-  expect(operations()).toEqual(['PutItem', 'PutItem', 'BatchExecuteStatement']);
+
+  const later = [vote(2, 2, 3, 'a'), vote(3, 2, 3, 'a'), vote(4, 2, 3, 'a')];
+
+  test('writes gather, share one request when these are answered, however few they are', async () => {
+    const backend = await openWarm();
+    const slow = Promise.withResolvers<void>();
+    const held = await twoHeld(backend, slow.promise);
+    const gathered = together(backend, later);
+    slow.resolve();
+    expect(await Promise.all(held)).toEqual(['safe', 'safe']);
+    expect(await gathered).toEqual(['safe', 'safe', 'safe']);
+    expect(operations()).toEqual(['PutItem', 'PutItem', 'BatchExecuteStatement']);
+  });
+
+  test('writes do not wait for an answer that does not come', async () => {
+    const backend = await openWarm();
+    const slow = Promise.withResolvers<void>();
+    const held = await twoHeld(backend, slow.promise);
+    expect(await together(backend, later)).toEqual(['safe', 'safe', 'safe']);
+    slow.resolve();
+    expect(await Promise.all(held)).toEqual(['safe', 'safe']);
+  });
 });
 
 describe('while 30 % of all requests fail', () => {
