@@ -11,7 +11,7 @@ export function configurationReference(): string {
   const groups = Map.groupBy(OPTION_PATHS, (path) => path.split('.')[0] ?? path);
   return `${[
     '# Configuration',
-    'Generated from the source by `make docs`. A complete, commented file is in `docs/examples/strongroom.yaml`.',
+    'Generated from the source by `make docs`. A complete, commented file is in `docs/examples/strongroom.yaml`; for an enclave, `docs/examples/enclave.yaml`.',
     LAYERS,
     '## Server flags that are not options',
     table(

@@ -1,10 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { parseCeremony } from '../../ceremony/definition.ts';
 import { REFERENCES } from '../../docs/generate.ts';
 import { serverHelp } from '../../enclave/config/help.ts';
 import { flagOf, OPTION_PATHS, variableOf } from '../../enclave/config/options.ts';
 import { configurationReference } from '../../enclave/config/reference.ts';
-import { loadGood } from './loading.ts';
+import { readProxyConfiguration } from '../../parent-proxy/configuration.ts';
+import { loadGood, multiRegionArn } from './loading.ts';
 
 describe('generated references', () => {
   it.each(REFERENCES)('docs/$path is what the source says; if not, run `make docs`', ({ path, generate }) => {
@@ -46,5 +48,18 @@ describe('the example file', () => {
     const config = loadGood({ yaml, env });
     expect(config.tls.mode).toBe('file');
     expect(config.static_auth.tokens).toHaveLength(2);
+  });
+
+  it('for an enclave is good for an image, and for the parent proxy beside it', () => {
+    const yaml = readFileSync(new URL('../../docs/examples/enclave.yaml', import.meta.url), 'utf8');
+    const arns = [multiRegionArn(1, 'eu-central-1'), multiRegionArn(1, 'eu-west-1')];
+    const compiledCeremony = parseCeremony({
+      generation: 1,
+      kms_threshold: 1,
+      kms_keys: [{ arns }],
+      root_token_recipients: ['age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p'],
+    });
+    expect(loadGood({ yaml, build: { compiledCeremony } }).tee.platform).toBe('nitro');
+    expect(readProxyConfiguration(Buffer.from(yaml), 'enclave.yaml')).toMatchObject({ ok: true });
   });
 });
