@@ -9,8 +9,8 @@ import { type Bundle, bundleSigner } from './bundle.ts';
 import { caBundle } from './certificates.ts';
 import { checkConfiguration, type NamedConfiguration } from './check-configuration.ts';
 import { writeCompiledModule } from './compiled-module.ts';
+import { INIT, readCompiledPart } from './compiled-parts.ts';
 import { writeCpio } from './cpio.ts';
-import { isElf } from './elf.ts';
 import { type Architecture, type EnclaveImage, writeImage } from './format.ts';
 import { type ImageParts, readImageFile } from './image-file.ts';
 import { BuildError, type Input, inputOf, readInput, sortedInputs } from './inputs.ts';
@@ -54,8 +54,6 @@ export interface BuiltImage {
   readonly record: ImageRecord;
 }
 
-/** Relative to the project (eif/init/init.mk). */
-const INIT = 'build/eif/init';
 /** `MAX_CONFIGURATION_BYTES` of enclave/api/parent-ports.ts. */
 const MAX_CONFIGURATION_BYTES = 1024 * 1024;
 
@@ -64,8 +62,7 @@ export async function buildImage(request: BuildRequest): Promise<BuiltImage> {
   const { root, architecture, version } = request;
   const parts = readImageFile(request.imageFile, architecture);
   const given = readGiven(request);
-  const init = readInput(join(root, INIT), 'the first process', 'build it: make image-parts');
-  if (!isElf(init)) throw new BuildError(`${INIT} is no program`, ['build it: make image-parts']);
+  const init = readCompiledPart(root, INIT);
   const node = readNode(root, architecture);
   const authorities = caBundle(join(root, node.path), given.certificates);
   const bundle = await bundleSigner(root);
@@ -90,7 +87,7 @@ export async function buildImage(request: BuildRequest): Promise<BuiltImage> {
     ...parts.inputs,
     ...given.inputs,
     ...bundle.inputs,
-    inputOf(INIT, init),
+    inputOf(INIT.path, init),
     inputOf(node.path, node.data),
     ...libraries.map(({ path, data }) => inputOf(path, data)),
   ];

@@ -9,6 +9,7 @@ import { type BuildOptions, type BuildResult, build, type Metafile, type Plugin 
 import { z } from 'zod';
 import { ADDON_SOURCE, relocate, workerOutput } from './bundle-locations.ts';
 import { COMPILED_FILE } from './compiled-module.ts';
+import { ADDON, readCompiledPart } from './compiled-parts.ts';
 import { BuildError, type Input, inputOf, readInput, sortedInputs } from './inputs.ts';
 
 export interface BundleFile {
@@ -174,7 +175,7 @@ function packageOf(path: string): string | undefined {
 }
 
 function assembled(root: string, { outputFiles, metafile }: Result): Bundle {
-  const addon = readInput(join(root, ADDON_SOURCE), 'the native addon', 'build it: make image-parts');
+  const addon = readCompiledPart(root, ADDON);
   const files: BundleFile[] = outputFiles.map(({ path, contents }) => ({
     name: basename(path),
     data: Buffer.from(contents),

@@ -2,7 +2,16 @@
 // into an image does not get into it.
 
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -14,6 +23,7 @@ import {
   readCompiledModule,
   writeCompiledModule,
 } from '../../eif/compiled-module.ts';
+import { ADDON, readCompiledPart } from '../../eif/compiled-parts.ts';
 import { BuildError } from '../../eif/inputs.ts';
 import { CONFIGURATION_PATH } from '../../enclave/compiled.ts';
 import { keyArn } from '../config/loading.ts';
@@ -166,6 +176,19 @@ describe('what must not be in an image', () => {
 
   it('an addon that was not built stops the build', async () => {
     expect(await bundled('unbuilt', '')).toContain('make image-parts');
+  });
+
+  it('an addon that is older than its sources stops the build', () => {
+    const root = join(folder, 'stale');
+    mkdirSync(join(root, 'build/native'), { recursive: true });
+    mkdirSync(join(root, 'enclave/native'), { recursive: true });
+    writeFileSync(join(root, ADDON.path), 'addon');
+    writeFileSync(join(root, 'enclave/native/addon.c'), '');
+    utimesSync(join(root, 'enclave/native/addon.c'), 1000, 1000);
+    utimesSync(join(root, ADDON.path), 1001, 1001);
+    expect(readCompiledPart(root, ADDON).toString()).toBe('addon');
+    utimesSync(join(root, ADDON.path), 999, 999);
+    expect(() => readCompiledPart(root, ADDON)).toThrow('build/native/strongroom.node is older than its sources');
   });
 });
 
