@@ -1,0 +1,297 @@
+// A hostile parent in the streams themselves (enclave-hostile-parent.test.ts has what it hands over): it rewrites KMS's answers, cuts and
+// slows what it carries, sends garbage, opens thousands of connections. Nothing is signed twice, and the enclave goes on when it may.
+
+import { readFileSync } from 'node:fs';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { TransportListener } from '../../enclave/native/transport.ts';
+import { type AttestedClient, attested, registersOf } from '../support/attested-client.ts';
+import {
+  type EnclaveProcess,
+  type EnclaveWorld,
+  type Parent,
+  type ParentOptions,
+  startEnclaveWorld,
+} from '../support/enclave-world.ts';
+import { attestation, call, rootOf } from '../support/requests.ts';
+import { dial } from '../support/streams.ts';
+
+let world: EnclaveWorld;
+let parent: Parent | undefined;
+let enclave: EnclaveProcess | undefined;
+const clients: AttestedClient[] = [];
+const opened: { close(): Promise<unknown> }[] = [];
+
+let root: string;
+let token: string;
+let publicKey: string;
+
+beforeAll(async () => {
+  world = await startEnclaveWorld();
+  const first = await start();
+  root = await world.custody.rootToken(world.stateTable);
+  await first.call('/api/v1/auth/policies', {
+    token: root,
+    body: { name: 'everything', rules: [{ effect: 'allow' }] },
+  });
+  const made = await first.call('/api/v1/auth/tokens', { token: root, body: { policies: ['everything'] } });
+  token = String(made.json['token']);
+  const generated = await first.call('/api/v1/chamber/keys/generate-keys', { token, body: { count: 1 } });
+  [{ pubkey: publicKey }] = generated.json['keys'] as [{ pubkey: string }];
+  await stop();
+});
+afterEach(async () => {
+  await stop();
+  for (const each of opened.splice(0).toReversed()) await each.close();
+});
+afterAll(() => world.close());
+
+async function stop(): Promise<void> {
+  for (const client of clients.splice(0)) await client.close();
+  await enclave?.kill();
+  await parent?.close();
+  enclave = undefined;
+  parent = undefined;
+}
+
+/** Power on under this parent, and connect as an operator who knows the honest measurements. */
+async function start(options?: ParentOptions): Promise<AttestedClient> {
+  parent = await world.startParent(undefined, options);
+  enclave = await world.startEnclave();
+  await parent.said('ready');
+  return connectAttested();
+}
+
+async function connectAttested(): Promise<AttestedClient> {
+  if (parent === undefined || enclave === undefined) throw new Error('nothing runs');
+  const client = await attested(parent.tlsUrl, world.pki, registersOf(enclave.nsm));
+  clients.push(client);
+  return client;
+}
+
+let epoch = 100;
+
+/** A vote that is slashable with no other. */
+async function signs(client: AttestedClient): Promise<void> {
+  epoch += 1;
+  const vote = attestation({ source: epoch, target: epoch + 1 });
+  expect(await client.call(`/api/v1/eth2/sign/${publicKey}`, { token, body: vote })).toMatchObject({ status: 200 });
+}
+
+function expectNoSecrets(...texts: readonly string[]): void {
+  for (const text of texts) for (const secret of [root, token]) expect(text).not.toContain(secret);
+}
+
+describe('answers in the place of KMS', () => {
+  /** In front of the real stand-in, changing what it answers to Decrypt. */
+  async function forger(change: (answer: Record<string, unknown>, earlier: Record<string, unknown>[]) => unknown) {
+    const earlier: Record<string, unknown>[] = [];
+    const forward = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+      const body = Buffer.concat(await Array.fromAsync(request as AsyncIterable<Buffer>));
+      const headers = { ...(request.headers as Record<string, string>) };
+      for (const name of ['connection', 'content-length', 'host', 'transfer-encoding', 'expect']) delete headers[name];
+      const answer = await fetch(world.custody.kms.endpoint, { method: 'POST', headers, body });
+      const json = (await answer.json()) as Record<string, unknown>;
+      const isDecrypt = request.headers['x-amz-target'] === 'TrentService.Decrypt' && answer.ok;
+      response.writeHead(answer.status, { 'content-type': 'application/x-amz-json-1.1' });
+      response.end(JSON.stringify(isDecrypt ? change(json, earlier) : json));
+      if (isDecrypt) earlier.push(json);
+    };
+    const server = createServer((request, response) => void forward(request, response));
+    await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
+    const address = server.address();
+    if (address === null || typeof address === 'string') throw new Error('a TCP listener has an address');
+    opened.push({
+      close: () => {
+        server.closeAllConnections();
+        return new Promise((resolve) => void server.close(resolve));
+      },
+    });
+    return carryTo(address.port);
+  }
+
+  it.each([
+    [
+      'the envelope of another share',
+      (answer: Record<string, unknown>, earlier: Record<string, unknown>[]) => ({
+        ...answer,
+        CiphertextForRecipient: (earlier[0] ?? { CiphertextForRecipient: 'AAAA' })['CiphertextForRecipient'],
+      }),
+    ],
+    [
+      'an envelope with one bit changed',
+      (answer: Record<string, unknown>) => {
+        const bytes = Buffer.from(String(answer['CiphertextForRecipient']), 'base64');
+        const inContent = bytes.length - 24;
+        bytes[inContent] = (bytes[inContent] ?? 0) ^ 1;
+        return { ...answer, CiphertextForRecipient: bytes.toString('base64') };
+      },
+    ],
+  ])('%s unseals nothing', async (_, change) => {
+    parent = await world.startParent(undefined, { instead: { 8002: await forger(change) } });
+    enclave = await world.startEnclave({ patienceMs: 1000 });
+    await expect(parent.said('ready')).rejects.toThrow(/the start failed/);
+    await expect(attested(parent.tlsUrl, world.pki, registersOf(enclave.nsm))).rejects.toThrow();
+    expectNoSecrets(JSON.stringify(parent.lines), enclave.console());
+  });
+});
+
+describe('what the parent carries', () => {
+  it('has no way out but the declared ones: nothing else is ever asked for, or has a name', async () => {
+    const others: TransportListener[] = [];
+    let strays = 0;
+    for (const port of [22, 80, 443, 7003, 8000, 8003, 9000, 9443]) {
+      others.push(
+        await world.streams.listen(port, (socket) => {
+          strays += 1;
+          socket.destroy();
+        }),
+      );
+    }
+    opened.push({ close: () => Promise.all(others.map((listener) => listener.close())) });
+    await signs(await start());
+    expect(strays).toBe(0);
+    const names = readFileSync(join(world.folder, 'hosts'), 'utf8').trimEnd().split('\n');
+    expect(names.map((line) => line.split(' ')[1])).toEqual([
+      'localhost',
+      'dynamodb.eu-central-1.amazonaws.com',
+      'kms.eu-central-1.amazonaws.com',
+    ]);
+  });
+
+  it('cut and slow streams cost answers, never a second vote: what was signed is recorded, and it goes on afterwards', async () => {
+    let weather: 'fair' | 'cut' | 'slow' = 'fair';
+    const dynamodbPort = Number(new URL(world.custody.dynamodb.endpoint).port);
+    const open = new Set<Socket>();
+    let connections = 0;
+    const carry = (stream: Socket): void => {
+      connections += 1;
+      const upstream = connect({ port: dynamodbPort, host: '127.0.0.1', allowHalfOpen: true });
+      open.add(stream);
+      stream.once('close', () => open.delete(stream));
+      let left = 200 + ((connections * 7919) % 3000); // bytes until it breaks, another number each time
+      for (const [from, to] of [
+        [stream, upstream],
+        [upstream, stream],
+      ] as const) {
+        from.on('error', () => undefined);
+        from.on('close', () => to.destroy());
+        from.on('end', () => to.end());
+        from.on('data', (bytes: Buffer) => {
+          left -= bytes.length;
+          if (weather === 'cut' && left < 0) {
+            to.write(bytes.subarray(0, bytes.length >> 1));
+            stream.destroy();
+            upstream.destroy();
+          } else if (weather === 'slow') setTimeout(() => to.write(bytes), 30);
+          else to.write(bytes);
+        });
+      }
+    };
+    const client = await start({ instead: { 8001: carry } });
+    await signs(client);
+    for (const next of ['cut', 'slow'] as const) {
+      weather = next;
+      for (const stream of open) stream.destroy();
+      for (let round = 0; round < 8; round++) {
+        epoch += 1;
+        const target = epoch + 1;
+        // Four different votes for one target, at once: at most one of them may ever be signed.
+        const votes = Array.from({ length: 4 }, (_, index) =>
+          attestation({ source: epoch, target, head: rootOf(0x40 + index) }),
+        );
+        const answers = await Promise.all(
+          votes.map((body) => client.call(`/api/v1/eth2/sign/${publicKey}`, { token, body })),
+        );
+        expect(answers.filter(({ status }) => status === 200).length).toBeLessThanOrEqual(1);
+        expect(answers.every(({ status }) => [200, 412, 503].includes(status))).toBe(true);
+      }
+    }
+    weather = 'fair';
+    for (const stream of open) stream.destroy();
+    await eventually(async () => signs(client));
+  });
+});
+
+describe('what the parent sends to the listeners', () => {
+  it('garbage, half a PROXY header, none, an endless one: cut off, while a client is served', async () => {
+    const client = await start();
+    const bad = [
+      Buffer.alloc(2000, 0xff),
+      Buffer.from('PROXY TCP4 203.0.113.7 10.0.0.5 5000 9443\r\n'),
+      Buffer.from('GET /api/v1/chamber/status HTTP/1.1\r\nHost: x\r\n\r\n'),
+      Buffer.from('0d0a0d0a000d0a515549540a2111ffff', 'hex'),
+      Buffer.from('0d0a0d0a000d0a515549540a3111000c', 'hex'),
+      Buffer.from('0d0a0d0a000d0a515549540a2111000c7f0000017f00000113882', 'hex'),
+    ];
+    const streams = await Promise.all(Array.from({ length: 120 }, () => world.streams.connect(9443)));
+    const closed = streams.map((stream, index) => {
+      stream.on('error', () => undefined);
+      stream.resume();
+      stream.write(bad[index % bad.length] ?? bad[0] ?? Buffer.alloc(1));
+      return (
+        stream.closed ||
+        new Promise((resolve) => void stream.once('close', resolve).once('end', () => stream.destroy()))
+      );
+    });
+    await signs(client);
+    await Promise.all(closed);
+    await signs(client);
+    await signs(await connectAttested());
+    const { text } = await call(parent?.metricsUrl ?? '', { token: null });
+    expect(text).toMatch(/^svc_connections_refused_total\{reason="proxy_header"\} 120$/m);
+  });
+
+  it('2,000 connections at once: who is served stays served, and the next is served when they are gone', async () => {
+    const client = await start();
+    const tlsPort = Number(new URL(parent?.tlsUrl ?? '').port);
+    const probesPort = Number(new URL(parent?.probesUrl ?? '').port);
+    const crowd: Socket[] = [];
+    for (let batch = 0; batch < 10; batch++) {
+      const arrivals = [tlsPort, probesPort].flatMap((port) =>
+        Array.from({ length: 100 }, () => dial(port).catch(() => undefined)),
+      );
+      crowd.push(...(await Promise.all(arrivals)).filter((socket) => socket !== undefined));
+      await signs(client);
+    }
+    expect(crowd.length).toBe(2000);
+    for (const socket of crowd) socket.write('?');
+    await signs(client);
+    for (const socket of crowd) socket.destroy();
+    await eventually(async () => {
+      await signs(await connectAttested());
+      expect((await call(`${parent?.probesUrl}/upcheck`, { token: null })).text).toBe('OK');
+    });
+    expectNoSecrets(JSON.stringify(parent?.lines), enclave?.console() ?? '');
+  });
+});
+
+function carryTo(port: number): (stream: Socket) => void {
+  return (stream) => {
+    const upstream = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
+    for (const [from, to] of [
+      [stream, upstream],
+      [upstream, stream],
+    ] as const) {
+      from.on('error', () => undefined);
+      from.on('close', () => to.destroy());
+      from.pipe(to);
+    }
+  };
+}
+
+/** Clients try again; how often is the machine's affair, that it ends well is the enclave's. */
+async function eventually(attempt: () => Promise<void>): Promise<void> {
+  for (let tries = 1; ; tries++) {
+    try {
+      await attempt();
+      return;
+    } catch (error) {
+      if (tries === 100) throw error;
+      await pause(100);
+    }
+  }
+}
