@@ -142,7 +142,7 @@ function createClient(options: KmsOptions, region: string): KMSClient {
   return client;
 }
 
-/** A fresh document a call; the SDK's attempts of one call share it, and are over long before KMS calls it too old. */
+/** The document is asked for call by call; the SDK's attempts of one call share it, and are over long before KMS calls it too old. */
 async function decryptAttested(
   client: KMSClient,
   input: DecryptCommandInput & { readonly KeyId: string },

@@ -1,5 +1,5 @@
 // The enclave as the recipient of what KMS decrypts (enclave.md, KMS in the enclave): an RSA key that lives as long as the process and
-// never leaves it, a fresh attestation document for every call, which carries its public half, and the opening of what KMS encrypted to
+// never leaves it, an attestation document for every call, which carries its public half, and the opening of what KMS encrypted to
 // it. It trusts KMS to have checked the document; it refuses envelopes of any other form, or for another key (cms.ts).
 
 import { createHash, generateKeyPair } from 'node:crypto';
@@ -11,7 +11,7 @@ import type { Nsm } from './nsm.ts';
 export const KEY_ENCRYPTION_ALGORITHM = 'RSAES_OAEP_SHA_256';
 
 export interface KmsRecipient {
-  /** A fresh document: KMS takes none that is older than five minutes. @throws NsmError */
+  /** A document as fresh as `nsm` gives it: KMS takes none that is older than five minutes. @throws NsmError */
   attest(): Promise<Buffer>;
   /** What KMS enveloped to this process, the caller's to wipe. @throws EnvelopeError */
   open(ciphertextForRecipient: Uint8Array): Buffer;
