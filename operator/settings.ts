@@ -29,11 +29,11 @@ export const COMMON_FLAGS = {
   'tls-ca': { placeholder: 'FILE', meaning: 'PEM certificates to trust instead of the public ones' },
   'tls-server-name': { placeholder: 'NAME', meaning: "The name in the signer's certificate, if not the URL's" },
   'allow-plaintext-signer': { meaning: 'Permit an http: URL; the token is then readable on the way' },
-  pcrs: { placeholder: 'FILE', meaning: "The enclave's reference values, pcrs.json: it has to be attested with them" },
+  pcrs: { placeholder: 'FILE', meaning: 'Reference values of an enclave, which then must be attested' },
   pcr: { placeholder: 'N=HEX', meaning: 'One reference value; repeat for others', repeatable: true },
   'max-age': {
     placeholder: 'SECONDS',
-    meaning: `The oldest evidence accepted in a certificate; ${DEFAULT_MAX_AGE_SECONDS} when not given`,
+    meaning: `Oldest evidence accepted, in a certificate; default ${DEFAULT_MAX_AGE_SECONDS}`,
   },
   output: { placeholder: 'FORMAT', meaning: "table, or json: the signer's answer", choices: OUTPUT_FORMATS },
   'timeout-seconds': { placeholder: 'SECONDS', meaning: 'Give up after so long without progress' },

@@ -14,8 +14,7 @@ const WAITING = { default: 256, max: 4096 } as const;
 const MAX_BODY_BYTES = 64 * 1024 * 1024;
 
 export const tunnel = remoteCommand({
-  summary:
-    'Listen here for validator clients, and attest every connection to the enclave; all that the token allows can be reached',
+  summary: 'Serve validator clients here over attested connections: all that the token allows',
   flags: {
     listen: { placeholder: 'HOST:PORT', meaning: `Where to listen; ${DEFAULT_LISTEN} when not given` },
     'unsafe-listen-beyond-loopback': { meaning: 'Permit an address that other machines can reach' },

@@ -57,12 +57,13 @@ export async function startFixtureSigner(
 /** Remembers each request, then answers it. */
 export function answering(answer: Answerer, received: Received[]): RequestListener {
   return (request, response) => {
-    void readBody(request).then((body) => {
+    const onBody = (body: string): void => {
       const { method = '', url = '', headers } = request;
       const entry = { method, path: url, authorization: headers.authorization, body };
       received.push(entry);
       answer(entry, response, request);
-    });
+    };
+    readBody(request).then(onBody, () => undefined); // a client that went away has asked nothing
   };
 }
 

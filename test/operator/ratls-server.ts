@@ -30,8 +30,8 @@ export interface RatlsServer {
   readonly bytes: () => string;
   /** Connections that completed their handshake. */
   readonly connections: readonly TLSSocket[];
-  /** For new connections. */
-  rotate(identity: ServerIdentity): void;
+  /** For new connections, and new documents. */
+  rotate(next: Pick<Enclave, 'identity' | 'nonceRoute'>): void;
   close(): Promise<void>;
 }
 
@@ -44,12 +44,13 @@ export async function startRatlsServer(
   const received: Received[] = [];
   const connections: TLSSocket[] = [];
   const chunks: Buffer[] = [];
+  let route = nonceRoute;
   const others = answering(answer, received);
   const http = createServer((request, response) => {
     const url = new URL(request.url ?? '', 'http://enclave');
     if (url.pathname !== '/api/v1/attestation') return others(request, response);
     const nonce = Buffer.from(url.searchParams.get('nonce') ?? '', 'hex');
-    void attest(nonceRoute, nonce, request, response);
+    void attest(route, nonce, request, response);
   });
   const server = createTlsServer({ cert: identity.cert, key: identity.key, minVersion: 'TLSv1.3' }, (socket) => {
     connections.push(socket);
@@ -65,7 +66,10 @@ export async function startRatlsServer(
     received,
     connections,
     bytes: () => Buffer.concat(chunks).toString('latin1'),
-    rotate: ({ cert, key }) => server.setSecureContext({ cert, key, minVersion: 'TLSv1.3' }),
+    rotate({ identity: { cert, key }, nonceRoute: next }) {
+      route = next;
+      server.setSecureContext({ cert, key, minVersion: 'TLSv1.3' });
+    },
     async close() {
       for (const socket of connections) socket.destroy();
       server.close();
