@@ -28,14 +28,18 @@ export const uint64 = leaf('a uint64, as a decimal string or an integer', readUi
  * A slot or epoch that decides something: at most 2^53 - 1, some 10^9 years away. Larger ones are uint64 too, but in
  * the slashing record one of them would refuse the key every later message.
  */
-export const slotOrEpoch = leaf('a slot or epoch of at most 2^53 - 1, as a decimal string or an integer', readSafe, {
-  anyOf: [
-    { type: 'string', pattern: '^[0-9]{1,20}$' },
-    { type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER },
-  ],
-  description: 'slot or epoch, at most 2^53 - 1, as a decimal string or a JSON number',
-  examples: ['12'],
-});
+export const slotOrEpoch = leaf(
+  'a slot or epoch of at most 2^53 - 1, as a decimal string or an integer',
+  readSlotOrEpoch,
+  {
+    anyOf: [
+      { type: 'string', pattern: '^[0-9]{1,20}$' },
+      { type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER },
+    ],
+    description: 'slot or epoch, at most 2^53 - 1, as a decimal string or a JSON number',
+    examples: ['12'],
+  },
+);
 
 export const forkVersion = bytes(4);
 export const root = bytes(32);
@@ -143,14 +147,14 @@ function leaf<T>(expected: string, read: (value: unknown) => T | undefined, json
     .meta(jsonSchema);
 }
 
-function readUint64(value: unknown): bigint | undefined {
+export function readUint64(value: unknown): bigint | undefined {
   if (typeof value === 'number') return Number.isSafeInteger(value) && value >= 0 ? BigInt(value) : undefined;
   if (typeof value !== 'string' || !DECIMAL.test(value)) return undefined;
   const number = BigInt(value);
   return number <= MAX_UINT64 ? number : undefined;
 }
 
-function readSafe(value: unknown): number | undefined {
+export function readSlotOrEpoch(value: unknown): number | undefined {
   const number = typeof value === 'string' && DECIMAL.test(value) ? Number(value) : value;
   // A decimal string that Number() rounds is at least 2^53 and so not a safe integer either.
   return typeof number === 'number' && Number.isSafeInteger(number) && number >= 0 ? number : undefined;

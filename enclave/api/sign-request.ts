@@ -16,6 +16,7 @@ import {
   voluntaryExit,
 } from './messages.ts';
 import type { Operation } from './operations.ts';
+import { readPlainAttestation } from './plain-attestation.ts';
 import { forkVersion, refuse, root, uint64, upperCaseWord } from './primitives.ts';
 import { parseStrictJson } from './strict-json.ts';
 
@@ -117,6 +118,8 @@ export function parseSignRequest(body: Uint8Array): ParsedSignRequest {
   if (!isWireType(name)) {
     return { kind: 'refused', reason: 'unsupported_operation', hint: 'type: no operation of this signer' };
   }
+  const vote = name === 'ATTESTATION' ? readPlainAttestation(value) : undefined;
+  if (vote !== undefined) return { kind: 'request', request: vote };
   const result = SIGN_REQUEST_SCHEMAS[name].safeParse(value);
   return result.success ? { kind: 'request', request: result.data } : refusalOf(result.error);
 }

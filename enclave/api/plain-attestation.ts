@@ -1,0 +1,71 @@
+// A vote as validator clients spell it, read without its schema, which takes four times as long. The schema (sign-request.ts) is the law: a
+// vote is read here only in the way that the schema reads it, and whatever is spelled in another way, or is wrong, is left to the schema
+// and its refusals. Only values of JSON.parse come here.
+
+import { decodeHex } from './hex.ts';
+import { readSlotOrEpoch, readUint64 } from './primitives.ts';
+import type { SIGN_REQUEST_SCHEMAS } from './sign-request.ts';
+
+export type AttestationRequest = ReturnType<(typeof SIGN_REQUEST_SCHEMAS)['ATTESTATION']['parse']>;
+
+/** Undefined: ask the schema. */
+export function readPlainAttestation(value: object): AttestationRequest | undefined {
+  const { type, signingRoot, signing_root, fork_info, attestation } = value as Members;
+  if (type !== 'ATTESTATION' || signing_root !== undefined) return undefined;
+  const forkInfo = readForkInfo(fork_info);
+  const message = readVote(attestation);
+  const givenSigningRoot = signingRoot === undefined ? undefined : readHex(signingRoot, 32);
+  const isRead =
+    forkInfo !== undefined && message !== undefined && (signingRoot === undefined) === (givenSigningRoot === undefined);
+  return isRead ? { operation: 'ATTESTATION', forkInfo, givenSigningRoot, message } : undefined;
+}
+
+type Members = Readonly<Record<string, unknown>>;
+
+function readForkInfo(value: unknown): AttestationRequest['forkInfo'] | undefined {
+  const { fork, genesis_validators_root } = membersOf(value);
+  const { previous_version, current_version, previousVersion, currentVersion, epoch } = membersOf(fork);
+  if (previousVersion !== undefined || currentVersion !== undefined) return undefined;
+  const info = {
+    previousVersion: readHex(previous_version, 4),
+    currentVersion: readHex(current_version, 4),
+    epoch: readUint64(epoch),
+    genesisValidatorsRoot: readHex(genesis_validators_root, 32),
+  };
+  return isComplete(info) ? info : undefined;
+}
+
+function readVote(value: unknown): AttestationRequest['message'] | undefined {
+  const { slot, index, beacon_block_root, source, target } = membersOf(value);
+  const vote = {
+    slot: readSlotOrEpoch(slot),
+    index: readUint64(index),
+    beacon_block_root: readHex(beacon_block_root, 32),
+    source: readCheckpoint(source),
+    target: readCheckpoint(target),
+  };
+  return isComplete(vote) ? vote : undefined;
+}
+
+function readCheckpoint(value: unknown): AttestationRequest['message']['source'] | undefined {
+  const { epoch, root } = membersOf(value);
+  const checkpoint = { epoch: readSlotOrEpoch(epoch), root: readHex(root, 32) };
+  return isComplete(checkpoint) ? checkpoint : undefined;
+}
+
+function readHex(value: unknown, length: number): Uint8Array | undefined {
+  return typeof value === 'string' ? decodeHex(value, length) : undefined;
+}
+
+const NO_MEMBERS: Members = Object.freeze({});
+
+function membersOf(value: unknown): Members {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Members) : NO_MEMBERS;
+}
+
+type Complete<T> = { readonly [Name in keyof T]: Exclude<T[Name], undefined> };
+
+function isComplete<T extends object>(read: T): read is T & Complete<T> {
+  for (const name in read) if (read[name] === undefined) return false;
+  return true;
+}
