@@ -61,6 +61,13 @@ function settingsText(): string {
         signer_url: https://signer.example:9443
         tls_ca: signer-ca.pem
         token: env:STRONGROOM_TOKEN
+      enclave:
+        signer_url: https://enclave.example:9443
+        pcrs: pcrs.json
+        pcr: { 16: 4b8d…, 17: [16ef…, 0343…] }
+
+  With reference values (pcrs, pcr) the signer is an enclave: each connection is attested before a
+  byte of a request is sent, and no certificate authority stands in for that.
 
   The profile \`default\` is used when --profile names none. A token may be env:VAR, @FILE or itself;
   a file that holds one itself has to be private (chmod 600).

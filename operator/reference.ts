@@ -23,6 +23,11 @@ Flags override environment variables, which override the profile, which override
 \`${DEFAULT_SIGNER_URL}\` unless a URL is given, and the output a table. A request is given up after ${DEFAULT_TIMEOUT_SECONDS} s without progress, a slashing
 export or import after 600 s. The signer's certificate is always verified: there is no flag that skips it.
 
+With reference values (\`--pcrs\`, \`--pcr\`) the signer is an enclave: each connection is attested before a byte of a request is sent, and no
+certificate authority stands in for that ([guide](../guides/attestation.md)). Single registers stand in place of those of the file; a register may
+have several accepted values. In a variable they are written \`0=HEX,16=HEX\`, in a profile \`pcr: { 0: HEX, 16: [HEX, HEX] }\`. \`verify\` takes them
+from its command line alone.
+
 | Flag | Variable | Key in a profile | Meaning |
 |---|---|---|---|
 ${settings.join('\n')}
@@ -39,6 +44,10 @@ profiles:
     signer_url: https://signer.example:9443
     tls_ca: signer-ca.pem
     token: env:STRONGROOM_TOKEN
+  enclave:
+    signer_url: https://enclave.example:9443
+    pcrs: pcrs.json
+    token: "@token"
 \`\`\`
 
 ## Exit codes
