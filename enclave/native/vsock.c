@@ -253,7 +253,7 @@ static int start_connecting(napi_env env, int descriptor, napi_value done, napi_
 }
 
 static napi_value vsock_connect(napi_env env, napi_callback_info info) {
-  napi_value arguments[3], external;
+  napi_value arguments[3], external = NULL;
   napi_valuetype type;
   uint32_t cid, port;
   REQUIRE(get_arguments(env, info, 3, arguments) && get_whole_number(env, arguments[0], VMADDR_CID_ANY - 1, &cid) &&

@@ -8,6 +8,7 @@ import { type Addon, loadAddon } from '../../../enclave/native/load.ts';
 import { vsockTransport } from '../../../enclave/native/vsock.ts';
 import type { StreamVariant } from '../../../enclave/native/vsock-streams.ts';
 import { type Checks, createChecks } from '../checks.ts';
+import { checkDescriptors } from './descriptor-checks.ts';
 import { checkHttp } from './http-checks.ts';
 import { checkDevice, checkRequests, startDevice } from './nsm-checks.ts';
 import { LOOPBACK_CID } from './settings.ts';
@@ -27,6 +28,7 @@ async function run(addon: Addon, { check }: Checks): Promise<void> {
   for (const variant of VARIANTS) {
     await checkEnds(addon, check, variant);
     await checkStreams(addon, check, variant);
+    await checkDescriptors(addon, check, variant);
     await checkHttp(vsockTransport(addon, { peerCid: LOOPBACK_CID, streams: variant }), check, `${variant}: `);
   }
   const root = await startDevice();

@@ -18,6 +18,7 @@ export const nativeSuite: GuestSuite = {
   async prepare(packages) {
     const programs = await programEntries({
       checks: 'test/guest/native/checks.ts',
+      'few-descriptors': 'test/guest/native/few-descriptors.ts',
       'short-lived-peer': 'test/guest/native/short-lived-peer.ts',
       'nsm-cuse': 'test/support/nsm-cuse.ts',
     });
