@@ -6,6 +6,7 @@ import type { Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { LOG_PORT } from '../api/parent-ports.ts';
 import type { Transport } from '../native/transport.ts';
+import { LineQueue } from './line-queue.ts';
 
 export interface LogRingLimits {
   /** Of lines that wait. */
@@ -203,44 +204,6 @@ export class LogRing {
   #clearTimer(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-  }
-}
-
-/** First in, first out, without moving what waits at every take. */
-class LineQueue {
-  readonly #compactAfter: number;
-  #lines: string[] = [];
-  #first = 0;
-  #bytes = 0;
-
-  constructor(compactAfter: number) {
-    this.#compactAfter = compactAfter;
-  }
-
-  get length(): number {
-    return this.#lines.length - this.#first;
-  }
-
-  get bytes(): number {
-    return this.#bytes;
-  }
-
-  push(line: string): void {
-    this.#lines.push(line);
-    this.#bytes += Buffer.byteLength(line);
-  }
-
-  /** Not from an empty queue. */
-  take(): string {
-    const line = this.#lines[this.#first] ?? '';
-    this.#lines[this.#first] = '';
-    this.#first += 1;
-    this.#bytes -= Buffer.byteLength(line);
-    if (this.#first >= this.#compactAfter || this.#first === this.#lines.length) {
-      this.#lines = this.#lines.slice(this.#first);
-      this.#first = 0;
-    }
-    return line;
   }
 }
 

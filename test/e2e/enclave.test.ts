@@ -161,8 +161,12 @@ describe('a signer in an enclave', () => {
   });
 
   it('shows its console what it tells its parent, and neither any secret', async () => {
-    await start();
+    const { call: ask } = await start();
+    expect((await ask('/api/v1/eth2/publicKeys', { token })).status).toBe(200);
     await enclave.stop();
+    expect(parent.lines).toContainEqual(
+      expect.objectContaining({ source: 'enclave', scope: 'public_keys', client_ip: '127.0.0.1', outcome: 'ok' }),
+    );
     const told = JSON.stringify(parent.lines);
     for (const text of [told, enclave.console()]) {
       expect(text).toContain('measured');

@@ -153,6 +153,7 @@ function configuration(stateTable: string, endpoints: readonly EgressEndpoint[])
     anti_slashing: { backend: 'dynamodb', table: `${stateTable}-slashing` },
     chamber: { keys: { generate_keys: { enabled: true }, import: { enabled: true } } },
     tls: { mode: 'ratls' },
+    server: { seccomp: 'best_effort' },
     tee: { platform: 'nitro', nitro: { egress: { endpoints } } },
     parent_proxy: {
       ingress: { tls: LOOPBACK, probes: LOOPBACK, metrics: LOOPBACK },

@@ -1,0 +1,38 @@
+// Lines that wait, first in, first out, with their size in bytes. Taking one does not move the others: there may be tens of thousands.
+
+export class LineQueue {
+  readonly #compactAfter: number;
+  #lines: string[] = [];
+  #first = 0;
+  #bytes = 0;
+
+  constructor(compactAfter: number) {
+    this.#compactAfter = compactAfter;
+  }
+
+  get length(): number {
+    return this.#lines.length - this.#first;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  push(line: string): void {
+    this.#lines.push(line);
+    this.#bytes += Buffer.byteLength(line);
+  }
+
+  /** Not from an empty queue. */
+  take(): string {
+    const line = this.#lines[this.#first] ?? '';
+    this.#lines[this.#first] = '';
+    this.#first += 1;
+    this.#bytes -= Buffer.byteLength(line);
+    if (this.#first >= this.#compactAfter || this.#first === this.#lines.length) {
+      this.#lines = this.#lines.slice(this.#first);
+      this.#first = 0;
+    }
+    return line;
+  }
+}
