@@ -14,15 +14,15 @@ const WAITING = { default: 256, max: 4096 } as const;
 const MAX_BODY_BYTES = 64 * 1024 * 1024;
 
 export const tunnel = remoteCommand({
-  summary: 'Serve validator clients here over attested connections: all that the token allows',
+  summary: 'Serve validator clients here, over attested connections',
   flags: {
-    listen: { placeholder: 'HOST:PORT', meaning: `Where to listen; ${DEFAULT_LISTEN} when not given` },
-    'unsafe-listen-beyond-loopback': { meaning: 'Permit an address that other machines can reach' },
+    listen: { placeholder: 'HOST:PORT', meaning: `Default ${DEFAULT_LISTEN}; who reaches it has all the token allows` },
+    'unsafe-listen-publicly': { meaning: 'Permit an address that other machines can reach' },
     'max-connections': { placeholder: 'COUNT', meaning: `To the enclave; ${CONNECTIONS.default} when not given` },
     'max-waiting': { placeholder: 'COUNT', meaning: `Requests that wait for one; ${WAITING.default} when not given` },
   },
   examples: [
-    'tunnel --signer-url https://signer.example:9443 --pcrs pcrs.json --token @token',
+    'tunnel --signer-url https://enclave:9443 --pcrs pcrs.json --token @token',
     'tunnel --profile enclave --listen 127.0.0.1:9100',
   ],
   async run({ values, connection: { peer, token, timeoutSeconds }, terminal }) {
@@ -32,7 +32,7 @@ export const tunnel = remoteCommand({
     }
     if (token === undefined)
       throw new UsageFailure('a tunnel adds a token: name it with --token, a variable or a profile');
-    const allowOthers = values['unsafe-listen-beyond-loopback'];
+    const allowOthers = values['unsafe-listen-publicly'];
     const address = readListenAddress(values.listen ?? DEFAULT_LISTEN, allowOthers);
     const log = (line: string): void => note(terminal, `${new Date().toISOString()} tunnel: ${line}`);
     if (!address.loopback) log('warning: whoever can reach this listener uses the token');

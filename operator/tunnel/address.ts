@@ -25,7 +25,7 @@ export function readListenAddress(written: string, allowOthers: boolean): Listen
   if (!loopback && !allowOthers) {
     throw new UsageFailure(
       `--listen ${bounded(written, 60)} can be reached from other machines, and whoever reaches it uses the token`,
-      'listen on 127.0.0.1, or say --unsafe-listen-beyond-loopback where nobody else can reach it',
+      'listen on 127.0.0.1, or say --unsafe-listen-publicly where nobody else can reach it',
     );
   }
   return { host, port, loopback };

@@ -56,7 +56,7 @@ it('no flag of any command skips the verification of the signer', () => {
   const flags = [...walk(TREE)].flatMap(({ node }) => (node.kind === 'group' ? [] : Object.keys(flagsOf(node))));
   // The one that is unsafe is about who may use the tunnel, not about whom it leads to.
   const unsafe = flags.filter((flag) => /insecure|skip|no-verify|unsafe/.test(flag));
-  expect(unsafe).toEqual(['unsafe-listen-beyond-loopback']);
+  expect(unsafe).toEqual(['unsafe-listen-publicly']);
 });
 
 it('no flag, variable or file names the authority of attestation documents', () => {
