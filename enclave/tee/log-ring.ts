@@ -3,7 +3,6 @@
 // was on its way when a connection broke goes again. Anything that the parent sends back ends the connection.
 
 import type { Socket } from 'node:net';
-import { setTimeout as pause } from 'node:timers/promises';
 import { LOG_PORT } from '../api/parent-ports.ts';
 import type { Transport } from '../native/transport.ts';
 import { LineQueue } from './line-queue.ts';
@@ -108,9 +107,12 @@ export class LogRing {
     this.#socket = undefined;
     this.#clearTimer();
     if (socket !== undefined && drained) {
-      const closed = new Promise((resolve) => socket.once('close', resolve));
+      const { promise: over, resolve } = Promise.withResolvers<void>();
+      const timer = setTimeout(resolve, FAREWELL_MS); // nothing else may keep the process alive until then
+      socket.once('close', () => resolve());
       socket.end();
-      await Promise.race([closed, pause(FAREWELL_MS, undefined, { ref: false })]);
+      await over;
+      clearTimeout(timer);
     }
     socket?.destroy();
   }
