@@ -46,6 +46,10 @@ const FAULTS: Readonly<Record<string, Fault>> = {
     advice: 'check the port; a listener without TLS needs an http: URL and --allow-plaintext-signer',
   },
   ERR_SSL_PACKET_LENGTH_TOO_LONG: { problem: 'it does not speak TLS at this port', advice: 'check the port' },
+  ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION: {
+    problem: 'it does not speak the version of TLS that is needed',
+    advice: 'an enclave is attested over TLS 1.3; does the URL lead to its RA-TLS listener?',
+  },
   HPE_INVALID_CONSTANT: {
     problem: 'what answers is no HTTP server',
     advice: 'check the port; a listener with TLS needs an https: URL',

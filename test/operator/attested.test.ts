@@ -1,10 +1,13 @@
 // Commands to an enclave: with reference values the peer is attested before anything of a request is sent, and nothing else will do. Each
 // refusal has its code and its exit code, and neither the request nor the token has arrived.
 
+import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { request } from 'node:https';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createServer as createTlsServer } from 'node:tls';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { CEREMONY_PCR, CONFIGURATION_PCR, extendedOnce, keyBinding } from '../../enclave/api/attestation.ts';
 import { createNsm } from '../../enclave/tee/nsm-client.ts';
@@ -58,7 +61,7 @@ async function startEnclave(options: NsmEmulatorOptions = {}): Promise<RatlsServ
 }
 
 function status(
-  server: RatlsServer,
+  server: Pick<RatlsServer, 'url'>,
   flags = `--pcr ${PCR0}`,
   env: Readonly<Record<string, string>> = {},
 ): Promise<Outcome> {
@@ -162,6 +165,18 @@ describe('evidence that is not authentic: exit 5', () => {
     const { nonceRoute } = await makeEnclave({ pki });
     const plain = { cert: readFileSync(cert, 'utf8'), key: readFileSync(key), spki: Buffer.alloc(0) };
     await expectRefusal(await start(plain, nonceRoute), 5, 'no_evidence');
+  });
+
+  it('nor over TLS 1.2, which binds no document to a connection: exit 2, before any evidence', async () => {
+    const { identity } = await makeEnclave({ pki });
+    const old = createTlsServer({ cert: identity.cert, key: identity.key, maxVersion: 'TLSv1.2' });
+    old.on('tlsClientError', () => undefined).listen(0, '127.0.0.1');
+    await once(old, 'listening');
+    const url = `https://127.0.0.1:${(old.address() as AddressInfo).port}`;
+    const { code, stderr } = await status({ url }, `--pcr ${PCR0}`);
+    expect(stderr).toContain('it does not speak the version of TLS that is needed');
+    expect(code).toBe(2);
+    old.close();
   });
 
   it('another root', async () => {
