@@ -163,7 +163,7 @@ function access({ standIns, settings }: LifeParts, found: Found): readonly Step[
 }
 
 function signing(found: Found): readonly Step[] {
-  const sign = (epoch: number, head?: string): Promise<Vote> => vote(TUNNEL, held(found.publicKey), epoch, head);
+  const sign = (epoch: number, head?: string): Promise<Vote> => voteThroughTunnel(found, epoch, head);
   return [
     {
       name: 'operator tunnel verifies the enclave and signs for a validator client that has no token',
@@ -190,8 +190,7 @@ function signing(found: Found): readonly Step[] {
 }
 
 function breakGlass({ bootEnclave, standIns, heartbeats }: LifeParts, found: Found): readonly Step[] {
-  const sign = (epoch: number): Promise<Vote> =>
-    vote(TUNNEL, held(found.publicKey), epoch).catch((error: Error) => ({ status: 0, text: error.message }));
+  const sign = (epoch: number): Promise<Vote> => voteThroughTunnel(found, epoch);
   return [
     {
       name: 'break glass seals: nothing is signed any more',
@@ -250,6 +249,11 @@ function breakGlass({ bootEnclave, standIns, heartbeats }: LifeParts, found: Fou
 function startTunnel(token: string): ChildProcess {
   const args = ['tunnel', '--listen', new URL(TUNNEL).host, ...connection()];
   return start('operator', args, { env: { SVC_OPERATOR_TOKEN: token } });
+}
+
+/** Status 0 while the tunnel does not listen. */
+function voteThroughTunnel({ publicKey }: Found, epoch: number, head?: string): Promise<Vote> {
+  return vote(TUNNEL, held(publicKey), epoch, head).catch((error: Error) => ({ status: 0, text: error.message }));
 }
 
 function connection(): readonly string[] {
