@@ -15,7 +15,8 @@ export async function openSecretMemory(
 ): Promise<BlsCore> {
   const log = logger.module('signing');
   const mlock = memoryPolicy(config, enclave);
-  const core = await openBlsCore({ log, mlock, prefer: blsCore, nativeOnly: COMPILED !== undefined });
+  const rootTables = config.signing.root_tables;
+  const core = await openBlsCore({ log, mlock, rootTables, prefer: blsCore, nativeOnly: COMPILED !== undefined });
   opened.defer(() => core.close());
   applyMemoryPolicy(mlock, core, log);
   return core;

@@ -112,6 +112,11 @@ export const OPTIONS = {
     'Permits carved out of signing.max_concurrent_jobs for the priority pool',
   ),
   'signing.priority.operations': unflagged(listOf(oneOf(...OPERATIONS)), [], 'Operations routed to the priority pool'),
+  'signing.root_tables': unflagged(
+    boolean,
+    true,
+    'Native core: sign a root that many keys sign with a table of its multiples; false leaves every multiplication to blst',
+  ),
   'anti_slashing.backend': flagged(
     oneOf('noop', 'sqlite', 'postgres', 'dynamodb'),
     'sqlite',

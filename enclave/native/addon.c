@@ -98,14 +98,16 @@ static void collect_core(napi_env env, void *data, void *hint) {
 }
 
 static napi_value open_keyring(napi_env env, napi_callback_info info) {
-  napi_value policy_argument, external;
+  napi_value arguments[2], external;
   enum lock_policy policy;
-  REQUIRE(get_arguments(env, info, 1, &policy_argument) && get_policy(env, policy_argument, &policy),
-          "openKeyring(policy): policy is off, best_effort or required");
+  bool makes_tables;
+  REQUIRE(get_arguments(env, info, 2, arguments) && get_policy(env, arguments[0], &policy) &&
+              napi_get_value_bool(env, arguments[1], &makes_tables) == napi_ok,
+          "openKeyring(policy, rootTables): policy is off, best_effort or required; rootTables is a boolean");
 
   struct core *core = calloc(1, sizeof *core);
   if (core == NULL) return throw_refusal(env, "no memory for a keyring");
-  core->cache = point_cache_open();
+  core->cache = point_cache_open(makes_tables);
   core->keyring = core->cache == NULL ? NULL : keyring_open(policy);
   if (core->keyring == NULL) {
     if (core->cache != NULL) point_cache_close(core->cache);

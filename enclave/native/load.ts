@@ -22,8 +22,11 @@ export type Connecting = object & { readonly __brand: 'Connecting' };
  * Handles of a keyring are positive whole numbers. A stale one never names another key.
  */
 export interface Addon {
-  /** @throws Error when there is no memory or, under `required`, when it cannot be locked */
-  openKeyring(policy: MemoryPolicy): Keyring;
+  /**
+   * @param rootTables whether roots that many keys sign get a table of their multiples (multiples.h)
+   * @throws Error when there is no memory or, under `required`, when it cannot be locked
+   */
+  openKeyring(policy: MemoryPolicy, rootTables: boolean): Keyring;
   /**
    * @param secretKey 32 bytes, big endian, copied @param publicKey 48 bytes, written @returns the handle
    * @throws RangeError when the scalar is zero or not below the group order; Error when there is no (locked) memory for it

@@ -2,6 +2,9 @@
 // are signed once does not push out the one that many keys sign.
 #include "sign.h"
 
+#include "memory.h"
+#include "multiples.h"
+
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -10,34 +13,62 @@
 
 /** Roots remembered; 320 bytes each. A slot has a handful of shared roots. */
 enum { CACHED_POINTS = 128 };
+/** A table costs what some 16 signatures with it save. */
+enum { TABLE_AT_USE = 16 };
+/** Tables at most, 160 KB each: a slot's votes, those of the slot before, and what is signed beside them. */
+enum { MAX_TABLES = 4 };
 
 /** draft-irtf-cfrg-bls-signature-05 §4.2.3, the suite of the consensus specification. */
 static const char DOMAIN_SEPARATION_TAG[] = "BLS_SIG_BLS12381G2_XMD:SHA-256_SSWU_RO_POP_";
 
+/** Shared by the cache and the threads that read it; the last one frees it. */
+struct table {
+  struct multiples *multiples;
+  uint32_t holders;
+};
+
 struct cached_point {
   unsigned char root[ROOT_BYTES];
   blst_p2 point;
+  uint32_t uses; // stops at TABLE_AT_USE
   bool filled;
   bool used_again;
+};
+
+struct cached_table {
+  unsigned char root[ROOT_BYTES];
+  struct table *table;
 };
 
 struct point_cache {
   pthread_mutex_t mutex;
   size_t hand;
   struct cached_point entries[CACHED_POINTS];
+  bool makes_tables;
+  size_t oldest_table;
+  struct cached_table tables[MAX_TABLES];
 };
 
-struct point_cache *point_cache_open(void) {
+struct point_cache *point_cache_open(bool makes_tables) {
   struct point_cache *cache = calloc(1, sizeof *cache);
   if (cache == NULL) return NULL;
   if (pthread_mutex_init(&cache->mutex, NULL) != 0) {
     free(cache);
     return NULL;
   }
+  cache->makes_tables = makes_tables;
   return cache;
 }
 
+/** The mutex is held, or nobody else has the cache any more. */
+static void let_go(struct table *table) {
+  if (table == NULL || --table->holders > 0) return;
+  free(table->multiples);
+  free(table);
+}
+
 void point_cache_close(struct point_cache *cache) {
+  for (size_t index = 0; index < MAX_TABLES; index++) let_go(cache->tables[index].table);
   pthread_mutex_destroy(&cache->mutex);
   free(cache);
 }
@@ -50,15 +81,71 @@ static struct cached_point *find(struct point_cache *cache, const unsigned char 
   return NULL;
 }
 
-static bool look_up(struct point_cache *cache, const unsigned char root[ROOT_BYTES], blst_p2 *point) {
+static struct table *find_table(struct point_cache *cache, const unsigned char root[ROOT_BYTES]) {
+  for (size_t index = 0; index < MAX_TABLES; index++) {
+    struct cached_table *entry = &cache->tables[index];
+    if (entry->table != NULL && memcmp(entry->root, root, ROOT_BYTES) == 0) return entry->table;
+  }
+  return NULL;
+}
+
+/** What is known of a root. */
+struct look_up {
+  bool found;          // `point` is its point
+  bool is_worth_table; // told once, to whoever is to make it
+  struct table *table; // NULL, or to be let go of
+  blst_p2 point;
+};
+
+static void look_up(struct point_cache *cache, const unsigned char root[ROOT_BYTES], struct look_up *known) {
   pthread_mutex_lock(&cache->mutex);
   struct cached_point *entry = find(cache, root);
+  known->found = entry != NULL;
+  known->is_worth_table = false;
+  known->table = cache->makes_tables ? find_table(cache, root) : NULL;
+  if (known->table != NULL) known->table->holders += 1;
   if (entry != NULL) {
     entry->used_again = true;
-    *point = entry->point;
+    known->point = entry->point;
+    if (entry->uses < TABLE_AT_USE) {
+      entry->uses += 1;
+      known->is_worth_table = cache->makes_tables && known->table == NULL && entry->uses == TABLE_AT_USE;
+    }
   }
   pthread_mutex_unlock(&cache->mutex);
-  return entry != NULL;
+}
+
+/** NULL when there is no memory: then the root is signed without a table. The caller lets go of it. */
+static struct table *remember_table(struct point_cache *cache, const unsigned char root[ROOT_BYTES], const blst_p2 *point) {
+  struct table *table = malloc(sizeof *table);
+  if (table == NULL) return NULL;
+  table->multiples = multiples_of(point);
+  if (table->multiples == NULL) {
+    free(table);
+    return NULL;
+  }
+  table->holders = 2; // the cache, and the caller
+  pthread_mutex_lock(&cache->mutex);
+  struct cached_table *entry = &cache->tables[cache->oldest_table];
+  let_go(entry->table);
+  memcpy(entry->root, root, ROOT_BYTES);
+  entry->table = table;
+  cache->oldest_table = (cache->oldest_table + 1) % MAX_TABLES;
+  pthread_mutex_unlock(&cache->mutex);
+  return table;
+}
+
+static void sign_with_table(struct point_cache *cache, struct table *table, const blst_scalar *secret,
+                            unsigned char signature[SIGNATURE_BYTES]) {
+  blst_p2 product;
+  blst_p2_affine affine;
+  multiples_multiply(&product, table->multiples, secret);
+  blst_p2_to_affine(&affine, &product);
+  wipe(&product, sizeof product); // its third coordinate tells of the scalar
+  blst_p2_affine_compress(signature, &affine);
+  pthread_mutex_lock(&cache->mutex);
+  let_go(table);
+  pthread_mutex_unlock(&cache->mutex);
 }
 
 static void remember(struct point_cache *cache, const unsigned char root[ROOT_BYTES], const blst_p2 *point) {
@@ -71,6 +158,7 @@ static void remember(struct point_cache *cache, const unsigned char root[ROOT_BY
     struct cached_point *entry = &cache->entries[cache->hand];
     memcpy(entry->root, root, ROOT_BYTES);
     entry->point = *point;
+    entry->uses = 0;
     entry->filled = true;
     cache->hand = (cache->hand + 1) % CACHED_POINTS;
   }
@@ -79,13 +167,19 @@ static void remember(struct point_cache *cache, const unsigned char root[ROOT_BY
 
 void sign_root(struct point_cache *cache, const blst_scalar *secret, const unsigned char root[ROOT_BYTES],
                unsigned char signature[SIGNATURE_BYTES]) {
-  blst_p2 point;
-  if (!look_up(cache, root, &point)) {
-    blst_hash_to_g2(&point, root, ROOT_BYTES, (const unsigned char *)DOMAIN_SEPARATION_TAG,
+  struct look_up known;
+  look_up(cache, root, &known);
+  if (!known.found && known.table == NULL) {
+    blst_hash_to_g2(&known.point, root, ROOT_BYTES, (const unsigned char *)DOMAIN_SEPARATION_TAG,
                     sizeof DOMAIN_SEPARATION_TAG - 1, NULL, 0);
-    remember(cache, root, &point);
+    remember(cache, root, &known.point);
+  }
+  if (known.is_worth_table) known.table = remember_table(cache, root, &known.point);
+  if (known.table != NULL) {
+    sign_with_table(cache, known.table, secret, signature);
+    return;
   }
   blst_p2_affine product;
-  blst_sign_pk2_in_g1(NULL, &product, &point, secret);
+  blst_sign_pk2_in_g1(NULL, &product, &known.point, secret);
   blst_p2_affine_compress(signature, &product);
 }

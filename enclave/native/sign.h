@@ -3,6 +3,8 @@
 #ifndef STRONGROOM_SIGN_H
 #define STRONGROOM_SIGN_H
 
+#include <stdbool.h>
+
 #include "blst.h"
 
 enum { ROOT_BYTES = 32, SIGNATURE_BYTES = 96 };
@@ -10,10 +12,11 @@ enum { ROOT_BYTES = 32, SIGNATURE_BYTES = 96 };
 /** Points of the roots signed last. Bounded; may be used by several threads at once. Holds nothing secret. */
 struct point_cache;
 
-struct point_cache *point_cache_open(void);
+/** @param makes_tables whether a root that many keys sign gets a table of its multiples (multiples.h) */
+struct point_cache *point_cache_open(bool makes_tables);
 void point_cache_close(struct point_cache *cache);
 
-/** Sign: hash_to_curve(root) × secret, compressed. Constant time in the secret (blst_sign_pk2_in_g1). */
+/** Sign: hash_to_curve(root) × secret, compressed. Constant time in the secret (blst_sign_pk2_in_g1, multiples.h). */
 void sign_root(struct point_cache *cache, const blst_scalar *secret, const unsigned char root[ROOT_BYTES],
                unsigned char signature[SIGNATURE_BYTES]);
 

@@ -17,6 +17,8 @@ export interface NativeBlsCoreOptions {
   /** Batches under way at once; at most libuv's pool. Default: the cores of the machine. */
   readonly cores?: number | undefined;
   readonly mlock?: MemoryPolicy | undefined;
+  /** `signing.root_tables`. Default: true. */
+  readonly rootTables?: boolean | undefined;
 }
 
 export class NativeBlsCore implements BlsCore {
@@ -33,7 +35,7 @@ export class NativeBlsCore implements BlsCore {
   /** @throws Error when memory for keys is refused */
   constructor(addon: Addon, options: NativeBlsCoreOptions = {}) {
     this.#addon = addon;
-    this.#keyring = addon.openKeyring(options.mlock ?? 'best_effort');
+    this.#keyring = addon.openKeyring(options.mlock ?? 'best_effort', options.rootTables ?? true);
     const poolThreads = Number(process.env['UV_THREADPOOL_SIZE']) || DEFAULT_POOL_THREADS;
     this.#maxBatches = Math.max(1, Math.min(options.cores ?? availableParallelism(), poolThreads));
   }

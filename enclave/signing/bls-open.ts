@@ -17,6 +17,8 @@ export interface OpenBlsCoreOptions {
   readonly cores?: number | undefined;
   /** `server.mlock`. Under `required` no key is ever put into memory that is not locked. Default: best_effort. */
   readonly mlock?: MemoryPolicy | undefined;
+  /** `signing.root_tables`, of the native core. Default: true. */
+  readonly rootTables?: boolean | undefined;
   readonly addonPath?: string | undefined;
 }
 
@@ -62,14 +64,19 @@ export const KNOWN_ANSWER = {
     '876351b7fb6d2e58e48bc3ed71a9532b39a194d778784a33acb018316b4b87fe64eb93259e1008d54a474ec86f03cd5e1435a7461eae9c1890cfdbe63f6881b4ef4db9e18299013eaee4fb194ea79fb0f78066e3c3ff805cd5579c630cebc6bb',
 } as const;
 
+/** The native core signs a root that comes again and again in another way than a new one: both have to be right. */
+const PROVING_SIGNATURES = 20;
+
 async function provedOrClosed(core: BlsCore): Promise<void> {
   try {
     const { handle, publicKey } = core.addKey(Buffer.from(KNOWN_ANSWER.secretKey, 'hex'));
-    const signature = await core.sign(handle, Buffer.from(KNOWN_ANSWER.root, 'hex'), 'priority');
+    const root = Buffer.from(KNOWN_ANSWER.root, 'hex');
+    const repeats = Array.from({ length: PROVING_SIGNATURES }, () => core.sign(handle, root, 'priority'));
+    const signatures = await Promise.all(repeats);
     core.removeKey(handle);
     if (Buffer.from(publicKey).toString('hex') !== KNOWN_ANSWER.publicKey)
       throw new Error('a known public key came out wrong');
-    if (Buffer.from(signature).toString('hex') !== KNOWN_ANSWER.signature)
+    if (signatures.some((signature) => Buffer.from(signature).toString('hex') !== KNOWN_ANSWER.signature))
       throw new Error('a known signature came out wrong');
   } catch (error) {
     await core.close();

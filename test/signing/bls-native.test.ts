@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
+import { SecretKey } from '@chainsafe/blst';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { type Addon, type Keyring, loadAddon } from '../../enclave/native/load.ts';
 import { NativeBlsCore } from '../../enclave/signing/bls-native.ts';
@@ -21,9 +22,27 @@ describe.skipIf(!addonForTests())('with the native addon', () => {
     blsCoreContract((cores) => new NativeBlsCore(addon, { cores }));
   });
 
+  describe('a root that many keys sign', () => {
+    const labels = Array.from({ length: 40 }, (_, index) => `key ${index}`);
+    /** More roots than there are tables, in turns, so that tables are made, used and thrown out while others read them. */
+    const roots = Array.from({ length: 6 }, (_, index) => bytesOf(`shared root ${index}`));
+
+    test.each([true, false])('has the signatures of any other; tables: %s', async (rootTables) => {
+      const core = new NativeBlsCore(addon, { rootTables });
+      const keys = labels.map((label) => ({ label, handle: core.addKey(secretKeyOf(label)).handle }));
+      const jobs = keys.flatMap((key) => roots.map((root) => ({ ...key, root })));
+      const signatures = await Promise.all(jobs.map(({ handle, root }) => core.sign(handle, root, 'normal')));
+      for (const [index, { label, root }] of jobs.entries()) {
+        const expected = SecretKey.fromBytes(secretKeyOf(label)).sign(root).toBytes();
+        expect(Buffer.from(signatures[index] ?? []).equals(expected)).toBe(true);
+      }
+      await core.close();
+    });
+  });
+
   describe('a batch', () => {
     test('gives zeros for a stale handle and signatures for the others', async () => {
-      const keyring = addon.openKeyring('best_effort');
+      const keyring = addon.openKeyring('best_effort', true);
       const handles = ['a', 'b', 'c'].map((label) => addon.addKey(keyring, secretKeyOf(label), new Uint8Array(48)));
       addon.removeKey(keyring, handles[1] as number);
       const signatures = new Uint8Array(await addon.signBatch(keyring, Float64Array.from(handles), new Uint8Array(96)));
@@ -35,7 +54,7 @@ describe.skipIf(!addonForTests())('with the native addon', () => {
 
     test('under way when its keyring is wiped and closed ends with right signatures, and its memory is given back', async () => {
       const before = addon.secretMemory();
-      const keyring = addon.openKeyring('best_effort');
+      const keyring = addon.openKeyring('best_effort', true);
       const handle = addon.addKey(keyring, secretKeyOf('a'), new Uint8Array(48));
       const expected = await addon.signBatch(keyring, Float64Array.of(handle), bytesOf('root'));
       const batches = Array.from({ length: 8 }, () =>
@@ -48,7 +67,7 @@ describe.skipIf(!addonForTests())('with the native addon', () => {
     });
 
     test('of one keyring cannot use the handle of another', async () => {
-      const [mine, other] = [addon.openKeyring('off'), addon.openKeyring('off')];
+      const [mine, other] = [addon.openKeyring('off', true), addon.openKeyring('off', true)];
       const handles = [1, 2, 3].map((index) => addon.addKey(mine, secretKeyOf(`${index}`), new Uint8Array(48)));
       const last = handles.at(-1) as number;
       expect(new Uint8Array(await addon.signBatch(other, Float64Array.of(last), new Uint8Array(32)))).toEqual(
@@ -66,7 +85,7 @@ describe.skipIf(!addonForTests())('with the native addon', () => {
         'an external of somebody else as a keyring',
         () => addon.wipeKeyring(new SharedArrayBuffer(8) as unknown as Keyring),
       ],
-      ['an unknown policy', () => addon.openKeyring('sometimes' as 'off')],
+      ['an unknown policy', () => addon.openKeyring('sometimes' as 'off', true)],
       ['a secret key of 31 bytes', (keyring) => addon.addKey(keyring, KEY.subarray(1), new Uint8Array(48))],
       ['a public key of 47 bytes', (keyring) => addon.addKey(keyring, KEY, new Uint8Array(47))],
       [
@@ -86,13 +105,13 @@ describe.skipIf(!addonForTests())('with the native addon', () => {
       ['too few arguments', () => Reflect.apply(addon.addKey, undefined, [])],
     ];
     test.each(cases)('%s', (_, call) => {
-      const keyring = addon.openKeyring('off');
+      const keyring = addon.openKeyring('off', true);
       expect(() => call(keyring)).toThrow(TypeError);
       addon.closeKeyring(keyring);
     });
 
     test('a closed keyring takes neither keys nor batches', () => {
-      const keyring = addon.openKeyring('off');
+      const keyring = addon.openKeyring('off', true);
       addon.closeKeyring(keyring);
       expect(() => addon.addKey(keyring, KEY, new Uint8Array(48))).toThrow(TypeError);
       expect(() => addon.signBatch(keyring, new Float64Array(1), new Uint8Array(32))).toThrow(TypeError);
@@ -105,7 +124,7 @@ describe.skipIf(!addonForTests())('with the native addon', () => {
   describe('secret memory', () => {
     test('is counted while it is open and grows with the keys', () => {
       const before = addon.secretMemory();
-      const keyring = addon.openKeyring('off');
+      const keyring = addon.openKeyring('off', true);
       const first = addon.secretMemory().unlockedBytes - before.unlockedBytes;
       expect(first).toBeGreaterThanOrEqual(16 * 1024);
       for (let index = 0; index <= first / 32; index++) addon.addKey(keyring, secretKeyOf('a'), new Uint8Array(48));
@@ -115,7 +134,7 @@ describe.skipIf(!addonForTests())('with the native addon', () => {
     });
 
     test('slots of removed keys are used again', () => {
-      const keyring = addon.openKeyring('off');
+      const keyring = addon.openKeyring('off', true);
       const { unlockedBytes } = addon.secretMemory();
       for (let index = 0; index < 5000; index++) {
         addon.removeKey(keyring, addon.addKey(keyring, secretKeyOf('a'), new Uint8Array(48)));
@@ -132,7 +151,7 @@ describe.skipIf(!addonForTests())('with the native addon', () => {
     });
 
     test.runIf(LINUX)('is locked, and left out of core dumps and child processes, in the eyes of the kernel', () => {
-      const keyring = addon.openKeyring('required');
+      const keyring = addon.openKeyring('required', true);
       const mappings = readFileSync('/proc/self/smaps', 'utf8').split(/^(?=[0-9a-f]+-[0-9a-f]+ )/m);
       const slabs = mappings.filter((text) => /^Size: +16 kB$/m.test(text) && /^VmFlags:.* lo .*dc .*dd /m.test(text));
       expect(slabs.length).toBeGreaterThan(0);

@@ -1,0 +1,125 @@
+// Proof of enclave/native/multiples.c, for `make check-multiples`: it computes what blst computes, and nothing it does depends on the secret.
+// `multiples equal COUNT` compares signatures of random and of edge scalars with blst's own; under valgrind, `multiples secret` marks the
+// scalar as undefined, so that a branch or an address that depends on it is an error. All keys here are TEST keys.
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include <valgrind/memcheck.h>
+
+#include "../../enclave/native/multiples.h"
+
+enum { SCALAR_BYTES = 32, SIGNATURE_BYTES = 96, SCALARS_PER_ROOT = 500, EDGES = 6 };
+
+static const char TAG[] = "BLS_SIG_BLS12381G2_XMD:SHA-256_SSWU_RO_POP_";
+
+/** The order of the group, big endian. */
+static const unsigned char ORDER[SCALAR_BYTES] = {0x73, 0xed, 0xa7, 0x53, 0x29, 0x9d, 0x7d, 0x48, 0x33, 0x39, 0xd8,
+                                                  0x08, 0x09, 0xa1, 0xd8, 0x05, 0x53, 0xbd, 0xa4, 0x02, 0xff, 0xfe,
+                                                  0x5b, 0xfe, 0xff, 0xff, 0xff, 0xff, 0x00, 0x00, 0x00, 0x01};
+
+static void fail(const char *message) {
+  fprintf(stderr, "%s\n", message);
+  exit(1);
+}
+
+static void fill_random(void *bytes, size_t length) {
+  if (getrandom(bytes, length, 0) != (ssize_t)length) fail("no random bytes");
+}
+
+/** Random ones, and those where windows are all zeros, all ones, at the borders between digits, or next to the order. */
+static bool make_scalar(blst_scalar *scalar, size_t number) {
+  unsigned char bytes[SCALAR_BYTES];
+  fill_random(bytes, sizeof bytes);
+  const size_t length = 1 + bytes[0] % (SCALAR_BYTES - 1);
+  switch (number % EDGES) {
+    case 0: // 1 to 256, then any power of two beside others
+      memset(bytes, 0, sizeof bytes);
+      if (number / EDGES < 256) bytes[31] = (unsigned char)(number / EDGES + 1);
+      else bytes[length] = (unsigned char)(1 << (number % 8));
+      break;
+    case 1: // a few below the order
+      memcpy(bytes, ORDER, sizeof bytes);
+      bytes[31] = 0;
+      bytes[30] = 0;
+      bytes[29] = (unsigned char)(0xff - number / EDGES % 256);
+      bytes[28] = 0xfe;
+      break;
+    case 2: memset(bytes, 0, length); break;
+    case 3: memset(bytes + SCALAR_BYTES - length, 0xff, length); break;
+    case 4: memset(bytes + SCALAR_BYTES - length, number & 1 ? 0x84 : 0x42, length); break; // digits about 16
+    default: break;
+  }
+  bytes[0] &= 0x7f;
+  blst_scalar_from_bendian(scalar, bytes);
+  return blst_sk_check(scalar);
+}
+
+static void make_point(blst_p2 *point) {
+  unsigned char root[32];
+  fill_random(root, sizeof root);
+  blst_hash_to_g2(point, root, sizeof root, (const unsigned char *)TAG, sizeof TAG - 1, NULL, 0);
+}
+
+static void compress(unsigned char signature[SIGNATURE_BYTES], const blst_p2 *product) {
+  blst_p2_affine affine;
+  blst_p2_to_affine(&affine, product);
+  blst_p2_affine_compress(signature, &affine);
+}
+
+static size_t compare(size_t count) {
+  blst_p2 point, product;
+  struct multiples *multiples = NULL;
+  size_t compared = 0;
+  for (size_t number = 0; number < count; number++) {
+    if (number % SCALARS_PER_ROOT == 0) {
+      free(multiples);
+      make_point(&point);
+      multiples = multiples_of(&point);
+      if (multiples == NULL) fail("no memory");
+    }
+    blst_scalar scalar;
+    if (!make_scalar(&scalar, number)) continue;
+    unsigned char expected[SIGNATURE_BYTES], signature[SIGNATURE_BYTES];
+    blst_p2_affine signed_by_blst;
+    blst_sign_pk2_in_g1(NULL, &signed_by_blst, &point, &scalar);
+    blst_p2_affine_compress(expected, &signed_by_blst);
+    multiples_multiply(&product, multiples, &scalar);
+    compress(signature, &product);
+    if (memcmp(expected, signature, sizeof expected) != 0) fail("another signature than blst's");
+    compared += 1;
+  }
+  free(multiples);
+  return compared;
+}
+
+/** The affine conversion is blst's own, the one its signatures take; what is tested here is the multiplication. */
+static void multiply_undefined(void) {
+  if (RUNNING_ON_VALGRIND == 0) fail("`multiples secret` says nothing without valgrind");
+  blst_p2 point, product;
+  make_point(&point);
+  struct multiples *multiples = multiples_of(&point);
+  if (multiples == NULL) fail("no memory");
+  for (size_t number = 0; number < 2 * EDGES; number++) {
+    blst_scalar scalar;
+    if (!make_scalar(&scalar, number)) continue;
+    (void)VALGRIND_MAKE_MEM_UNDEFINED(&scalar, sizeof scalar);
+    multiples_multiply(&product, multiples, &scalar);
+    unsigned char marks[sizeof product] = {0};
+    (void)VALGRIND_GET_VBITS(&product, marks, sizeof marks);
+    if (marks[0] == 0) fail("the scalar's mark was lost on the way");
+  }
+  free(multiples);
+}
+
+int main(int count, char **arguments) {
+  if (count == 3 && strcmp(arguments[1], "equal") == 0) {
+    printf("%zu signatures, each the same as blst's\n", compare(strtoul(arguments[2], NULL, 10)));
+    return 0;
+  }
+  if (count != 2 || strcmp(arguments[1], "secret") != 0) fail("multiples equal COUNT | multiples secret");
+  multiply_undefined();
+  return 0;
+}
