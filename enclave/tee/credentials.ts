@@ -20,7 +20,7 @@ export interface ExpiringCredentials {
 /** Expected to be asked before every call: answers from what it holds as long as that is good. */
 export type CredentialProvider = () => Promise<ExpiringCredentials>;
 
-/** The SDK asks anew five minutes before the end: by then there are newer ones. */
+/** The SDK asks before every call from five minutes before the end on: it gets what is held until there are newer ones. */
 const RENEW_BEFORE_MS = 10 * 60_000;
 /** Credentials that are about to end serve no call. */
 const LAST_MS = 30_000;
@@ -57,8 +57,9 @@ export function parentCredentials(
 
   const livesMs = (): number => (held === undefined ? 0 : held.expiration.getTime() - clock.now());
   const ask = (): Promise<ExpiringCredentials> => {
+    if (asking !== undefined) return asking;
     askedAt = clock.monotonic();
-    asking ??= askParent(parent, clock)
+    asking = askParent(parent, clock)
       .then((credentials) => {
         held = credentials;
         return credentials;
@@ -68,21 +69,17 @@ export function parentCredentials(
       });
     return asking;
   };
+  /** In the background: no call waits for a parent that is slow while there are good ones. */
+  const renew = (): void => {
+    ask().catch((error: unknown) => {
+      const fields = { error: nameOf(error), expire_in_seconds: Math.round(livesMs() / 1000) };
+      log.warn(fields, 'AWS credentials not renewed');
+    });
+  };
   return async () => {
-    if (held !== undefined && livesMs() > LAST_MS) {
-      if (livesMs() > RENEW_BEFORE_MS || clock.monotonic() - askedAt < PACE_MS) return held;
-      try {
-        return await ask();
-      } catch (error) {
-        if (livesMs() <= LAST_MS) throw error;
-        log.warn(
-          { error: nameOf(error), expire_in_seconds: Math.round(livesMs() / 1000) },
-          'AWS credentials not renewed',
-        );
-        return held;
-      }
-    }
-    return await ask();
+    if (held === undefined || livesMs() <= LAST_MS) return await ask();
+    if (asking === undefined && livesMs() <= RENEW_BEFORE_MS && clock.monotonic() - askedAt >= PACE_MS) renew();
+    return held;
   };
 }
 
@@ -126,6 +123,8 @@ async function get(socket: Awaited<ReturnType<Transport['connect']>>, signal: Ab
     resolve,
   );
   request.on('error', reject);
+  // Also when there is neither an answer nor an error: a 101 that nobody asked for ends a request without a word.
+  request.once('close', () => reject(new UnusableCredentials('there is none')));
   request.end();
   const response = await promise;
   if (response.statusCode !== 200) throw new UnusableCredentials(`status ${response.statusCode}`);

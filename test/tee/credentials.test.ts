@@ -5,7 +5,7 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { CREDENTIALS_PATH, CREDENTIALS_PORT } from '../../enclave/api/parent-ports.ts';
 import { awsFault } from '../../enclave/aws/errors.ts';
 import type { TransportListener } from '../../enclave/native/transport.ts';
@@ -93,7 +93,8 @@ describe('credentials of the parent', () => {
     now += 49 * MINUTE_MS;
     expect((await credentials()).accessKeyId).toBe('ASIATEST1');
     now += 2 * MINUTE_MS;
-    expect((await credentials()).accessKeyId).toBe('ASIATEST2');
+    await Promise.all([credentials(), credentials(), credentials()]);
+    await vi.waitFor(async () => expect((await credentials()).accessKeyId).toBe('ASIATEST2'));
     expect(answers).toBe(2);
   });
 
@@ -104,7 +105,9 @@ describe('credentials of the parent', () => {
     await stop();
     now += 59 * MINUTE_MS;
     expect((await credentials()).accessKeyId).toBe('ASIATEST1');
-    expect(log.lines).toMatchObject([{ level: 'warn', message: 'AWS credentials not renewed' }]);
+    await vi.waitFor(() =>
+      expect(log.lines).toMatchObject([{ level: 'warn', message: 'AWS credentials not renewed' }]),
+    );
     now += MINUTE_MS;
     const error = await credentials().catch((thrown: unknown) => thrown);
     expect(awsFault(error)).toBe('unreachable');
@@ -119,7 +122,20 @@ describe('credentials of the parent', () => {
     expect(answers).toBe(1);
     now += 1_000;
     await credentials();
-    expect(answers).toBe(2);
+    await vi.waitFor(() => expect(answers).toBe(2));
+  });
+
+  it('keep no call waiting for a parent that does not answer, as long as they are good', async () => {
+    await serve((_, response) => response.end(body()));
+    const credentials = provider();
+    await credentials();
+    const asked: Socket[] = [];
+    await listen((socket) => void asked.push(socket.resume()));
+    now += 55 * MINUTE_MS;
+    for (let call = 0; call < 10; call++) expect((await credentials()).accessKeyId).toBe('ASIATEST1');
+    await vi.waitFor(() => expect(asked).toHaveLength(1));
+    expect(log.lines).toEqual([]); // all of them were served before that one question ended
+    for (const socket of asked) socket.destroy();
   });
 
   it.each<[string, RequestListener]>([
@@ -142,6 +158,13 @@ describe('credentials of the parent', () => {
     ['floods headers', (socket) => void flood(socket, 'HTTP/1.1 200 OK\r\n', 'x-flood: 1\r\n')],
     ['floods a body', (socket) => void flood(socket, 'HTTP/1.1 200 OK\r\n\r\n', 'x'.repeat(4096))],
     ['speaks another protocol', (socket) => socket.end('SSH-2.0-OpenSSH_9\r\n')],
+    [
+      'changes the protocol',
+      (socket) =>
+        void socket.once('data', () =>
+          socket.write('HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n'),
+        ),
+    ],
     ['breaks off', (socket) => socket.end('HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{')],
   ])('are refused when the parent %s', async (_, answer) => {
     await listen(answer);
