@@ -41,7 +41,9 @@ export function openEnclaveLog(parent: Transport, console: LogDestination = stan
           consoleLogger.flush();
         },
         end: async () => {
-          await Promise.all([ring.end(END_TIMEOUT_MS), consoleLogger.end()]);
+          // The console last: once it has ended a line that something else still writes is thrown at the writer, as a bug would be.
+          await ring.end(END_TIMEOUT_MS);
+          await consoleLogger.end();
         },
       };
     },

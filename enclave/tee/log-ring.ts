@@ -81,7 +81,7 @@ export class LogRing {
   /** What the system takes at once, for a process that ends in this moment. */
   flush(): void {
     const socket = this.#socket;
-    if (socket === undefined || this.#state !== 'ready') return;
+    if (socket === undefined) return;
     while (this.#waiting.length > 0) socket.write(this.#waiting.take());
   }
 

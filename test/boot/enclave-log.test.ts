@@ -1,0 +1,51 @@
+// The log of an enclave to its end: a start that fails says why, whatever else writes meanwhile.
+
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import type { Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { LOG_PORT } from '../../enclave/api/parent-ports.ts';
+import { openEnclaveLog } from '../../enclave/boot/enclave-log.ts';
+import type { TransportListener } from '../../enclave/native/transport.ts';
+import { unixTransport } from '../support/unix-transport.ts';
+
+let folder: string;
+let listener: TransportListener;
+let connections: Socket[];
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'sr-'));
+  connections = [];
+  listener = await unixTransport(folder, 'parent').listen(LOG_PORT, (socket) => void connections.push(socket));
+});
+afterEach(async () => {
+  await listener.close();
+  for (const socket of connections) socket.destroy();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+it('takes lines of whatever still runs until the parent has the last one', async () => {
+  const path = join(folder, 'console');
+  const console = pino.destination({ dest: path, sync: false, minLength: 4096 });
+  await new Promise((resolve) => console.once('ready', resolve));
+  const parent = unixTransport(folder, 'enclave');
+  const { promise: isReachable, resolve: reach } = Promise.withResolvers<void>();
+  const late = {
+    ...parent,
+    connect: (...given: Parameters<typeof parent.connect>) => isReachable.then(() => parent.connect(...given)),
+  };
+  const logger = openEnclaveLog(late, console).logger({ level: 'info', format: 'json' });
+  const log = logger.module('server');
+  log.error({ error: 'the reason' }, 'cannot start');
+  const ended = logger.end();
+  await new Promise((resolve) => console.flush(resolve));
+  await new Promise(setImmediate); // whoever waited for the console to be flushed has gone on
+  log.info({}, 'something else goes on');
+  reach();
+  await ended;
+  const heard = await connections[0]?.setEncoding('utf8').toArray();
+  expect(heard?.join('')).toMatch(/"the reason".*\n.*"something else goes on"/);
+  expect(readFileSync(path, 'utf8')).toMatch(/"the reason".*\n.*"something else goes on"/);
+});
