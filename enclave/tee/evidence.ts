@@ -38,7 +38,7 @@ export function evidenceOf(document: Buffer): Evidence {
  * device. A document with a nonce is always a new one.
  */
 export function cachedDocuments(nsm: Pick<Nsm, 'attest'>, clock: Pick<Clock, 'now'>): Pick<Nsm, 'attest'> {
-  const cache = new Map<string, { readonly until: number; readonly evidence: Promise<Evidence> }>();
+  const cache = new Map<string, { readonly madeAt: number; readonly evidence: Promise<Evidence> }>();
   const make = async (fields: AttestationFields): Promise<Evidence> => evidenceOf(await nsm.attest(fields));
   return {
     async attest(fields) {
@@ -46,11 +46,11 @@ export function cachedDocuments(nsm: Pick<Nsm, 'attest'>, clock: Pick<Clock, 'no
       const now = clock.now();
       const name = nameOf(fields);
       const cached = cache.get(name);
-      if (cached !== undefined && now < cached.until) {
+      if (cached !== undefined && isYoung(now - cached.madeAt)) {
         const { document, expiresAt } = await cached.evidence;
         if (now < expiresAt) return document;
       }
-      const entry = { until: now + CACHED_DOCUMENT_SECONDS * 1000, evidence: make(fields) };
+      const entry = { madeAt: now, evidence: make(fields) };
       cache.delete(name);
       cache.set(name, entry); // whoever asks meanwhile shares it
       const [oldest] = cache.keys();
@@ -63,6 +63,11 @@ export function cachedDocuments(nsm: Pick<Nsm, 'attest'>, clock: Pick<Clock, 'no
       }
     },
   };
+}
+
+/** A clock that was set back (it is the hypervisor's) makes no document younger. */
+function isYoung(ageMs: number): boolean {
+  return ageMs >= 0 && ageMs < CACHED_DOCUMENT_SECONDS * 1000;
 }
 
 function nameOf({ publicKey, userData }: AttestationFields): string {

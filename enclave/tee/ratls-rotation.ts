@@ -32,6 +32,8 @@ export interface RotationParts {
 
 /** The NSM's leaf lives three hours and is used again until its end: the next one is fetched in time (enclave.md, RA-TLS). */
 export const EVIDENCE_MARGIN_MS = 15 * 60_000;
+/** Between rotations at most, also when the clock is behind the NSM's, which the hypervisor decides; far below setTimeout's limit. */
+const MAX_PAUSE_MS = 3 * 3_600_000 - EVIDENCE_MARGIN_MS;
 /** Between rotations at least, when the NSM gives the leaf again that is about to end. */
 const MIN_PAUSE_MS = 60_000;
 const RETRY_MS = { first: 1000, most: 60_000 } as const;
@@ -127,7 +129,7 @@ export class RatlsRotation implements IdentitySource {
     const dueAt = Math.min(intervalEndsAt, identity.evidenceExpiresAt - EVIDENCE_MARGIN_MS);
     const remainingMs = identity.expiresAt - now;
     const floorMs = Math.min(MIN_PAUSE_MS, this.#options.intervalSeconds * 1000, remainingMs / 2);
-    return Math.max(dueAt - now, floorMs, RETRY_MS.first);
+    return Math.min(Math.max(dueAt - now, floorMs, RETRY_MS.first), MAX_PAUSE_MS);
   }
 }
 

@@ -82,6 +82,15 @@ describe('documents are given again', () => {
     expect(asked(emulator)).toBe(2);
   });
 
+  it('not when the clock was set back meanwhile', async () => {
+    const { emulator, nsm } = await emulate();
+    const cached = cachedDocuments(nsm, clock);
+    await cached.attest({});
+    clock.advance(-1);
+    await cached.attest({});
+    expect(asked(emulator)).toBe(2);
+  });
+
   it('not for another key, other user data, or the two exchanged', async () => {
     const { emulator, nsm } = await emulate();
     const cached = cachedDocuments(nsm, clock);

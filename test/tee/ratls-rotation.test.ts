@@ -8,6 +8,7 @@ import type { RatlsIdentity } from '../../enclave/tee/ratls-identity.ts';
 import { EVIDENCE_MARGIN_MS, RatlsRotation, type RotationOptions } from '../../enclave/tee/ratls-rotation.ts';
 import { verifyCertificate } from '../../operator/attestation/certificate-evidence.ts';
 import { createNsmEmulator, type NsmEmulator, testPcr } from '../support/nsm-emulator.ts';
+import { createNsmPki } from '../support/nsm-pki.ts';
 import { recordingLog } from '../support/recording-log.ts';
 import { START, type TestClock, testClock } from '../support/stateful-auth.ts';
 
@@ -130,6 +131,15 @@ describe('rotation', () => {
 
   it('comes 15 minutes before the evidence ends, when that is earlier', async () => {
     await started(DAILY);
+    expect(delays).toEqual([3 * HOUR * 1000 - EVIDENCE_MARGIN_MS]);
+  });
+
+  it('comes as soon when the clock is behind: what lives three hours does not become older by that', async () => {
+    const ahead = testClock();
+    ahead.advance(40 * 24 * HOUR);
+    emulator = await createNsmEmulator({ clock: ahead, pki: await createNsmPki({ at: ahead.now() }) });
+    device = emulator.exchange;
+    await started({ intervalSeconds: 30 * 24 * HOUR, validitySeconds: 31 * 24 * HOUR });
     expect(delays).toEqual([3 * HOUR * 1000 - EVIDENCE_MARGIN_MS]);
   });
 
