@@ -1,17 +1,18 @@
-// The envelope in which KMS gives bytes to an enclave: CMS EnvelopedData (RFC 5652 §6) in BER, read through asn1js and compared with the
-// one form that KMS sends, member by member. It trusts nothing of the bytes: another structure, version, recipient or algorithm, a member
-// too many, bytes left over and sizes out of bounds are refused, each under its name. The content carries no MAC of its own (AES-CBC):
-// whoever opens it verifies what came out (the share binding, decisions.md section 7).
+// The envelope in which KMS gives bytes to an enclave: CMS EnvelopedData (RFC 5652 §6) in BER, held to its form (ber.ts), read through
+// asn1js and compared with the one structure that KMS sends, member by member. It trusts nothing of the bytes: another structure, version,
+// recipient or algorithm, a member too many, bytes left over and sizes out of bounds are refused, each under its name. The content carries
+// no MAC of its own (AES-CBC): whoever opens it verifies what came out (the share binding, decisions.md section 7).
 
 import { constants, createDecipheriv, type KeyObject, privateDecrypt } from 'node:crypto';
 import * as asn1js from 'asn1js';
+import { isStrictBer } from './ber.ts';
 
 /** AWS KMS API Reference, Decrypt: CiphertextForRecipient. */
 export const MAX_ENVELOPE_BYTES = 6144;
 
 export const ENVELOPE_PROBLEMS = {
   too_large: `more than ${MAX_ENVELOPE_BYTES} bytes`,
-  not_ber: 'not one BER value',
+  not_ber: 'not one BER value, or not in its strict form',
   trailing_bytes: 'bytes after the value',
   not_enveloped_data: 'not the structure of CMS EnvelopedData as KMS sends it',
   version: 'a version other than 2',
@@ -108,6 +109,8 @@ interface Identity {
 /** X.690 §8.1.2: universal is class 1 of asn1js, context-specific class 3. */
 const SEQUENCE: Identity = { tagClass: 1, tagNumber: 16 };
 const SET: Identity = { tagClass: 1, tagNumber: 17 };
+const INTEGER: Identity = { tagClass: 1, tagNumber: 2 };
+const OBJECT_IDENTIFIER: Identity = { tagClass: 1, tagNumber: 6 };
 const OCTET_STRING: Identity = { tagClass: 1, tagNumber: 4 };
 
 function context(tagNumber: number): Identity {
@@ -121,6 +124,7 @@ function fromBer(bytes: Uint8Array): Node {
   const { offset, result } = attempt('not_ber', () => asn1js.fromBER(bytes, LIMITS));
   demand(offset !== -1 && result.error === '', 'not_ber');
   demand(offset === bytes.length, 'trailing_bytes');
+  demand(isStrictBer(bytes), 'not_ber');
   return result;
 }
 
@@ -213,11 +217,13 @@ function is({ idBlock }: asn1js.BaseBlock, { tagClass, tagNumber }: Identity): b
 }
 
 function isOid(node: Node, oid: string): boolean {
-  return node instanceof asn1js.ObjectIdentifier && node.getValue() === oid;
+  return node instanceof asn1js.ObjectIdentifier && is(node, OBJECT_IDENTIFIER) && node.getValue() === oid;
 }
 
 function isVersion2(node: Node): boolean {
-  return node instanceof asn1js.Integer && Buffer.from(node.valueBlock.valueHexView).equals(VERSION_2);
+  // An ENUMERATED is an Integer for asn1js.
+  if (!(node instanceof asn1js.Integer) || !is(node, INTEGER)) return false;
+  return Buffer.from(node.valueBlock.valueHexView).equals(VERSION_2);
 }
 
 const VERSION_2 = Buffer.of(2);

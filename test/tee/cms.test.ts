@@ -219,6 +219,15 @@ describe('whatever bytes come', () => {
     expect(accepted).toBeGreaterThan(0); // changes within the key or the content are no concern of the parser
   });
 
+  test.each(ENVELOPE_SHAPES)('one bit of it changed, anywhere: refused by name, or other parts (%s)', (shape) => {
+    const envelope = envelopeFor(KEY.spki, randomBytes(1200), { shape });
+    expect(changesThatShowNowhere(envelope)).toEqual([]);
+  });
+
+  test.skipIf(folder === undefined)('one bit of a captured one changed, anywhere: the same', () => {
+    expect(changesThatShowNowhere(readFileSync(`${folder}/input_ber.bin`))).toEqual([]);
+  });
+
   test('bytes that were never an envelope are refused by name', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 600 }), (bytes) => {
@@ -227,3 +236,23 @@ describe('whatever bytes come', () => {
     );
   });
 });
+
+/** The bits that may be flipped without a refusal and without another part: `byte.bit`. */
+function changesThatShowNowhere(envelope: Buffer): string[] {
+  const honest = parseEnvelope(envelope);
+  const unnoticed: string[] = [];
+  for (let at = 0; at < envelope.length * 8; at++) {
+    const changed = Buffer.from(envelope);
+    changed[at >> 3] = (changed[at >> 3] ?? 0) ^ (1 << (at & 7));
+    problemOf(() => {
+      const { keyIdentifier, encryptedKey, iv: vector, ciphertext } = parseEnvelope(changed);
+      const same =
+        keyIdentifier.equals(honest.keyIdentifier) &&
+        encryptedKey.equals(honest.encryptedKey) &&
+        vector.equals(honest.iv) &&
+        ciphertext.equals(honest.ciphertext);
+      if (same) unnoticed.push(`${at >> 3}.${at & 7}`);
+    });
+  }
+  return unnoticed;
+}
