@@ -83,6 +83,8 @@ export async function measureEnclave(
   log.info({ configuration_digest: configurationDigest, ...registers(measurements) }, 'measured');
   if (isDebugMode(measurements)) log.warn({}, DEBUG_MODE);
   const config = readConfiguration(bytes, image, ceremony);
+  const { tokens, anonymous } = config.static_auth;
+  if (tokens.length > 0 || anonymous.policies.length > 0) log.warn({}, STATIC_AUTH);
   return {
     config,
     enclave: {
@@ -99,6 +101,10 @@ export async function measureEnclave(
 
 const DEBUG_MODE =
   'THE ENCLAVE RUNS IN DEBUG MODE: its console is readable, PCR0 to PCR2 are zero, and neither the operator’s CLI nor a key policy accepts it';
+
+const STATIC_AUTH =
+  'static_auth is in the configuration, which the parent reads: it can do whatever these tokens, and requests without one, may do; ' +
+  'signer_state keeps tokens from it';
 
 /** The file layer alone: no arguments, no environment. */
 function readConfiguration(bytes: Buffer, { configuration }: CompiledImage, compiledCeremony: Ceremony): Config {

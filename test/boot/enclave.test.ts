@@ -1,0 +1,63 @@
+// What the start of an enclave says of the configuration that it has measured.
+
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { stringify } from 'yaml';
+import { measureEnclave } from '../../enclave/boot/enclave.ts';
+import { createNsmEmulator } from '../support/nsm-emulator.ts';
+import { recordingLog } from '../support/recording-log.ts';
+import { unixTransport } from '../support/unix-transport.ts';
+
+const CEREMONY = {
+  generation: 1,
+  kms_threshold: 1,
+  kms_keys: [{ arns: ['arn:aws:kms:eu-central-1:111122223333:key/00000000-0000-0000-0000-000000000001'] }],
+  root_token_recipients: ['age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p'],
+};
+const SECRET = 'TEST-static-token-secret';
+const dynamodb = { hostname: 'dynamodb.eu-central-1.amazonaws.com', loopback: '127.0.1.1', vsock_port: 8001 };
+const CONFIGURATION = {
+  anti_slashing: { backend: 'dynamodb', table: 'slashing' },
+  tls: { mode: 'ratls' },
+  tee: { platform: 'nitro', nitro: { egress: { endpoints: [dynamodb] } } },
+};
+const allow = { name: 'p', rules: [{ effect: 'allow', scopes: ['sign'] }] };
+
+let folder: string;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'sr-'));
+});
+afterEach(() => {
+  rmSync(folder, { recursive: true, force: true });
+});
+
+async function warningsOf(sections: object): Promise<readonly string[]> {
+  const path = join(folder, 'config.yaml');
+  writeFileSync(path, stringify({ ...CONFIGURATION, ...sections }));
+  const { exchange } = await createNsmEmulator();
+  const log = recordingLog();
+  await measureEnclave(
+    { ceremony: CEREMONY, configuration: 'baked' },
+    { nsmDevice: exchange, parent: unixTransport(folder, 'enclave'), hostsPath: join(folder, 'hosts') },
+    { log, configurationPath: path },
+  );
+  expect(JSON.stringify(log.lines)).not.toContain(SECRET);
+  return log.lines.filter(({ level }) => level === 'warn').map(({ message }) => message);
+}
+
+describe('the start of an enclave', () => {
+  it('warns of tokens in its configuration, which the parent reads, and of whom it lets in without any', async () => {
+    const warning = expect.stringContaining('the parent');
+    const tokens = [{ secret: SECRET, policies: ['p'] }];
+    expect(await warningsOf({ static_auth: { policies: [allow], tokens } })).toEqual([warning]);
+    const anonymous = { policies: ['p'] };
+    expect(await warningsOf({ static_auth: { policies: [allow], anonymous } })).toEqual([warning]);
+  });
+
+  it('has nothing to warn of without them', async () => {
+    expect(await warningsOf({ static_auth: { policies: [allow] } })).toEqual([]);
+  });
+});
