@@ -48,9 +48,12 @@ const WORDS: Readonly<Record<Fault | 'expected', string>> = {
 };
 const MAX_MODULE_ID_CHARACTERS = 256;
 
-/** The one that decides: the first that is no success, else the last. */
+/** The worst decides: what is not authentic before what is not expected, so that a relayed connection is never called authentic. */
 export function decisive(findings: readonly [Finding, ...Finding[]]): Verdict {
-  return (findings.find(({ verdict }) => !verdict.expected) ?? findings.at(-1) ?? findings[0]).verdict;
+  const verdicts = findings.map(({ verdict }) => verdict);
+  return (
+    verdicts.find(({ authentic }) => !authentic) ?? verdicts.find(({ expected }) => !expected) ?? findings[0].verdict
+  );
 }
 
 export function jsonReport(findings: readonly [Finding, ...Finding[]], context: ReportContext): string {

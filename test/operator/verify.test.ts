@@ -5,11 +5,12 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { keyBinding } from '../../enclave/api/attestation.ts';
 import { testPcr } from '../support/nsm-emulator.ts';
 import { createNsmPki } from '../support/nsm-pki.ts';
 import { vectorPath } from '../support/vectors.ts';
 import { cannedSigner } from './canned-signer.ts';
-import { type Enclave, makeEnclave, type RatlsServer, startRatlsServer } from './ratls-server.ts';
+import { type Enclave, honestRoute, makeEnclave, type RatlsServer, startRatlsServer } from './ratls-server.ts';
 import { runWithRoot } from './run-operator.ts';
 import { runShell } from './transcript.ts';
 
@@ -165,6 +166,24 @@ describe('a running enclave', () => {
     expect(code).toBe(5);
     expect(stdout).toContain('FAILED: untrusted_root');
     expect(stranger.bytes()).toBe('');
+  });
+
+  it('5: a relayed connection, whatever the certificate proves', async () => {
+    const { nsm, identity } = await makeEnclave({ pki });
+    const elsewhere = honestRoute(nsm, { spki: (await makeEnclave({ pki })).identity.spki });
+    for (const [route, code] of [
+      [() => nsm.attest({ userData: keyBinding(identity.spki), nonce: Buffer.alloc(32) }), 'relayed'],
+      [elsewhere, 'wrong_key'],
+    ] as const) {
+      const server = await startRatlsServer(identity, cannedSigner, route);
+      servers.push(server);
+      for (const asked of [['--pcr', PCR0], ['--pcr', `0=${OTHER}`], []]) {
+        const found = await verifyUnderRoot(server.url, ...asked, '--output', 'json');
+        expect({ asked, code: found.code }).toEqual({ asked, code: 5 });
+        expect(found.stderr).toContain(`${code}: `);
+        expect(JSON.parse(found.stdout)).toMatchObject({ verdict: 'not_authentic', authentic: false, expected: false });
+      }
+    }
   });
 
   it('2: nobody there; 1: a time for it, or a URL that is none', async () => {
