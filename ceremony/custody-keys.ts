@@ -20,7 +20,7 @@ export const KEY_FAULTS = {
   unreachable: 'unreachable: no answer in time',
   bad_ciphertext: 'the ciphertext was not made by this key for this service, generation and share',
   wrong_answer: 'the answer is not of this key',
-  wrong_share: 'what it decrypted is not the share: it does not fit the others',
+  wrong_share: 'what it decrypted is not the share: it does not fit the others, or another key gave the same one',
   failed: 'refused for another reason, which the log names',
 } as const;
 

@@ -188,17 +188,24 @@ async function recover(
   return undefined;
 }
 
-/** The shares that do not give the master key in place of one of the run that did. */
+/**
+ * The shares that do not give the master key in place of one of the run that did, and those that came already: they count once, so the
+ * redundancy that they seem to be is none (with a threshold of 1 all shares are copies). Which key gave another's share cannot be told,
+ * for a share carries its point and not its index; that keys give each other's is otherwise no matter, the binding proves what came out.
+ */
 async function strangers(
   masterKey: Buffer,
   shares: readonly OpenedShare[],
   run: readonly OpenedShare[],
 ): Promise<readonly OpenedShare[]> {
   const wrong: OpenedShare[] = [];
+  const right = [...run];
   const others = run.slice(1).map(({ bytes }) => bytes);
   for (const share of shares.filter((share) => !run.includes(share))) {
     const candidate = await combineShares([share.bytes, ...others]);
-    if (candidate?.equals(masterKey) !== true) wrong.push(share);
+    const isRepeated = run.length > 1 && right.some(({ bytes }) => bytes.equals(share.bytes));
+    if (candidate?.equals(masterKey) === true && !isRepeated) right.push(share);
+    else wrong.push(share);
     candidate?.fill(0);
   }
   return wrong;

@@ -201,6 +201,68 @@ describe('a wrong share that its key vouches for', () => {
   });
 });
 
+describe('shares that keys give for one another', () => {
+  /** The shares of a new record, in the order of their keys, as the keys give them. */
+  async function opened(threshold: number, count: number) {
+    const ceremony = ceremonyOf({ threshold, keys: count });
+    const keys = custodyKeys();
+    const masterKey = randomBytes(32);
+    const record = await wrapped(masterKey, ceremony, keys);
+    const shares: Buffer[] = [];
+    for (const { index } of record.shares) {
+      keys.falsify(keyArn(index), (share) => {
+        shares[index - 1] = Buffer.from(share);
+      });
+    }
+    succeeded(await unwrapMasterKey(record, ceremony, keys)).masterKey.fill(0);
+    /** From now on the key of each place gives the share of the place that is named there. */
+    const give = (places: readonly number[]): void => {
+      places.forEach((place, at) => {
+        keys.falsify(keyArn(at + 1), (share) => void shares[place - 1]?.copy(share));
+      });
+    };
+    return { masterKey, give, unwrap: () => unwrapMasterKey(record, ceremony, keys) };
+  }
+
+  it('give the master key whatever their order: each carries its own point, and the binding proves what came out', async () => {
+    const { masterKey, give, unwrap } = await opened(2, 3);
+    for (const order of [
+      [2, 1, 3],
+      [3, 1, 2],
+      [3, 2, 1],
+    ]) {
+      give(order);
+      const outcome = succeeded(await unwrap());
+      expect(outcome.masterKey).toEqual(masterKey);
+      expect(outcome.keys.every(({ ok }) => ok)).toBe(true);
+    }
+  });
+
+  it('count once: one share of every key is below the threshold', async () => {
+    const { give, unwrap } = await opened(2, 3);
+    give([2, 2, 2]);
+    expect(failed(await unwrap())).toMatchObject({ refusal: 'binding_mismatch', startupFailure: 9 });
+  });
+
+  it.each([
+    [[3, 2, 3], [3]],
+    [[1, 2, 1], [3]],
+    [[1, 1, 3], [1]],
+  ])('serve once: keys that give %j are not three that serve', async (places, wrong) => {
+    const { masterKey, give, unwrap } = await opened(2, 3);
+    give(places);
+    const outcome = succeeded(await unwrap());
+    expect(outcome.masterKey).toEqual(masterKey);
+    expect(outcome.keys.filter(({ ok }) => !ok).map(({ index }) => index)).toEqual(wrong);
+  });
+
+  it('with the threshold 1 are copies of the master key, and all of them serve', async () => {
+    const { give, unwrap } = await opened(1, 3);
+    give([2, 2, 1]);
+    expect(succeeded(await unwrap()).keys.every(({ ok }) => ok)).toBe(true);
+  });
+});
+
 describe('rotation', () => {
   const old = ceremonyOf({ threshold: 2, keys: 3 });
 

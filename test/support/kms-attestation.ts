@@ -12,7 +12,7 @@ export const DISCLOSURES = [
   'plaintext_instead', // as if the Recipient had been taken out of the request
   'no_envelope', // neither of them
   'foreign_envelope', // an envelope for a key that is not the document's
-  'swapped_envelope', // the share that another key gave last
+  'swapped_envelope', // what the key gave that was asked last before it, of those that answer honestly
   'replayed_envelope', // the first envelope that this key ever gave
   'truncated_envelope',
 ] as const;
@@ -76,13 +76,14 @@ export function createDisclosures(): Disclose {
     if (behaviour === 'truncated_envelope') return envelope(honest.subarray(0, -20));
     if (behaviour === 'replayed_envelope') return envelope(firstEnvelopes.get(arn) ?? honest);
     if (behaviour === 'swapped_envelope') return envelope(sealed(attested.publicKey, anothers(lastPlaintexts, arn)));
+    lastPlaintexts.delete(arn); // a Map keeps the first place of a name
     lastPlaintexts.set(arn, plaintext);
     return envelope(honest);
   };
 }
 
 function anothers(plaintexts: ReadonlyMap<string, Buffer>, arn: string): Buffer {
-  for (const [other, plaintext] of plaintexts) if (other !== arn) return plaintext;
+  for (const [other, plaintext] of [...plaintexts].toReversed()) if (other !== arn) return plaintext;
   throw new Error('no other key has decrypted anything so far');
 }
 
