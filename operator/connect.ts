@@ -85,7 +85,10 @@ async function open<T extends Socket>(begin: (onReady: () => void) => T, signal:
   const socket = begin(() => resolve(socket));
   const onClose = (): void => reject(new Error('the connection was closed'));
   socket.once('error', reject).once('close', onClose);
-  signal.addEventListener('abort', () => socket.destroy(), { once: true });
+  const end = (): void => void socket.destroy();
+  signal.addEventListener('abort', end, { once: true });
+  // A tunnel's signal lives as long as it does: it would keep every connection that ever was.
+  socket.once('close', () => signal.removeEventListener('abort', end));
   await promise;
   socket.off('error', reject).off('close', onClose);
   return socket;

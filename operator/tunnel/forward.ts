@@ -42,6 +42,8 @@ const REFUSALS = {
 type Refusal = keyof typeof REFUSALS;
 
 class BodyTooLarge extends Error {}
+/** A character in a target or a header with which no request can be made. */
+class Unsendable extends Error {}
 
 export async function forward(
   request: IncomingMessage,
@@ -72,15 +74,10 @@ async function exchange(
   response: ServerResponse,
   lease: Lease,
   deadline: Deadline,
-  { host, authorization, maxBodyBytes }: ForwardOptions,
+  options: ForwardOptions,
 ): Promise<void> {
-  const { method, url: path, headers } = request;
-  const outgoing = httpRequest({
-    createConnection: () => lease.socket,
-    method,
-    path,
-    headers: requestHeaders(headers, host, authorization),
-  });
+  const { maxBodyBytes } = options;
+  const outgoing = begin(request, lease, options);
   const closed = new Promise<void>((resolve) => void outgoing.once('close', resolve));
   const cancel = (): void => void outgoing.destroy();
   deadline.signal.addEventListener('abort', cancel, { once: true });
@@ -96,6 +93,25 @@ async function exchange(
     if (!whole) outgoing.destroy();
     await closed; // then nothing of it is on the connection any more
     lease.release(whole);
+  }
+}
+
+/** Nothing is sent yet. @throws Unsendable, and the connection is free again */
+function begin(
+  { method, url: path, headers }: IncomingMessage,
+  lease: Lease,
+  { host, authorization }: ForwardOptions,
+): ReturnType<typeof httpRequest> {
+  try {
+    return httpRequest({
+      createConnection: () => lease.socket,
+      method,
+      path,
+      headers: requestHeaders(headers, host, authorization),
+    });
+  } catch {
+    lease.release(true);
+    throw new Unsendable();
   }
 }
 
@@ -150,6 +166,7 @@ function nameOf(host: string): string {
 
 function refusalOf(error: unknown, deadline: Deadline): Refusal {
   if (error instanceof BodyTooLarge) return 'body_too_large';
+  if (error instanceof Unsendable) return 'malformed_request';
   if (deadline.expired) return 'enclave_timeout';
   if (!(error instanceof PoolError)) return 'enclave_failed';
   return error.code === 'busy' ? 'tunnel_busy' : 'enclave_unreachable';

@@ -109,7 +109,7 @@ export class ConnectionPool {
     return [...this.#connections].findLast((connection) => !connection.leased && this.#isGood(connection));
   }
 
-  #isGood({ socket, expiresAt }: Connection): boolean {
+  #isGood({ socket, expiresAt }: AttestedConnection): boolean {
     return !socket.destroyed && socket.readable && socket.writable && this.#options.now() < expiresAt;
   }
 
@@ -160,6 +160,10 @@ export class ConnectionPool {
     const timer = setTimeout(() => attempt.abort(), this.#options.connectTimeoutMs);
     try {
       const connection = await this.#options.open(signal);
+      if (!this.#isGood(connection)) {
+        connection.socket.destroy();
+        throw new Error('the connection, or its evidence, ended while it was being verified');
+      }
       this.#opening -= 1;
       this.#welcome(connection);
     } catch (error) {

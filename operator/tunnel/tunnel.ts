@@ -37,6 +37,7 @@ const LISTENER = {
   headersTimeout: 10_000,
   requestTimeout: 300_000,
   keepAliveTimeout: 60_000,
+  insecureHTTPParser: false, // said here, so that NODE_OPTIONS cannot say otherwise: two framings of one body would pass
 } as const;
 /** Local connections beyond those that can be served or wait. */
 const SPARE_CLIENTS = 64;

@@ -1,7 +1,7 @@
 // Commands to an enclave: with reference values the peer is attested before anything of a request is sent, and nothing else will do. Each
 // refusal has its code and its exit code, and neither the request nor the token has arrived.
 
-import { once } from 'node:events';
+import { getEventListeners, once } from 'node:events';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { request } from 'node:https';
 import type { AddressInfo } from 'node:net';
@@ -13,6 +13,8 @@ import { CEREMONY_PCR, CONFIGURATION_PCR, extendedOnce, keyBinding } from '../..
 import { createNsm } from '../../enclave/tee/nsm-client.ts';
 import { createIdentity } from '../../enclave/tee/ratls-identity.ts';
 import { createAttestedCertificate, generateCertificateKey, privateKeyPem } from '../../enclave/tee/x509.ts';
+import { parseRegisters } from '../../operator/attestation/policy.ts';
+import { connectAttested } from '../../operator/connect.ts';
 import { makeCertificate } from '../support/certificates.ts';
 import { createNsmEmulator, type NsmEmulatorOptions, testPcr } from '../support/nsm-emulator.ts';
 import { createNsmPki } from '../support/nsm-pki.ts';
@@ -156,6 +158,24 @@ describe('an enclave that is who it should be', () => {
     expect(stderr).toContain('the enclave is too busy to attest itself');
     expect(code).toBe(2);
     expectUntouched(busy);
+  });
+});
+
+describe('a connection', () => {
+  it('that was closed is let go of by the signal that would have ended it', async () => {
+    const server = await startEnclave();
+    const ending = new AbortController();
+    const attestation = {
+      provider: { name: 'the test authority', rootSha256: pki.rootFingerprint },
+      referenceValues: parseRegisters([PCR0]),
+      maxAgeSeconds: 10_800,
+      now: Date.now,
+    };
+    const { socket } = await connectAttested({ url: new URL(server.url), attestation }, ending.signal);
+    expect(getEventListeners(ending.signal, 'abort')).toHaveLength(1);
+    socket.destroy();
+    await once(socket, 'close');
+    expect(getEventListeners(ending.signal, 'abort')).toHaveLength(0);
   });
 });
 

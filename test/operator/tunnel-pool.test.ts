@@ -1,0 +1,65 @@
+// Connections of the tunnel's pool, and requests over them, at the edges that no running enclave shows at will.
+
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { type AddressInfo, connect, Socket } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { expect, it } from 'vitest';
+import type { AttestedConnection } from '../../operator/connect.ts';
+import { forward } from '../../operator/tunnel/forward.ts';
+import { ConnectionPool, PoolError } from '../../operator/tunnel/pool.ts';
+
+function pooled(open: () => AttestedConnection): ConnectionPool {
+  return new ConnectionPool({
+    open: () => Promise.resolve(open()),
+    ...{ maxConnections: 4, maxWaiting: 4, connectTimeoutMs: 60_000, idleMs: 60_000 },
+    now: () => 1000,
+    onUnreachable: () => undefined,
+    onReachable: () => undefined,
+    onRefused: () => undefined,
+  });
+}
+
+it.each<[string, () => AttestedConnection]>([
+  ['whose evidence ended', () => ({ socket: new Socket(), expiresAt: 1000 })],
+  ['that was closed', () => ({ socket: new Socket().destroy(), expiresAt: 2000 })],
+])('a connection %s while it was being verified is given to nobody', async (_, open) => {
+  const opened: AttestedConnection[] = [];
+  const pool = pooled(() => {
+    const connection = open();
+    opened.push(connection);
+    return connection;
+  });
+  await expect(pool.acquire(new AbortController().signal)).rejects.toMatchObject({ code: 'unreachable' });
+  expect(opened.map(({ socket }) => socket.destroyed)).toEqual([true]);
+  pool.close();
+  await expect(pool.acquire(new AbortController().signal)).rejects.toBeInstanceOf(PoolError);
+});
+
+it('one that is open, with evidence that has not ended, is', async () => {
+  const socket = new Socket();
+  const pool = pooled(() => ({ socket, expiresAt: 1001 }));
+  expect((await pool.acquire(new AbortController().signal)).socket).toBe(socket);
+  pool.close();
+});
+
+it('a request that cannot be made anew is refused, and leaves its connection free', async () => {
+  const released: boolean[] = [];
+  const lease = { socket: new Socket(), release: (reusable: boolean) => void released.push(reusable) };
+  // Only a listener that was told to be lenient lets such a header in.
+  const server = createServer({ insecureHTTPParser: true }, (request, response) => {
+    void forward(request, response, {
+      pool: { acquire: () => Promise.resolve(lease) },
+      ...{ host: 'enclave', authorization: 'Bearer TEST', maxBodyBytes: 1000, timeoutSeconds: 60 },
+      hostNames: undefined,
+      log: () => undefined,
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const client = connect((server.address() as AddressInfo).port, '127.0.0.1');
+  client.end('GET / HTTP/1.1\r\nHost: tunnel\r\nAccept: a\u0001b\r\n\r\n');
+  expect(await text(client)).toMatch(/^HTTP\/1\.1 400 .*"reason":"malformed_request"/s);
+  expect(released).toEqual([true]);
+  server.close();
+});
