@@ -1,7 +1,7 @@
 // Lines of the enclave's log, as they are written on the parent. They are untrusted text: each becomes one JSON object that says where it
 // comes from, with every control character escaped, so that no line passes for another's, hides, or speaks to a terminal.
 
-import { MAX_LOG_LINE_BYTES } from './limits.ts';
+import { MAX_LOG_LINE_BYTES, MAX_WRITTEN_LOG_LINE_BYTES } from './limits.ts';
 
 export type LineForm = 'json' | 'text' | 'truncated';
 
@@ -13,6 +13,8 @@ export interface LineReader {
 }
 
 const LF = 0x0a;
+/** Of a line that is too long, at each attempt to make it fit. */
+const KEPT_PART = 0.9;
 /** Controls, and what hides or turns text: zero-width and bidirectional formats, line and paragraph separators. */
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
@@ -56,12 +58,32 @@ export function createLineReader(onLine: (form: LineForm) => void): LineReader {
   };
 }
 
-function wrap(line: string, truncated: boolean): { readonly form: LineForm; readonly wrapped: string } {
-  if (truncated)
-    return { form: 'truncated', wrapped: `{"source":"enclave","truncated":true,"text":${quoted(line)}}\n` };
+interface Wrapped {
+  readonly form: LineForm;
+  readonly wrapped: string;
+}
+
+function wrap(line: string, truncated: boolean): Wrapped {
+  const whole = truncated ? undefined : wrapWhole(line);
+  return whole !== undefined && fits(whole.wrapped) ? whole : wrapCut(line);
+}
+
+function wrapWhole(line: string): Wrapped {
   // The record stays as it was written, digits and order: parsing only proves that it is one object and ends where it ends.
   if (isObject(line)) return { form: 'json', wrapped: `{"source":"enclave","record":${escaped(line)}}\n` };
   return { form: 'text', wrapped: `{"source":"enclave","text":${quoted(line)}}\n` };
+}
+
+/** As much of its beginning as fits: how much its escapes take is known when it is written. */
+function wrapCut(line: string): Wrapped {
+  for (let kept = line; ; kept = kept.slice(0, Math.floor(kept.length * KEPT_PART))) {
+    const wrapped = `{"source":"enclave","truncated":true,"text":${quoted(kept)}}\n`;
+    if (fits(wrapped)) return { form: 'truncated', wrapped };
+  }
+}
+
+function fits(wrapped: string): boolean {
+  return Buffer.byteLength(wrapped) <= MAX_WRITTEN_LOG_LINE_BYTES;
 }
 
 function isObject(line: string): boolean {

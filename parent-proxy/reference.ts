@@ -13,6 +13,7 @@ import {
   MAX_LOG_LINE_BYTES,
   MAX_REQUEST_HEAD_BYTES,
   MAX_SCRAPERS,
+  MAX_WRITTEN_LOG_LINE_BYTES,
 } from './limits.ts';
 import { METRICS } from './metrics.ts';
 
@@ -68,7 +69,7 @@ ${rows.join('\n')}
 
 | vsock port | What the enclave finds there | Limits |
 |---|---|---|
-| 7000 | Takes the enclave's log: JSON lines. Each is written as \`{"source":"enclave","record":{…}}\`, what is not a JSON object as \`"text"\`, with control characters escaped | ${MAX_LOG_CONNECTIONS} connections (the newest replaces the oldest), ${MAX_LOG_LINE_BYTES} bytes a line, \`logs.max_bytes_per_second\` |
+| 7000 | Takes the enclave's log: JSON lines. Each is written as \`{"source":"enclave","record":{…}}\`, what is not a JSON object as \`"text"\`, with control characters escaped | ${MAX_LOG_CONNECTIONS} connections (the newest replaces the oldest), ${MAX_LOG_LINE_BYTES} bytes a line (${MAX_WRITTEN_LOG_LINE_BYTES} as it is written), \`logs.max_bytes_per_second\` |
 | 7001 | The file as it was when the parent proxy started: a 4-byte big-endian length, the bytes | ${MAX_CONFIGURATION_CONNECTIONS} connections, ${CONFIGURATION_TIMEOUT_MS} ms each, ${MAX_CONFIGURATION_BYTES} bytes |
 | 7002 | \`GET /credentials\`: container-credentials JSON; 503 when there are none | ${MAX_CREDENTIALS_CONNECTIONS} connections, ${CREDENTIALS_CONNECTION_TIMEOUT_MS} ms each, ${CREDENTIALS_TIMEOUT_MS} ms for the chain, ${MAX_REQUEST_HEAD_BYTES} bytes of request |
 | \`vsock_port\` of an endpoint | TCP to its \`hostname\` and \`port\` | \`limits\` |

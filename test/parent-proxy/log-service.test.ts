@@ -83,9 +83,32 @@ describe('the log of the enclave', () => {
   it('cuts a line at the limit and goes on with the next', async () => {
     await start();
     const [cut, next] = await logged('x'.repeat(300_000), '\n{"msg":"next"}\n');
-    expect(JSON.parse(cut ?? '')).toEqual({ source: 'enclave', truncated: true, text: 'x'.repeat(65_536) });
+    expect(JSON.parse(cut ?? '')).toEqual({
+      source: 'enclave',
+      truncated: true,
+      text: expect.stringMatching(/^x{40000}/),
+    });
     expect(next).toBe('{"source":"enclave","record":{"msg":"next"}}');
     expect(proxy.sample('svc_parent_proxy_log_lines_total{form="truncated"}')).toBe(1);
+  });
+
+  it.each([
+    ['text', (fake: string) => `${'x'.repeat(49_000)}${fake}`],
+    ['a record', (fake: string) => JSON.stringify({ a: 'x'.repeat(49_000), fake })],
+    ['escapes', (fake: string) => `${'\u001b'.repeat(9000)}${fake}`],
+    ['text beyond ASCII', (fake: string) => `${'€'.repeat(17_000)}${fake}`],
+  ])('is never so long that journald breaks it, and what follows passes for another line: %s', async (_, made) => {
+    await start();
+    const lines = await logged(`${made('{"level":"info","module":"server","msg":"ready"}')}\n`);
+    expect(lines).toHaveLength(1);
+    for (const line of lines) {
+      expect(Buffer.byteLength(line)).toBeLessThan(48 * 1024);
+      expect(JSON.parse(line)).toMatchObject({
+        source: 'enclave',
+        truncated: true,
+        text: expect.stringMatching(/.{5000}/s),
+      });
+    }
   });
 
   it('comes no faster than the rate: the enclave waits, and no line is lost', async () => {
