@@ -11,6 +11,7 @@ import { CONFIGURATION_PATH, type CompiledImage } from '../compiled.ts';
 import { loadConfig } from '../config/load.ts';
 import type { Config } from '../config/options.ts';
 import type { Log } from '../observe/log.ts';
+import { parsePostgresUrl } from '../slashing/postgres-address.ts';
 import { type FetchLimits, fetchConfiguration, readBakedConfiguration } from '../tee/configuration-source.ts';
 import { describeNsm, isDebugMode, type Measurements, measureOnce, readMeasurements } from '../tee/measure.ts';
 import type { Nsm } from '../tee/nsm.ts';
@@ -83,8 +84,7 @@ export async function measureEnclave(
   log.info({ configuration_digest: configurationDigest, ...registers(measurements) }, 'measured');
   if (isDebugMode(measurements)) log.warn({}, DEBUG_MODE);
   const config = readConfiguration(bytes, image, ceremony);
-  const { tokens, anonymous } = config.static_auth;
-  if (tokens.length > 0 || anonymous.policies.length > 0) log.warn({}, STATIC_AUTH);
+  warnOfSecrets(config, log);
   return {
     config,
     enclave: {
@@ -105,6 +105,24 @@ const DEBUG_MODE =
 const STATIC_AUTH =
   'static_auth is in the configuration, which the parent reads: it can do whatever these tokens, and requests without one, may do; ' +
   'signer_state keeps tokens from it';
+
+const DATABASE_PASSWORD =
+  'a password is in the configuration, which the parent reads: it can do in the database whatever the signer may do there';
+
+/** The configuration is no place for secrets, baked or fetched: it passes the parent, and lies in the image. */
+function warnOfSecrets({ static_auth: { tokens, anonymous }, anti_slashing }: Config, log: Log): void {
+  const options = [
+    ...(tokens.length > 0 ? ['static_auth.tokens[].secret'] : []),
+    ...(anonymous.policies.length > 0 ? ['static_auth.anonymous.policies'] : []),
+  ];
+  if (options.length > 0) log.warn({ options }, STATIC_AUTH);
+  const { backend, url } = anti_slashing;
+  const address =
+    backend === 'postgres' && url !== undefined ? parsePostgresUrl(url.reveal().toString('utf8')) : undefined;
+  if (address?.kind === 'address' && address.password !== '') {
+    log.warn({ options: ['anti_slashing.url'] }, DATABASE_PASSWORD);
+  }
+}
 
 /** The file layer alone: no arguments, no environment. */
 function readConfiguration(bytes: Buffer, { configuration }: CompiledImage, compiledCeremony: Ceremony): Config {

@@ -52,7 +52,7 @@ export function loadConfig(input: LoadInput, build: Build): Loaded {
   const file = readFileLayer(flags, input.readFile ?? ((path) => readFileSync(path)));
   const environment = readEnvironment(input.env);
   const layers: readonly Layer[] = [flags, environment, file];
-  const { settings, referenced } = resolve(layers, input.env);
+  const { settings, referenced } = resolve(layers, input.env, build);
 
   const violations = layers.flatMap((layer) => layer.violations);
   violations.push(...unknownVariables(input.env, referenced));
@@ -102,6 +102,7 @@ function readFileLayer({ configPath }: Flags, readFile: (path: string) => Uint8A
 function resolve(
   layers: readonly Layer[],
   env: Environment,
+  { compiledCeremony }: Build,
 ): { readonly settings: ReadonlyMap<OptionPath, Setting>; readonly referenced: readonly string[] } {
   const settings = new Map<OptionPath, Setting>();
   for (const layer of layers.toReversed()) {
@@ -109,7 +110,9 @@ function resolve(
   }
   const staticAuth = settings.get('static_auth');
   if (staticAuth === undefined) return { settings, referenced: [] };
-  const { value, variables } = withSecrets(staticAuth.value, env);
+  // Also where the file is only checked on the way into an image, whose signer finds no environment.
+  const isForEnclave = compiledCeremony !== false || settings.get('tee.platform')?.value === 'nitro';
+  const { value, variables } = withSecrets(staticAuth.value, isForEnclave ? undefined : env);
   settings.set('static_auth', { ...staticAuth, value });
   return { settings, referenced: variables };
 }

@@ -51,7 +51,7 @@ const MEMBERS: Readonly<Record<string, string>> = {
 | \`policies[].name\` | required | 1 to 64 of \`A-Z a-z 0-9 . _ -\`, starting with a letter or digit; unique |
 | \`policies[].rules[]\` | required | \`effect\` (\`allow\` or \`deny\`), and optionally \`scopes\`, \`keys\`, \`operations\`: an omitted list matches everything, an empty one is refused |
 | \`anonymous.policies[]\` | \`[]\` | Policies of requests without a token; empty refuses them |
-| \`tokens[].secret\` | required | At least ${MIN_SECRET_CHARACTERS} characters, or \`env:VAR_NAME\` to read them from the environment |
+| \`tokens[].secret\` | required | At least ${MIN_SECRET_CHARACTERS} characters, or \`env:VAR_NAME\` to read them from the environment, which an enclave does not have |
 | \`tokens[].policies[]\` | required | Policies of the token, at least one |
 | \`tokens[].bound_cidrs[]\` | \`[]\` | Source networks the token works from; an IPv4 prefix is at least /8, an IPv6 prefix at least /16 |
 

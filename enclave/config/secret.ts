@@ -47,15 +47,22 @@ export class BrokenReference {
   }
 }
 
-/** The secret that a text of the configuration stands for: the text itself, or the variable it refers to. */
+/**
+ * The secret that a text of the configuration stands for: the text itself, or the variable it refers to.
+ * @param env undefined where there is none: in an enclave
+ */
 export function readSecret(
   text: string,
-  env: Readonly<Record<string, string | undefined>>,
+  env: Readonly<Record<string, string | undefined>> | undefined,
 ): { readonly secret: Secret | BrokenReference; readonly variable?: string } {
   if (!text.startsWith('env:')) return { secret: new Secret(text) };
   const variable = text.slice('env:'.length);
   if (!VARIABLE_NAME.test(variable)) {
     return { secret: new BrokenReference('must be env:VAR_NAME with letters, digits and _ only') };
+  }
+  if (env === undefined) {
+    const problem = `refers to the environment variable ${variable}, and an enclave has no environment`;
+    return { secret: new BrokenReference(problem), variable };
   }
   const value = env[variable];
   if (value === undefined) {

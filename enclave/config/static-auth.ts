@@ -45,10 +45,13 @@ export const staticAuthSchema = z.strictObject({
 
 export type StaticAuth = z.output<typeof staticAuthSchema>;
 
-/** The same value with every text at `tokens[].secret` read as a secret, and the variables those refer to. */
+/**
+ * The same value with every text at `tokens[].secret` read as a secret, and the variables those refer to.
+ * @param env undefined where there is none: in an enclave
+ */
 export function withSecrets(
   value: unknown,
-  env: Readonly<Record<string, string | undefined>>,
+  env: Readonly<Record<string, string | undefined>> | undefined,
 ): { readonly value: unknown; readonly variables: readonly string[] } {
   const variables: string[] = [];
   if (!isRecord(value) || !Array.isArray(value['tokens'])) return { value, variables };

@@ -34,7 +34,12 @@ afterEach(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-async function warningsOf(sections: object): Promise<readonly string[]> {
+interface Warning {
+  readonly options: unknown;
+  readonly message: string;
+}
+
+async function warningsOf(sections: object): Promise<readonly Warning[]> {
   const path = join(folder, 'config.yaml');
   writeFileSync(path, stringify({ ...CONFIGURATION, ...sections }));
   const { exchange } = await createNsmEmulator();
@@ -45,16 +50,33 @@ async function warningsOf(sections: object): Promise<readonly string[]> {
     { log, configurationPath: path },
   );
   expect(JSON.stringify(log.lines)).not.toContain(SECRET);
-  return log.lines.filter(({ level }) => level === 'warn').map(({ message }) => message);
+  const warnings = log.lines.filter(({ level }) => level === 'warn');
+  return warnings.map(({ message, fields }) => ({ options: fields['options'], message }));
 }
 
 describe('the start of an enclave', () => {
   it('warns of tokens in its configuration, which the parent reads, and of whom it lets in without any', async () => {
-    const warning = expect.stringContaining('the parent');
-    const tokens = [{ secret: SECRET, policies: ['p'] }];
-    expect(await warningsOf({ static_auth: { policies: [allow], tokens } })).toEqual([warning]);
+    const message = expect.stringContaining('the parent');
+    const tokens = [SECRET, `${SECRET}-2`].map((secret) => ({ secret, policies: ['p'] }));
+    const options = ['static_auth.tokens[].secret'];
+    expect(await warningsOf({ static_auth: { policies: [allow], tokens } })).toEqual([{ options, message }]);
     const anonymous = { policies: ['p'] };
-    expect(await warningsOf({ static_auth: { policies: [allow], anonymous } })).toEqual([warning]);
+    expect(await warningsOf({ static_auth: { policies: [allow], anonymous } })).toEqual([
+      { options: ['static_auth.anonymous.policies'], message },
+    ]);
+  });
+
+  it('warns of the password of the slashing database', async () => {
+    const endpoint = { hostname: 'db.example.org', loopback: '127.0.1.1', vsock_port: 8001, port: 5432 };
+    const tee = { platform: 'nitro', nitro: { egress: { endpoints: [endpoint] } } };
+    const of = (user: string) => ({
+      anti_slashing: { backend: 'postgres', url: `postgres://${user}@db.example.org/slashing` },
+      tee,
+    });
+    expect(await warningsOf(of(`signer:${SECRET}`))).toEqual([
+      { options: ['anti_slashing.url'], message: expect.stringContaining('the parent') },
+    ]);
+    expect(await warningsOf(of('signer'))).toEqual([]);
   });
 
   it('has nothing to warn of without them', async () => {

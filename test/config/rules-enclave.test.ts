@@ -71,6 +71,20 @@ describe('an enclave configuration', () => {
     expect(inImage(postgres('postgres://signer@db.example.org/slashing'))).toEqual([]);
   });
 
+  it('takes no secret from an environment, for it will have none: refused on the way into an image too', () => {
+    const { signer_state: _, key_sources: __, ...stateless } = ENCLAVE;
+    const tokens = [{ secret: 'env:SIGNER_TOKEN', policies: ['all'] }];
+    const policies = [{ name: 'all', rules: [{ effect: 'allow' }] }];
+    const yaml = yamlOf({ ...stateless, static_auth: { policies, tokens } });
+    const env = { SIGNER_TOKEN: 'TEST-secret-of-a-token' };
+    const refusal = [
+      'static_auth.tokens[0].secret refers to the environment variable SIGNER_TOKEN, and an enclave has no environment',
+    ];
+    expect(sentencesOf({ yaml, env, argv: ['--check'] })).toEqual(refusal);
+    expect(sentencesOf({ yaml, env, build: { compiledCeremony: CEREMONY } })).toEqual(refusal);
+    expect(sentencesOf({ yaml, build: { compiledCeremony: CEREMONY } })).toEqual(refusal);
+  });
+
   it('is accepted by --check on any machine, and not run there', () => {
     const yaml = yamlOf(ENCLAVE);
     expect(load({ yaml, argv: ['--check'] })).toMatchObject({ ok: true, check: true });
