@@ -13,7 +13,7 @@ import { connectionNonce, EXPORTER_BYTES, EXPORTER_LABEL, keyBinding } from '../
 import { type Verdict, verifyDocument } from '../../operator/attestation/verify.ts';
 import { makeCertificate } from '../support/certificates.ts';
 import { testPcr } from '../support/nsm-emulator.ts';
-import { connectRatls, handshake, type RatlsClient } from '../support/ratls-client.ts';
+import { connectRatls, handshake, proxyHeaderFrom, RATLS_PORT, type RatlsClient } from '../support/ratls-client.ts';
 import { type RatlsSigner, startRatlsSigner } from '../support/ratls-signer.ts';
 
 const PATH = '/api/v1/attestation';
@@ -158,6 +158,21 @@ describe('who asks wrongly', () => {
     const answer = await ask(nonce.toString('hex').toUpperCase());
     expect(verify(answer.body, exporterOf(client.socket), client.certificate)).toMatchObject({ authentic: true });
   });
+});
+
+it('asked for by who went away before it was his turn is nobody’s fault', async () => {
+  const first = 'POST / HTTP/1.1\r\nHost: signer\r\nExpect: nonsense\r\nContent-Length: 2\r\n\r\n{}';
+  const second = `GET ${PATH}?nonce=${nonce.toString('hex')} HTTP/1.1\r\nHost: signer\r\n\r\n`;
+  for (let turns = 0; turns < 10; turns++) {
+    const raw = await signer.parent.connect(RATLS_PORT);
+    raw.write(proxyHeaderFrom('203.0.113.7'));
+    const leaving = await handshake(raw);
+    leaving.write(first + second);
+    for (let turn = 0; turn < turns % 5; turn++) await new Promise(setImmediate); // now or a little later
+    leaving.destroy();
+  }
+  await expect.poll(() => signer.listener.connections()).toBe(1);
+  expect(signer.log.lines.filter(({ level }) => level === 'error')).toEqual([]);
 });
 
 describe('the NSM', () => {

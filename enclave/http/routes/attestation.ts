@@ -40,6 +40,7 @@ export function mountAttestation(app: FastifyInstance, { nsm }: AttestationRoute
     const clientNonce = readNonce(request);
     if (clientNonce === undefined) return refuse(request, reply, 'malformed_parameter', NONCE_HINT);
     const socket = request.raw.socket as TLSSocket;
+    if (socket.destroyed) return refuse(request, reply, 'client_closed'); // nobody is there, and no session to export from
     const exported = socket.exportKeyingMaterial(EXPORTER_BYTES, EXPORTER_LABEL, NO_CONTEXT);
     const nonce = connectionNonce(clientNonce, exported);
     exported.fill(0);
