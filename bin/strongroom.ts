@@ -5,18 +5,20 @@ const HELP = `strongroom: a remote signer for Ethereum validator keys
 Usage: strongroom COMMAND [ARGUMENTS]
 
 Commands:
-  server     Run the signer                            strongroom server -c strongroom.yaml
-  slashing   Export, import, prune or show the         strongroom slashing export -c strongroom.yaml
-             slashing protection records
-  ceremony   Plan the master key's custody, make age   strongroom ceremony plan ceremony.yaml
-             identities, open the root token
-  setup      Create the DynamoDB tables                strongroom setup tables -c strongroom.yaml
-  operator   Look after a running signer: status,      strongroom operator status
-             seal, policies, tokens, keys
-  parent-proxy  Carry an enclave's connections, on     strongroom parent-proxy -c strongroom.yaml
-             its parent instance
-  eif        Build, describe and compare images for    strongroom eif build --help
-             AWS Nitro Enclaves
+  server        Run the signer                              strongroom server -c strongroom.yaml
+  slashing      Export, import, prune or show the           strongroom slashing export -c strongroom.yaml
+                slashing protection records
+  ceremony      Plan the master key's custody, make age     strongroom ceremony plan ceremony.yaml
+                identities, open the root token
+  setup         Create the DynamoDB tables                  strongroom setup tables -c strongroom.yaml
+  operator      Look after a running signer: status, seal,  strongroom operator status
+                policies, tokens, keys, slashing records;
+                verify an enclave, and tunnel to it for     strongroom operator verify --help
+                validator clients                           strongroom operator tunnel --help
+  eif           Build, describe and compare images for      strongroom eif build --help
+                AWS Nitro Enclaves
+  parent-proxy  On the parent instance of an enclave:       strongroom parent-proxy -c strongroom.yaml
+                carry its connections
 
 Options:
   --help     This text; \`strongroom COMMAND --help\` for a command

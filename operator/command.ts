@@ -51,6 +51,8 @@ export interface LocalCall<F extends Flags> {
 interface Description<F extends Flags> {
   readonly summary: string;
   readonly flags: F;
+  /** What one line of a flag has no room for; lines of at most 98 characters. */
+  readonly notes?: readonly string[];
   /** One positional argument; none when undefined. */
   readonly argument?: Argument;
   /** What follows `strongroom operator`. */

@@ -22,7 +22,7 @@ interface Fault {
 
 const TRUST_ADVICE =
   'name the certificate authority of the signer, or its self-signed certificate, with --tls-ca FILE; ' +
-  'check that it is the right one';
+  'check that it is the right one. An enclave is known by its measurements instead: --pcrs FILE';
 const UNTRUSTED: Fault = { problem: 'its certificate is not signed by a trusted authority', advice: TRUST_ADVICE };
 
 const FAULTS: Readonly<Record<string, Fault>> = {

@@ -11,6 +11,8 @@ import { flagsOf, PROGRAM } from './walk.ts';
 export async function helpOf(path: readonly string[], node: Group | Command): Promise<string> {
   const usage = await renderUsage(toCitty([PROGRAM, ...path].join(' '), node));
   const parts = [withoutDecoration(usage)];
+  if (node.kind !== 'group' && node.notes !== undefined)
+    parts.push(`NOTES\n\n${node.notes.map((line) => `  ${line}\n`).join('')}`);
   if (node.kind !== 'group')
     parts.push(`EXAMPLES\n\n${node.examples.map((line) => `  ${PROGRAM} ${line}\n`).join('')}`);
   if (path.length === 0) parts.push(settingsText(), exitCodesText());

@@ -64,16 +64,17 @@ they end with 7 and nothing is sent.
 ${commands.join('\n')}`;
 }
 
-function section(path: readonly string[], { summary, argument, flags, examples }: Command): string {
+function section(path: readonly string[], { summary, argument, flags, notes, examples }: Command): string {
   const usage = [PROGRAM, ...path, ...(argument === undefined ? [] : [argument.name])].join(' ');
   const own = flagRows(flags);
   const argumentLine = argument === undefined ? '' : `\`${argument.name}\`: ${argument.meaning}.\n\n`;
   const table = own === '' ? '' : `| Flag | Meaning |\n|---|---|\n${own}\n`;
+  const noted = notes === undefined ? '' : `${notes.join('\n')}\n\n`;
   return `### ${usage}
 
 ${summary}.
 
-${argumentLine}${table}\`\`\`sh
+${argumentLine}${table}${noted}\`\`\`sh
 ${examples.map((example) => `${PROGRAM} ${example}`).join('\n')}
 \`\`\`
 `;

@@ -28,6 +28,10 @@ const create = remoteCommand({
     description: { placeholder: 'TEXT', meaning: 'For people' },
     management: { meaning: 'A management token: administers policies and tokens' },
   },
+  notes: [
+    "In an enclave a client's address is what its parent instance writes (the PROXY header): there",
+    '--bound-cidrs restrains remote callers, not whoever controls the parent.',
+  ],
   examples: [
     'auth token create --policies validator-client --bound-cidrs 10.0.4.0/24',
     'auth token create --management --ttl-seconds 3600 --description Alice',
