@@ -13,6 +13,7 @@ export interface ReadinessParts {
   readonly custodyRefusal: () => 'sealed' | 'state_stale' | undefined;
 }
 
+/** The same ids in every mode (decisions.md section 3), so that whoever watches one finds it: without a signer state nothing is lost sight of. */
 export function readinessOf(
   state: SignerState,
   { keys, slashing, keyTable, custodyRefusal }: ReadinessParts,

@@ -128,7 +128,7 @@ async function loadKeystore(
   const password = await readPassword(place.passwordFile);
   if ('refused' in password)
     return report.fail(place, `keystorePasswordFile ${place.passwordFile}: ${password.refused}`);
-  const decrypted = await pool.decrypt(keystore, password.content);
+  const decrypted = await pool.decrypt(keystore, password.content, 'load');
   if ('refused' in decrypted) return report.fail(place, DECRYPTION_REFUSALS[decrypted.refused]);
   addKey(place, decrypted.secretKey, keystore.publicKey, store, report);
 }

@@ -61,14 +61,16 @@ export class KeystorePool {
 
   /**
    * @param password as it stands in its file; it is taken over and wiped
+   * @param from `request`: refused when too many wait. `load`: the signer's own files, of which no more wait than a load has lanes; they
+   * are not refused, for then clients who import keys could end the start.
    * @returns the secret key, which the caller wipes, or why there is none
    * @throws SignerError `overloaded` when too many wait, `shutting_down` when the pool is closed
    */
-  async decrypt(keystore: Keystore, password: Uint8Array): Promise<PoolAnswer> {
+  async decrypt(keystore: Keystore, password: Uint8Array, from: 'request' | 'load' = 'request'): Promise<PoolAnswer> {
     const own = Uint8Array.from(password);
     password.fill(0);
     try {
-      return await this.#enqueue(keystore, own);
+      return await this.#enqueue(keystore, own, from);
     } finally {
       // Otherwise a worker took it, and wipes it.
       if (!own.buffer.detached) own.fill(0);
@@ -90,14 +92,14 @@ export class KeystorePool {
     await this.endIdleWorkers();
   }
 
-  async #enqueue(keystore: Keystore, password: Uint8Array<ArrayBuffer>): Promise<PoolAnswer> {
+  async #enqueue(keystore: Keystore, password: Uint8Array<ArrayBuffer>, from: 'request' | 'load'): Promise<PoolAnswer> {
     if (this.#closed) throw new SignerError('shutting_down');
     const memoryBytes = keyDerivationMemoryBytes(keystore.keyDerivation);
     // The usual keystore is always tried; a larger one only where it leaves half of the memory to the signer.
     if (memoryBytes > Math.max(this.#memoryLimitBytes / 2, KEYSTORE_MEMORY_BYTES * 1.01)) {
       return { refused: 'too_much_memory' };
     }
-    if (this.#waiting.length >= MAXIMUM_WAITING_KEYSTORES) throw new SignerError('overloaded');
+    if (from === 'request' && this.#waiting.length >= MAXIMUM_WAITING_KEYSTORES) throw new SignerError('overloaded');
     const weight = Math.max(1, Math.min(this.concurrency, Math.round(memoryBytes / KEYSTORE_MEMORY_BYTES)));
     return new Promise((resolve, reject) => {
       this.#waiting.push({ keystore, password, weight, resolve, reject });

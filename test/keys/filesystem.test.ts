@@ -4,9 +4,11 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { SignerError } from '../../enclave/api/errors.ts';
 import { type FilesystemKeysParts, loadFilesystemKeys } from '../../enclave/keys/filesystem.ts';
-import { KeystorePool } from '../../enclave/keys/keystore-pool.ts';
+import { parseKeystore } from '../../enclave/keys/keystore.ts';
+import { KeystorePool, MAXIMUM_WAITING_KEYSTORES } from '../../enclave/keys/keystore-pool.ts';
 import type { LoadProgress } from '../../enclave/keys/load-report.ts';
 import { KeyStore } from '../../enclave/keys/store.ts';
 import type { BlsCore } from '../../enclave/signing/bls.ts';
@@ -151,6 +153,31 @@ describe('loading', () => {
     writeKeystore(second, 'a', testSecret(2), 'p');
     expect(await load({}, [first, second, empty])).toMatchObject({ loaded: 2, failures: [] });
   });
+});
+
+it('waits its turn behind a pool that is full of what clients import, and is not refused as they are', async () => {
+  const own = writeKeystore(directory.path, 'own', testSecret(1), 'p');
+  const imported = parseKeystore(encryptKeystore(testSecret(2), 'p'));
+  if ('refused' in imported) throw new Error(imported.reason);
+  const decrypt = pool.decrypt.bind(pool);
+  const imports: Promise<string>[] = [];
+  vi.spyOn(pool, 'decrypt').mockImplementation((keystore, password, from) => {
+    // All of it at the moment at which the load comes: as many as there is room for, and one more.
+    for (let count = pool.concurrency + MAXIMUM_WAITING_KEYSTORES + 1; count > 0; count--) {
+      const outcome = decrypt(imported, Buffer.from('p'));
+      imports.push(
+        outcome.then(
+          () => 'answered',
+          ({ reason }: SignerError) => reason,
+        ),
+      );
+    }
+    return decrypt(keystore, password, from);
+  });
+  expect(await load()).toMatchObject({ loaded: 1, failures: [] });
+  store.completeFirstLoad();
+  expect(store.publicKeys()).toEqual([own]);
+  expect((await Promise.all(imports)).filter((outcome) => outcome !== 'answered')).toEqual(['overloaded']);
 });
 
 describe('bad files are reported, each by file, document and reason, and the others load', () => {
