@@ -42,7 +42,7 @@ export function describeImage(bytes: Buffer, configuration?: Buffer): ImageDescr
   const pcr0 = Buffer.from(measureImage(image)['PCR0'] ?? '', 'hex');
   const signature = image.signature === undefined ? undefined : checkSignature(image.signature, pcr0);
   const measurements = measureImage(image, {
-    configuration: baked ?? configuration,
+    configuration: compiled?.configuration === 'baked' ? baked : configuration,
     ceremonyDigest: compiled === undefined ? undefined : ceremonyDigest(compiled.ceremony),
     signingCertificate: signature?.certificate?.raw,
   });
@@ -58,8 +58,15 @@ export function describeRamdisk(bytes: Buffer): RamdiskDescription {
   }
 }
 
-/** Of all ramdisks. The kernel unpacks them in turn, so a later file takes the place of an earlier one. */
+/**
+ * Of all ramdisks. The kernel unpacks them in turn, so a later entry, a link too, takes the place of an earlier one; and one ramdisk that
+ * cannot be listed could take the place of any.
+ */
 function filesOf(ramdisks: readonly RamdiskDescription[]): ReadonlyMap<string, Buffer> {
+  if (ramdisks.some(({ readable }) => !readable)) return new Map();
   const entries = ramdisks.flatMap((ramdisk) => (ramdisk.readable ? ramdisk.entries : []));
-  return new Map(entries.flatMap((entry) => (entry.type === 'file' ? [[entry.path, Buffer.from(entry.data)]] : [])));
+  const last = new Map(entries.map((entry) => [entry.path, entry]));
+  return new Map(
+    [...last].flatMap(([path, entry]) => (entry.type === 'file' ? [[path, Buffer.from(entry.data)] as const] : [])),
+  );
 }

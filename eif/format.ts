@@ -51,6 +51,8 @@ const AT = {
   crc: 544,
 };
 const SECTION = { kernel: 1, cmdline: 2, ramdisk: 3, signature: 4, metadata: 5 } as const;
+/** In their order in the file. */
+const MEASURED: readonly number[] = [SECTION.kernel, SECTION.cmdline, SECTION.ramdisk];
 const FLAGS: Readonly<Record<Architecture, number>> = { x86_64: 0, aarch64: 1 };
 
 interface Section {
@@ -102,6 +104,7 @@ export function readImage(bytes: Uint8Array): EnclaveImage {
   const sections = readSections(file);
   if (file.readUInt32BE(AT.crc) !== checksum(file.subarray(0, HEADER_BYTES), [file.subarray(HEADER_BYTES)]))
     throw new ImageFormatError('its checksum does not match: it was damaged');
+  checkOrder(sections);
   const [kernel, cmdline] = [one(sections, 'kernel'), one(sections, 'cmdline')];
   const ramdisks = sections.filter(({ type }) => type === SECTION.ramdisk).map(({ data }) => data);
   if (kernel === undefined || cmdline === undefined || ramdisks.length === 0)
@@ -167,6 +170,14 @@ function readSection(file: Buffer, offset: number, size: bigint, at: number): Se
   if (file.readUInt16BE(offset + 2) !== 0) throw new ImageFormatError(`section ${at} has flags that are not known`);
   if (file.readBigUInt64BE(offset + 4) !== size) throw new ImageFormatError(`section ${at} states two sizes`);
   return { type, data: file.subarray(start, start + Number(size)) };
+}
+
+/** The platform measures sections as they come in the file: in another order PCR0 would be another one than is computed here. */
+function checkOrder(sections: readonly Section[]): void {
+  const measured = sections.map(({ type }) => type).filter((type) => MEASURED.includes(type));
+  const expected = measured.toSorted((a, b) => MEASURED.indexOf(a) - MEASURED.indexOf(b));
+  if (measured.some((type, at) => type !== expected[at]))
+    throw new ImageFormatError('its kernel, command line and ramdisks are not in this order');
 }
 
 /** undefined when there is none. @throws when there are several: which of them counts would be up to the reader */

@@ -33,9 +33,9 @@ Examples:
     const file = given.value('config');
     const configuration = file === undefined ? undefined : readInput(file, 'the configuration');
     const described = naming(path, () => describeImage(readImageBytes(path), configuration));
-    const { baked, signature } = described;
+    const { baked, compiled, signature } = described;
     stdout.write(output === 'json' ? json(asJson(described)) : asTable(described));
-    if (baked !== undefined && configuration !== undefined && !baked.equals(configuration))
+    if (configuration !== undefined && compiled?.configuration === 'baked' && baked?.equals(configuration) !== true)
       throw new BuildError(`${file} is not the configuration that is baked in`);
     if (signature?.valid === false) stderr.write('strongroom: the signature is not valid\n');
     return signature?.valid === false ? 1 : 0;

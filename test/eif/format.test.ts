@@ -112,6 +112,17 @@ describe('reading refuses', () => {
     );
   });
 
+  it.each<[string, readonly number[]]>([
+    ['the command line before the kernel', [2, 1, 5, 3, 3]],
+    ['a ramdisk before the command line', [1, 3, 5, 2, 3]],
+    ['a ramdisk before the kernel', [3, 2, 5, 1, 3]],
+  ])('sections that would be measured in another order: %s', (_, types) => {
+    const retyped = edited((file) => {
+      for (const [at, type] of types.entries()) file.writeUInt16BE(type, Number(file.readBigUInt64BE(28 + 8 * at)));
+    });
+    expect(() => readImage(retyped)).toThrow('kernel, command line and ramdisks are not in this order');
+  });
+
   it.each<[string, (file: Buffer) => void, string]>([
     ['another version', (file) => file.writeUInt16BE(3, 4), 'version is 3'],
     ['unknown flags', (file) => file.writeUInt16BE(2, 6), 'flags are not known'],
