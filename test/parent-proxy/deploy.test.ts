@@ -90,6 +90,32 @@ describe('run-enclave', () => {
     expect(await exited).toEqual([1, null]);
   });
 
+  it('ends an enclave that was still being started when SIGTERM came', async () => {
+    const slow = readFileSync(join(directory, 'nitro-cli'), 'utf8').replace(
+      'run-enclave) ',
+      `run-enclave) while [ ! -e ${directory}/told ]; do sleep 0.02; done; `,
+    );
+    writeFileSync(join(directory, 'nitro-cli'), slow);
+    const child = spawn('sh', [SCRIPT], { env: environment(), stdio: 'ignore' });
+    const exited = once(child, 'exit');
+    while (!calls().some((call) => call.startsWith('run-enclave'))) await pause(5);
+    child.kill('SIGTERM');
+    writeFileSync(join(directory, 'told'), '');
+    expect(await exited).toEqual([0, null]);
+    expect(calls().at(-1)).toBe('terminate-enclave --enclave-id i-0-enc1');
+  });
+
+  it('leaves no enclave behind when nitro-cli cannot say what runs', async () => {
+    const silent = readFileSync(join(directory, 'nitro-cli'), 'utf8').replace(
+      'describe-enclaves) ',
+      'describe-enclaves) exit 1; ',
+    );
+    writeFileSync(join(directory, 'nitro-cli'), silent);
+    const { exited } = await start();
+    expect(await exited).toEqual([1, null]);
+    expect(calls().at(-1)).toBe('terminate-enclave --enclave-id i-0-enc1');
+  });
+
   it('runs debug mode only for the flag that says it is unsafe', async () => {
     const { child, exited } = await start('--unsafe-debug');
     child.kill('SIGTERM');
@@ -150,6 +176,11 @@ describe('the units', () => {
     const { limits } = parentProxySchema.parse({});
     expect(Number(/^LimitNOFILE=(\d+)/m.exec(proxy)?.[1])).toBeGreaterThan(2 * 16 * limits.max_connections_per_port);
     expect(proxy).not.toContain('MemoryDenyWriteExecute=yes'); // no JavaScript without it
+  });
+
+  it('try the parent proxy again for ever: without it the enclave cannot be reached', () => {
+    expect(proxy).toMatch(/^\[Unit\][^[]*^StartLimitIntervalSec=0$/m);
+    expect(proxy).toMatch(/^Restart=always$/m);
   });
 
   it('share the CID with the configuration', () => {
