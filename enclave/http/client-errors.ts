@@ -7,6 +7,9 @@ import type { Duplex } from 'node:stream';
 import { ERROR_REASONS, type ErrorReason, SignerError } from '../api/errors.ts';
 import { errorBody } from './replies.ts';
 
+/** For the client to read the answer and hang up; whoever does not is cut off, whatever else it sends. */
+const FAREWELL_MS = 1_000;
+
 export function answerClientError(error: NodeJS.ErrnoException, socket: Duplex): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();
@@ -19,4 +22,7 @@ export function answerClientError(error: NodeJS.ErrnoException, socket: Duplex):
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Type: application/json\r\n` +
       `Content-Length: ${Buffer.byteLength(text)}\r\nConnection: close\r\n\r\n${text}`,
   );
+  const timer = setTimeout(() => socket.destroy(), FAREWELL_MS);
+  timer.unref();
+  socket.once('close', () => clearTimeout(timer));
 }

@@ -9,6 +9,9 @@ import type { HttpRequest } from './context.ts';
 /** Requests of one connection that wait for their answer. No client of ours pipelines; a flood that does is cut. */
 export const MAX_UNANSWERED_REQUESTS = 16;
 
+/** For the rest of a body that nobody reads, from the end of the answer: as long as an admitted client has for a whole one. */
+const UNREAD_BODY_MS = 30_000;
+
 export interface OpenRequests {
   /** False when the connection has too many already: it is closed, and the request goes no further. */
   begin(request: HttpRequest, response: ServerResponse): boolean;
@@ -48,8 +51,22 @@ export function trackOpenRequests(onEnd: (request: HttpRequest, response: Server
       }
       open.set(request, response);
       // After the last byte is handed over, and also when the connection breaks before.
-      response.once('close', () => end(open, request, response));
+      response.once('close', () => {
+        end(open, request, response);
+        boundUnreadBody(request);
+      });
       return true;
     },
   };
+}
+
+/** Node reads on until the body is over, so that the connection can be used again: who sends it byte by byte would have it for ever. */
+function boundUnreadBody({ raw }: HttpRequest): void {
+  const { socket } = raw;
+  if (raw.complete || socket.destroyed) return;
+  const timer = setTimeout(() => {
+    if (!raw.complete) socket.destroy();
+  }, UNREAD_BODY_MS);
+  timer.unref();
+  raw.once('close', () => clearTimeout(timer));
 }

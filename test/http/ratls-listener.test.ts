@@ -356,6 +356,18 @@ describe('requests over RA-TLS', () => {
     await connectionsAre(0);
   });
 
+  it('that are cut off so are over also for a client that does not hang up', async () => {
+    await restart({ limits: { headersTimeoutMs: 1 } });
+    const raw = await signer.parent.connect(RATLS_PORT);
+    raw.write(proxyHeaderFrom('203.0.113.7'));
+    const socket = await handshake(raw); // half-open, as every stream of the transport
+    socket.resume();
+    socket.write('GET /upcheck HTTP/1.1\r\n');
+    await once(socket, 'close');
+    await connectionsAre(0);
+    expect(signer.refused).toEqual([]);
+  });
+
   it('that are not HTTP are answered in the shape of every other error', async () => {
     const client = await connectRatls(signer.parent);
     client.socket.write('\0\0\0\r\n\r\n');
