@@ -158,7 +158,11 @@ function answer(outgoing: ServerResponse, outcome: Outcome): void {
   const text = JSON.stringify(outcome.body);
   outgoing
     .writeHead(200, JSON_1_1)
-    .end(outcome.garbled === true ? text.replace(/"(?:Plaintext|CiphertextBlob|CiphertextForRecipient|KeyMetadata)":/, '$&x') : text);
+    .end(
+      outcome.garbled === true
+        ? text.replace(/"(?:Plaintext|CiphertextBlob|CiphertextForRecipient|KeyMetadata)":/, '$&x')
+        : text,
+    );
 }
 
 function isOperation(text: string): text is KmsOperation {
