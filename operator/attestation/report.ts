@@ -106,8 +106,20 @@ export function tableReport(findings: readonly [Finding, ...Finding[]], context:
     ['judged at', rfc3339(context.at)],
     ['root', `${context.provider.name}, SHA-256 ${context.provider.rootSha256}`],
     ['verdict', WORDS[faultOf(decisive(findings))]],
+    ...openQuestions(decisive(findings), context),
   ]);
   return [head, ...findings.map((finding) => tableFinding(finding, context))].join('\n');
+}
+
+/** PCR0 covers the image: what it runs with, its parent may have chosen. A success says when nobody asked. */
+function openQuestions({ expected, document }: Verdict, { referenceValues }: ReportContext): [string, string][] {
+  if (!expected || document === undefined) return [];
+  const open = compareRegisters(document, referenceValues).filter(
+    ({ index, result }) => result === 'unchecked' && [CONFIGURATION_PCR, CEREMONY_PCR].includes(index),
+  );
+  if (open.length === 0) return [];
+  const names = open.map(({ index }) => `PCR${index} (${REGISTERS[index]})`).join(' and ');
+  return [['NOT asked', `${names}: no reference value says what it should be`]];
 }
 
 function tableFinding({ evidence, verdict }: Finding, { referenceValues }: ReportContext): string {

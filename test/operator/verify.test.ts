@@ -5,7 +5,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { keyBinding } from '../../enclave/api/attestation.ts';
+import { extendedOnce, keyBinding } from '../../enclave/api/attestation.ts';
+import { createIdentity } from '../../enclave/tee/ratls-identity.ts';
 import { testPcr } from '../support/nsm-emulator.ts';
 import { createNsmPki } from '../support/nsm-pki.ts';
 import { vectorPath } from '../support/vectors.ts';
@@ -151,6 +152,30 @@ describe('a running enclave', () => {
     expect(findings.map(({ evidence }: { evidence: string }) => evidence)).toEqual(['certificate', 'fresh_document']);
     for (const { steps } of findings) for (const { result } of steps) expect(result).toBe('passed');
     expect(server.received).toEqual([]);
+  });
+
+  it('0: and says what was not asked: the configuration and the ceremony are not of the image', async () => {
+    const [configuration, ceremony] = [Buffer.alloc(48, 0x16), Buffer.alloc(48, 0x17)];
+    const enclave = await makeEnclave({ pki, pcrs: { 16: Buffer.alloc(48), 17: Buffer.alloc(48) } });
+    await enclave.nsm.extendPcr(16, configuration);
+    await enclave.nsm.lockPcr(16);
+    await enclave.nsm.extendPcr(17, ceremony);
+    await enclave.nsm.lockPcr(17);
+    const identity = await createIdentity({ nsm: enclave.nsm, clock: { now: Date.now }, validitySeconds: 3600 });
+    const server = await startRatlsServer(identity, cannedSigner, honestRoute(enclave.nsm, identity));
+    servers.push(server);
+    const sixteen = ['--pcr', `16=${extendedOnce(configuration).toString('hex')}`];
+    const seventeen = ['--pcr', `17=${extendedOnce(ceremony).toString('hex')}`];
+    for (const [asked, open] of [
+      [[], 'PCR16 (configuration) and PCR17 (ceremony)'],
+      [sixteen, 'PCR17 (ceremony)'],
+      [[...sixteen, ...seventeen], undefined],
+    ] as const) {
+      const { code, stdout } = await verifyUnderRoot(server.url, '--pcr', PCR0, ...asked);
+      expect(code).toBe(0);
+      const line = open === undefined ? undefined : `NOT asked  ${open}: no reference value says what it should be`;
+      expect(stdout.split('\n').find((text) => text.startsWith('NOT asked'))).toBe(line);
+    }
   });
 
   it('6, 1 and 5: reported all the same', async () => {
