@@ -30,6 +30,7 @@ int main(void) {
   }
   mount_file_systems();
   open_console();
+  set_up_kernel();
   limit_resources();
   load_modules();
   raise_loopback();

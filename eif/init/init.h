@@ -29,6 +29,7 @@ void open_console(void);
 void load_modules(void);
 
 // settings.c
+void set_up_kernel(void);
 void limit_resources(void);
 unsigned int parent_cid(void);
 

@@ -1,16 +1,45 @@
-// Limits that the signer inherits, and the one setting of the kernel's command line (which is measured, PCR1): `strongroom.parent_cid=N`.
+// Settings of the kernel, limits that the signer inherits, and the one setting of the kernel's command line (which is measured, PCR1):
+// `strongroom.parent_cid=N`.
 
 #include "init.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #define MAX_CMDLINE_BYTES 4096
 #define PARENT_CID "strongroom.parent_cid="
 /** More than the connections, files and workers of a signer at its limits. */
 #define MAX_OPEN_FILES 65536
+
+/** No accept queue is longer, whatever its listener asks for (enclave/native/vsock.ts: 4096). listen(2). */
+#define MAX_ACCEPT_QUEUE "/proc/sys/net/core/somaxconn"
+/** Since Linux 6.6; 2: no process makes a ring any more. */
+#define IO_URING "/proc/sys/kernel/io_uring_disabled"
+
+/** A kernel that does not have the setting is left as it is. @returns 0, or -1 and errno */
+static int set_kernel(const char *path, const char *value) {
+  const int setting = open(path, O_WRONLY | O_CLOEXEC);
+  if (setting == -1) return errno == ENOENT ? 0 : -1;
+  const size_t length = strlen(value);
+  errno = 0;
+  const ssize_t written = write(setting, value, length);
+  const int reason = written == -1 ? errno : EIO;
+  if (close(setting) != 0) return -1;
+  errno = reason;
+  return written == (ssize_t)length ? 0 : -1;
+}
+
+void set_up_kernel(void) {
+  // Before Linux 5.4 it is 128, and a vsock connection that finds the queue full is reset at once. Without it fewer connect at the same time,
+  // and nothing else: no reason to stop.
+  if (set_kernel(MAX_ACCEPT_QUEUE, "4096") != 0) report("accept queues keep their limit: " MAX_ACCEPT_QUEUE ": %s", strerror(errno));
+  // What is done through a ring does not pass through the signer's filter of system calls (docs/security.md). Node does without one.
+  if (set_kernel(IO_URING, "2") != 0) fail("disabling io_uring");
+}
 
 static void limit(int resource, rlim_t value, const char *name) {
   const struct rlimit both = {.rlim_cur = value, .rlim_max = value};

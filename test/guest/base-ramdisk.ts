@@ -53,6 +53,7 @@ const APPLETS = [
     'sleep',
     'tail',
     'touch',
+    'tr',
     'umount',
     'unshare',
   ],

@@ -4,14 +4,16 @@
 import { join } from 'node:path';
 import { addonForTests, PROJECT_ROOT } from '../support/addon.ts';
 import { applianceSuite } from './appliance/suite.ts';
-import { bootGuest } from './boot-guest.ts';
+import { initSuite } from './init/suite.ts';
 import { nativeSuite } from './native/suite.ts';
 import { type GuestPackages, openPackages } from './packages.ts';
-import { readResults, type Tally } from './results.ts';
+import type { Tally } from './results.ts';
+import { runBoot } from './run-boot.ts';
 import type { GuestSuite } from './suite.ts';
+import { throughputSuite } from './throughput/suite.ts';
 import { GuestUnavailable, requireTools } from './tools.ts';
 
-const SUITES: readonly GuestSuite[] = [nativeSuite, applianceSuite];
+const SUITES: readonly GuestSuite[] = [initSuite, nativeSuite, applianceSuite, throughputSuite];
 const FOLDER = join(PROJECT_ROOT, 'build/guest');
 
 // Leaving by way of 'exit' stops the guest.
@@ -50,14 +52,15 @@ function chosen(names: readonly string[]): readonly GuestSuite[] {
 async function runSuite(suite: GuestSuite, packages: GuestPackages): Promise<Tally> {
   const show = (line: string): void => void process.stdout.write(`  ${line}\n`);
   process.stdout.write(`${suite.name}\n`);
-  const results = readResults(show);
-  const console = join(FOLDER, `${suite.name}.log`);
-  const guest = await suite.prepare(packages, FOLDER);
-  const end = await bootGuest({ ...guest, kernel: packages.kernel, console, onLine: results.line });
-  const problem = results.ended(end);
-  if (problem !== undefined) show(`not ok - the guest: ${problem}`);
-  show(`${end.seconds.toFixed(1)} s; its console is in ${console}`);
-  return results.tally;
+  const sum: Tally = { passed: 0, failed: 0, skipped: 0 };
+  for (const boot of await suite.prepare(packages, FOLDER)) {
+    const name = boot.name === undefined ? suite.name : `${suite.name}-${boot.name}`;
+    const console = join(FOLDER, `${name}.log`);
+    const { tally, end } = await runBoot(boot, { kernel: packages.kernel, console, show });
+    add(sum, tally);
+    show(`${end.seconds.toFixed(1)} s; its console is in ${console}`);
+  }
+  return sum;
 }
 
 function add(sum: Tally, tally: Tally): void {

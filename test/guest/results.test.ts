@@ -1,16 +1,19 @@
 // What the console of a guest is taken for. The guest itself runs under `make test-guest`.
 
 import { expect, test } from 'vitest';
+import type { GuestEnd } from './boot-guest.ts';
 import { readResults } from './results.ts';
+import type { GuestBoot } from './suite.ts';
 
-const IN_TIME = { inTime: true, exitCode: 0, seconds: 12 };
+const IN_TIME: GuestEnd = { inTime: true, exitCode: 0, seconds: 12 };
+const STOPPED: GuestEnd = { inTime: false, exitCode: null, seconds: 180.4 };
 
-function read(lines: readonly string[], end = IN_TIME) {
+function read(lines: readonly string[], end = IN_TIME, boot: Pick<GuestBoot, 'outside' | 'withoutProgram'> = {}) {
   const shown: string[] = [];
-  const results = readResults((line) => shown.push(line));
+  const results = readResults((line) => shown.push(line), boot);
   for (const line of lines) results.line(line);
-  const problem = results.ended(end);
-  return { ...results.tally, problem, shown };
+  results.ended(end);
+  return { ...results.tally, shown };
 }
 
 test('lines of results are counted and shown, others are neither', () => {
@@ -22,22 +25,47 @@ test('lines of results are counted and shown, others are neither', () => {
     'it is not ok - at all',
     'GUEST_DONE 1',
   ];
-  expect(read(lines)).toEqual({ passed: 1, failed: 1, skipped: 1, problem: undefined, shown: lines.slice(1, 4) });
+  expect(read(lines)).toEqual({ passed: 1, failed: 1, skipped: 1, shown: lines.slice(1, 4) });
 });
 
 test('a guest that ends before its tests do has failed, whatever it said before', () => {
-  expect(read(['ok - one'])).toMatchObject({ passed: 1, failed: 1, problem: 'it ended before its tests did' });
+  expect(read(['ok - one'])).toMatchObject({
+    passed: 1,
+    failed: 1,
+    shown: ['ok - one', 'not ok - the guest: it ended before its tests did'],
+  });
 });
 
 test('a guest that was stopped has failed, even behind its last line', () => {
-  const end = { inTime: false, exitCode: null as never, seconds: 180.4 };
-  expect(read(['ok - one', 'GUEST_DONE 0'], end)).toMatchObject({ failed: 1, problem: 'it was stopped after 180 s' });
+  expect(read(['ok - one', 'GUEST_DONE 0'], STOPPED)).toMatchObject({
+    failed: 1,
+    shown: ['ok - one', 'not ok - the guest: it was stopped after 180 s'],
+  });
 });
 
 test('a program that fails without naming a test, and one that ran none, have failed', () => {
   expect(read(['ok - one', 'GUEST_DONE 70'])).toMatchObject({
     failed: 1,
-    problem: expect.stringContaining('exit code 70'),
+    shown: ['ok - one', expect.stringContaining('exit code 70')],
   });
-  expect(read(['GUEST_DONE 0'])).toMatchObject({ failed: 1, problem: 'it ran no test' });
+  expect(read(['GUEST_DONE 0'])).toMatchObject({ failed: 1, shown: ['not ok - the guest: it ran no test'] });
+});
+
+test('what is found from outside counts as a result, for or against', () => {
+  const boot: GuestBoot = {
+    ramdisks: [],
+    withoutProgram: true,
+    outside: [
+      { name: 'it says so', check: (lines) => expect(lines).toContain('so') },
+      {
+        name: 'it says more',
+        check() {
+          throw new Error('it does not,\nnor less');
+        },
+      },
+    ],
+  };
+  const shown = ['ok - it says so', 'not ok - it says more: it does not, | nor less'];
+  expect(read(['so'], IN_TIME, boot)).toEqual({ passed: 1, failed: 1, skipped: 0, shown });
+  expect(read(['so'], STOPPED, boot)).toMatchObject({ passed: 1, failed: 2 });
 });

@@ -1,10 +1,26 @@
-// One guest and what it tests.
+// A suite and the guests it boots, one after another.
 
-import type { GuestOptions } from './boot-guest.ts';
+import type { GuestEnd, GuestOptions } from './boot-guest.ts';
 import type { GuestPackages } from './packages.ts';
 
 export interface GuestSuite {
   readonly name: string;
-  /** Everything but the kernel and the console. @param folder build/guest, for what is worth keeping */
-  prepare(packages: GuestPackages, folder: string): Promise<Omit<GuestOptions, 'kernel' | 'console' | 'onLine'>>;
+  /** @param folder build/guest, for what is worth keeping */
+  prepare(packages: GuestPackages, folder: string): Promise<readonly GuestBoot[]>;
+}
+
+/** Everything but the kernel and the console. */
+export interface GuestBoot extends Omit<GuestOptions, 'kernel' | 'console' | 'onLine'> {
+  /** Where a suite has several. */
+  readonly name?: string;
+  /** Results that are found from outside, in what the guest has said, when it has ended. */
+  readonly outside?: readonly OutsideCheck[];
+  /** No program in it says GUEST_DONE: all its results are found from outside. */
+  readonly withoutProgram?: true;
+}
+
+export interface OutsideCheck {
+  readonly name: string;
+  /** Throws when it is not so. @param lines the console's */
+  check(lines: readonly string[], end: GuestEnd): void;
 }

@@ -26,6 +26,7 @@ import {
   LOOPBACK_CID,
   PARENT_HOSTS,
 } from './settings.ts';
+import { SIGNATURE_IS_VALID } from './signature.ts';
 
 const PROGRAMS = {
   world: 'test/guest/appliance/programs/world.ts',
@@ -55,12 +56,15 @@ export const applianceSuite: GuestSuite = {
       file(join('test', DYNAMODB), readFileSync(join(PROJECT_ROOT, DYNAMODB)), 0o755),
       { type: 'symlink', path: 'bin/sh', target: '/test/bin/busybox' } as const,
     ];
-    return {
-      ramdisks: [...readImage(image).ramdisks, writeCpio(outer), writeCpio(added)],
-      cmdline: `rdinit=/test/init strongroom.parent_cid=${LOOPBACK_CID}`,
-      memoryMiB: MEMORY_MIB,
-      timeLimitMs: TIME_LIMIT_MS,
-    };
+    return [
+      {
+        ramdisks: [...readImage(image).ramdisks, writeCpio(outer), writeCpio(added)],
+        cmdline: `rdinit=/test/init strongroom.parent_cid=${LOOPBACK_CID}`,
+        memoryMiB: MEMORY_MIB,
+        timeLimitMs: TIME_LIMIT_MS,
+        outside: [SIGNATURE_IS_VALID],
+      },
+    ];
   },
 };
 

@@ -29,7 +29,7 @@ export const nativeSuite: GuestSuite = {
       mode: 0o755,
     };
     const ramdisks = [writeCpio(baseEntries(packages)), writeCpio([init, ...certificateEntries(), ...programs])];
-    return { ramdisks, timeLimitMs: TIME_LIMIT_MS };
+    return [{ ramdisks, timeLimitMs: TIME_LIMIT_MS }];
   },
 };
 

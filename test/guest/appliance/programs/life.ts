@@ -3,10 +3,10 @@
 
 import type { ChildProcess } from 'node:child_process';
 import { runWithRoot } from '../../../operator/run-operator.ts';
-import { CUSTODY_KEYS, GUEST, type GuestSettings } from '../settings.ts';
-import { type RunningEnclave, run, shown, start } from './processes.ts';
+import { CUSTODY_KEYS, FIRST_VOTE_EPOCH, GUEST, type GuestSettings } from '../settings.ts';
+import { hasEnded, type RunningEnclave, run, shown, start } from './processes.ts';
 import type { StandIns } from './stand-ins.ts';
-import { deleteLatch, demand, nsmRoot, operator, rootToken, type Step, until } from './steps.ts';
+import { type Chapter, deleteLatch, demand, nsmRoot, operator, rootToken, type Step, until } from './steps.ts';
 import { type Vote, vote } from './votes.ts';
 
 export interface LifeParts {
@@ -31,14 +31,14 @@ interface Found {
   tunnel?: ChildProcess;
 }
 
-export function lifeOfAnAppliance(parts: LifeParts): readonly Step[] {
+export function lifeOfAnAppliance(parts: LifeParts): readonly Chapter[] {
   const found: Found = {};
   return [
-    ...firstBoot(parts, found),
-    ...verification(parts),
-    ...access(parts, found),
-    ...signing(found),
-    ...breakGlass(parts, found),
+    { title: 'The first boot: custody is set up', steps: firstBoot(parts, found) },
+    { title: 'An auditor verifies what runs', steps: verification(parts) },
+    { title: 'The participant gives out access', steps: access(parts, found) },
+    { title: 'A validator client signs', steps: signing(found) },
+    { title: 'Break glass, and recovery', steps: breakGlass(parts, found) },
   ];
 }
 
@@ -48,7 +48,7 @@ function firstBoot({ bootEnclave, heartbeats, standIns }: LifeParts, found: Foun
       name: 'the enclave boots, gives its heartbeat and answers its probe through the parent proxy',
       async run() {
         found.enclave = await bootEnclave();
-        await until(healthy, (status) => status === 200);
+        await until(healthy(found.enclave), (status) => status === 200);
         demand(heartbeats() === 1, `${heartbeats()} heartbeats`);
       },
     },
@@ -170,9 +170,8 @@ function signing(found: Found): readonly Step[] {
       async run() {
         found.tunnel = startTunnel(held(found.client));
         const signed = await until(
-          () => sign(421_875),
+          () => sign(FIRST_VOTE_EPOCH),
           ({ status }) => status === 200,
-          { attempts: 60 },
         );
         process.stdout.write(`signed: ${JSON.stringify({ publicKey: found.publicKey, ...signed })}\n`);
       },
@@ -180,9 +179,9 @@ function signing(found: Found): readonly Step[] {
     {
       name: 'the same vote again is signed again, another one for its target is refused with 412',
       async run() {
-        const again = await sign(421_875);
+        const again = await sign(FIRST_VOTE_EPOCH);
         demand(again.status === 200, `status ${again.status}: ${again.text}`);
-        const other = await sign(421_875, `0x${'99'.repeat(32)}`);
+        const other = await sign(FIRST_VOTE_EPOCH, `0x${'99'.repeat(32)}`);
         demand(other.status === 412, `status ${other.status}: ${other.text}`);
       },
     },
@@ -196,7 +195,7 @@ function breakGlass({ bootEnclave, standIns, heartbeats }: LifeParts, found: Fou
       name: 'break glass seals: nothing is signed any more',
       async run() {
         await operator(['seal', '--reason', 'test', '--yes'], { token: held(found.management) });
-        const { status, text } = await sign(421_876);
+        const { status, text } = await sign(FIRST_VOTE_EPOCH + 1);
         demand(status === 503, `status ${status}: ${text}`);
       },
     },
@@ -205,7 +204,7 @@ function breakGlass({ bootEnclave, standIns, heartbeats }: LifeParts, found: Fou
       async run() {
         await found.enclave?.terminate();
         found.enclave = await bootEnclave();
-        await until(healthy, (status) => status === 503);
+        await until(healthy(found.enclave), (status) => status === 503);
         demand(heartbeats() === 2, `${heartbeats()} heartbeats`);
       },
     },
@@ -215,11 +214,10 @@ function breakGlass({ bootEnclave, standIns, heartbeats }: LifeParts, found: Fou
         await deleteLatch(standIns.dynamodb);
         await found.enclave?.terminate();
         found.enclave = await bootEnclave();
-        await until(healthy, (status) => status === 200);
+        await until(healthy(found.enclave), (status) => status === 200);
         await until(
-          () => sign(421_876),
+          () => sign(FIRST_VOTE_EPOCH + 1),
           ({ status }) => status === 200,
-          { attempts: 60 },
         );
         found.tunnel?.kill('SIGTERM');
       },
@@ -229,7 +227,7 @@ function breakGlass({ bootEnclave, standIns, heartbeats }: LifeParts, found: Fou
       async run() {
         found.tunnel = startTunnel(held(found.client));
         const { status } = await until(
-          () => sign(421_875),
+          () => sign(FIRST_VOTE_EPOCH),
           (answer) => answer.status >= 400 && answer.status !== 502 && answer.status !== 503,
         );
         demand(status === 412, `status ${status}`);
@@ -252,7 +250,8 @@ function startTunnel(token: string): ChildProcess {
 }
 
 /** Status 0 while the tunnel does not listen. */
-function voteThroughTunnel({ publicKey }: Found, epoch: number, head?: string): Promise<Vote> {
+async function voteThroughTunnel({ publicKey, tunnel }: Found, epoch: number, head?: string): Promise<Vote> {
+  demand(!hasEnded(held(tunnel)), 'the tunnel has ended');
   return vote(TUNNEL, held(publicKey), epoch, head).catch((error: Error) => ({ status: 0, text: error.message }));
 }
 
@@ -260,15 +259,18 @@ function connection(): readonly string[] {
   return ['--pcrs', GUEST.measurements];
 }
 
-/** Of the readiness probe; 0 while nobody answers. */
-async function healthy(): Promise<number> {
-  try {
-    const response = await fetch('http://127.0.0.1:9001/healthcheck', { signal: AbortSignal.timeout(5000) });
-    await response.arrayBuffer();
-    return response.status;
-  } catch {
-    return 0;
-  }
+/** The status of the readiness probe; 0 while nobody answers. */
+function healthy(enclave: RunningEnclave): () => Promise<number> {
+  return async () => {
+    demand(!enclave.hasEnded(), 'the enclave has ended');
+    try {
+      const response = await fetch('http://127.0.0.1:9001/healthcheck', { signal: AbortSignal.timeout(5000) });
+      await response.arrayBuffer();
+      return response.status;
+    } catch {
+      return 0;
+    }
+  };
 }
 
 function tokenIn(json: string): string {

@@ -43,8 +43,8 @@ export async function run(
 }
 
 export interface RunningEnclave {
-  /** Resolves when its PID 1 has ended. */
-  readonly ended: Promise<void>;
+  /** Whether its PID 1 has ended. */
+  hasEnded(): boolean;
   /** As `nitro-cli terminate-enclave`. */
   terminate(): Promise<void>;
 }
@@ -62,7 +62,7 @@ export function startEnclave(): RunningEnclave {
   );
   const ended = new Promise<void>((resolve) => child.once('close', () => resolve()));
   return {
-    ended,
+    hasEnded: () => hasEnded(child),
     async terminate() {
       for (const pid of childrenOf(child.pid ?? 0)) process.kill(pid, 'SIGKILL');
       await ended;
@@ -76,6 +76,10 @@ const LINES: string[] = [];
 /** Whether a program has written this text. */
 export function shown(text: string): boolean {
   return LINES.some((line) => line.includes(text));
+}
+
+export function hasEnded({ exitCode, signalCode }: ChildProcess): boolean {
+  return exitCode !== null || signalCode !== null;
 }
 
 function childrenOf(pid: number): readonly number[] {

@@ -13,26 +13,40 @@ export interface Step {
   readonly run: () => Promise<void>;
 }
 
+export interface Chapter {
+  readonly title: string;
+  readonly steps: readonly Step[];
+}
+
 /** @returns whether all steps passed */
-export async function perform(steps: readonly Step[]): Promise<boolean> {
-  for (const { name, run: perform } of steps) {
-    const startedAt = performance.now();
-    try {
-      await perform();
-      process.stdout.write(`ok - ${name} (${((performance.now() - startedAt) / 1000).toFixed(1)} s)\n`);
-    } catch (error) {
-      process.stdout.write(`not ok - ${name}: ${error instanceof Error ? error.message : String(error)}\n`);
-      return false;
-    }
+export async function perform(chapters: readonly Chapter[]): Promise<boolean> {
+  for (const { title, steps } of chapters) {
+    process.stdout.write(`chapter: ${title}\n`);
+    for (const step of steps) if (!(await passes(step))) return false;
   }
   return true;
 }
 
-/** Asks again until the answer is as wanted. */
+async function passes({ name, run }: Step): Promise<boolean> {
+  const startedAt = performance.now();
+  try {
+    await run();
+    process.stdout.write(`ok - ${name} (${((performance.now() - startedAt) / 1000).toFixed(1)} s)\n`);
+    return true;
+  } catch (error) {
+    process.stdout.write(`not ok - ${name}: ${error instanceof Error ? error.message : String(error)}\n`);
+    return false;
+  }
+}
+
+/**
+ * Asks again until the answer is as wanted. What cannot come any more, because a process has ended, is for `ask` to throw; otherwise the limit is
+ * far beyond what a busy machine needs, and only there so that the step is named that hangs.
+ */
 export async function until<T>(
   ask: () => Promise<T>,
   wanted: (answer: T) => boolean,
-  { attempts = 120, pauseMs = 500 } = {},
+  { attempts = 600, pauseMs = 500 } = {},
 ): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     const answer = await ask();

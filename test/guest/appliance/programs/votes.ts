@@ -8,11 +8,15 @@ export interface Vote {
 }
 
 /** @param head the vote's beacon block root, for another vote of the same target */
+export function voteRequest(target: number, head?: string): object {
+  return attestation({ source: target - 1, target, ...(head === undefined ? {} : { head }) });
+}
+
 export async function vote(url: string, publicKey: string, target: number, head?: string): Promise<Vote> {
   const response = await fetch(`${url}/api/v1/eth2/sign/${publicKey}`, {
     method: 'POST',
     headers: { accept: 'application/json', 'content-type': 'application/json' },
-    body: JSON.stringify(attestation({ source: target - 1, target, ...(head === undefined ? {} : { head }) })),
+    body: JSON.stringify(voteRequest(target, head)),
     signal: AbortSignal.timeout(30_000),
   });
   return { status: response.status, text: await response.text() };

@@ -1,0 +1,36 @@
+// The guest's first signature, verified on this side: with another BLS library than the one that made it, over a root that this side computes
+// from what was asked for.
+
+import assert from 'node:assert/strict';
+import { PublicKey, Signature, verify } from '@chainsafe/blst';
+import { parseSignRequest } from '../../../enclave/api/sign-request.ts';
+import { publicNetwork } from '../../../enclave/signing/networks.ts';
+import { computeSigningRoot } from '../../../enclave/signing/root.ts';
+import type { OutsideCheck } from '../suite.ts';
+import { voteRequest } from './programs/votes.ts';
+import { FIRST_VOTE_EPOCH } from './settings.ts';
+
+interface Signed {
+  readonly publicKey: string;
+  /** Of the signer's answer. */
+  readonly text: string;
+}
+
+export const SIGNATURE_IS_VALID: OutsideCheck = {
+  name: 'the signature is the generated key’s over the vote that was asked for, and over no other',
+  check(lines) {
+    const line = lines.find((each) => each.startsWith('signed: '));
+    assert(line !== undefined, 'the guest shows no signature');
+    const { publicKey, text } = JSON.parse(line.slice('signed: '.length)) as Signed;
+    const signature = Signature.fromHex((JSON.parse(text) as { signature: string }).signature, true);
+    const valid = (epoch: number): boolean => verify(rootOfVote(epoch), PublicKey.fromHex(publicKey, true), signature);
+    assert(valid(FIRST_VOTE_EPOCH), 'the signature is not valid');
+    assert(!valid(FIRST_VOTE_EPOCH + 1), 'the signature is valid for another vote');
+  },
+};
+
+function rootOfVote(epoch: number): Uint8Array {
+  const parsed = parseSignRequest(Buffer.from(JSON.stringify(voteRequest(epoch))));
+  assert(parsed.kind === 'request');
+  return computeSigningRoot(parsed.request, publicNetwork('mainnet'));
+}

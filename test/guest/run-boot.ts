@@ -1,0 +1,32 @@
+// One guest from its first line to its results.
+
+import { bootGuest, type GuestEnd } from './boot-guest.ts';
+import { readResults, type Tally } from './results.ts';
+import type { GuestBoot } from './suite.ts';
+
+export interface RunOptions {
+  /** The kernel's image. */
+  readonly kernel: string;
+  /** The file that keeps the console. */
+  readonly console: string;
+  /** Takes the lines that are results. */
+  readonly show: (line: string) => void;
+  /** Takes every line of the console. */
+  readonly onLine?: (line: string) => void;
+}
+
+export async function runBoot(boot: GuestBoot, options: RunOptions): Promise<{ tally: Tally; end: GuestEnd }> {
+  const { kernel, console, show, onLine } = options;
+  const results = readResults(show, boot);
+  const end = await bootGuest({
+    ...boot,
+    kernel,
+    console,
+    onLine(line) {
+      onLine?.(line);
+      results.line(line);
+    },
+  });
+  results.ended(end);
+  return { tally: results.tally, end };
+}
