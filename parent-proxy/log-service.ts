@@ -22,27 +22,48 @@ export async function listenLogs(maxBytesPerSecond: number, world: World): Promi
   const pauses = metrics.at('logPauses', {});
   const budget = createBudget(maxBytesPerSecond, clock);
   const ending = new AbortController();
+  /** Connections that are not read until the wait is over: one wait for all, so that those that come and go leave none behind. */
+  const held = new Set<Socket>();
+  let waiting = false;
+
+  const hold = (socket: Socket): void => {
+    pauses.add(1);
+    held.add(socket);
+    socket.pause();
+    if (!waiting) void releaseAll();
+  };
+  const releaseAll = async (): Promise<void> => {
+    waiting = true;
+    try {
+      await Promise.all([output.drained(), clock.pause(budget.owedMs(), ending.signal)]);
+    } catch {
+      return; // the proxy ends
+    }
+    waiting = false;
+    for (const socket of held) socket.resume();
+    held.clear();
+  };
 
   const serve = (socket: Socket): void => {
     served.add(1);
     const reader = createLineReader((form) => metrics.at('logLines', { form }).add(1));
-    const write = (lines: string, readBytes: number): void => {
+    /** @returns false when it is time to wait */
+    const write = (lines: string, readBytes: number): boolean => {
       const isTaken = lines === '' || output.write(lines);
-      const waitMs = budget.spend(Math.max(readBytes, lines.length));
-      if (isTaken && waitMs === 0) return;
-      pauses.add(1);
-      socket.pause();
-      void Promise.all([output.drained(), clock.pause(waitMs, ending.signal)]).then(
-        () => socket.resume(),
-        () => socket.destroy(), // the proxy ends
-      );
+      budget.spend(Math.max(readBytes, lines.length));
+      return isTaken && budget.owedMs() === 0;
     };
     socket.on('data', (bytes: Buffer) => {
       received.add(bytes.length);
-      write(reader.push(bytes), bytes.length);
+      if (!write(reader.push(bytes), bytes.length)) hold(socket);
     });
-    socket.once('close', () => write(reader.rest(), 0));
+    socket.once('close', () => {
+      held.delete(socket);
+      write(reader.rest(), 0);
+    });
     socket.once('end', () => socket.end());
+    // Or each new connection would have a first read beyond the rate.
+    if (waiting) hold(socket);
   };
   const listener = await transport.listen(LOG_PORT, (socket) => {
     if (!gate.admit(socket)) return;
@@ -60,15 +81,28 @@ export async function listenLogs(maxBytesPerSecond: number, world: World): Promi
   };
 }
 
-/** A token bucket of one second's bytes; what is overspent is waited for. */
-function createBudget(bytesPerSecond: number, clock: Clock): { spend(bytes: number): number } {
+interface Budget {
+  spend(bytes: number): void;
+  /** How long until what is overspent has been waited for. */
+  owedMs(): number;
+}
+
+/** A token bucket of one second's bytes. */
+function createBudget(bytesPerSecond: number, clock: Clock): Budget {
   let left = bytesPerSecond;
   let at = clock.monotonic();
+  const refill = (): void => {
+    const now = clock.monotonic();
+    left = Math.min(bytesPerSecond, left + ((now - at) / 1000) * bytesPerSecond);
+    at = now;
+  };
   return {
     spend(bytes) {
-      const now = clock.monotonic();
-      left = Math.min(bytesPerSecond, left + ((now - at) / 1000) * bytesPerSecond) - bytes;
-      at = now;
+      refill();
+      left -= bytes;
+    },
+    owedMs() {
+      refill();
       return left >= 0 ? 0 : Math.ceil((-left / bytesPerSecond) * 1000);
     },
   };

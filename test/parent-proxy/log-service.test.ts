@@ -1,8 +1,8 @@
 // The enclave's log on the parent: untrusted lines, at a bounded rate, with bounded memory.
 
-import { setTimeout as pause } from 'node:timers/promises';
+import type { Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
-import { LOG_PORT } from '../../enclave/api/parent-ports.ts';
+import { CONFIGURATION_PORT, LOG_PORT } from '../../enclave/api/parent-ports.ts';
 import { type ProxyTestOptions, type ProxyUnderTest, startProxyUnderTest } from '../support/parent-proxy.ts';
 import { closed, hear } from '../support/streams.ts';
 
@@ -146,14 +146,13 @@ describe('the log of the enclave', () => {
     let writes = 0;
     await start({
       output: {
-        write: () => {
-          writes += 1;
+        write: (lines) => {
+          if (lines.startsWith('{"source":"enclave"')) writes += 1;
           return false;
         },
         drained: () => taken.promise,
       },
     });
-    const before = writes;
     const socket = await proxy.enclave.connect(LOG_PORT);
     const flood = Buffer.from(`${'y'.repeat(99)}\n`.repeat(10_000));
     let sent = 0;
@@ -163,12 +162,48 @@ describe('the log of the enclave', () => {
     socket.on('drain', send);
     send();
     await proxy.reaches('svc_parent_proxy_log_pauses_total', 1);
-    await pause(100); // time in which a proxy that went on reading would have read megabytes
-    expect(writes - before).toBe(1);
+    // Turns of its event loop in which a proxy that went on reading would have read more.
+    for (let turn = 0; turn < 10; turn++) await hear(await proxy.enclave.connect(CONFIGURATION_PORT));
+    expect(writes).toBe(1);
     expect(sent).toBeLessThan(10);
     taken.resolve();
     await proxy.reaches('svc_parent_proxy_log_pauses_total', 2);
     socket.destroy();
+  });
+
+  it('waits once for all connections: those that come meanwhile are not read, and those that went leave nothing', async () => {
+    const over = Promise.withResolvers<void>();
+    let waits = 0;
+    let now = 0;
+    await start({
+      logs: { max_bytes_per_second: 65_536 },
+      clock: {
+        monotonic: () => now,
+        pause: async (milliseconds) => {
+          waits += 1;
+          await over.promise;
+          now += milliseconds;
+        },
+      },
+    });
+    const sockets: Socket[] = [];
+    const line = `${'y'.repeat(9999)}\n`;
+    for (let count = 1; count <= 20; count++) {
+      const socket = await proxy.enclave.connect(LOG_PORT);
+      socket.on('error', () => undefined);
+      socket.write(line.repeat(30));
+      sockets.push(socket);
+      await proxy.reaches('svc_parent_proxy_connections_total{service="logs",port="7000",outcome="served"}', count);
+      if (count === 1) await proxy.reaches('svc_parent_proxy_log_pauses_total', 1);
+    }
+    const received = proxy.sample('svc_parent_proxy_bytes_total{service="logs",port="7000",direction="from_enclave"}');
+    expect(received).toBeLessThan(4 * 65_536);
+    for (const socket of sockets) socket.destroy();
+    const late = logged('{"msg":"late"}\n');
+    await proxy.reaches('svc_parent_proxy_connections_total{service="logs",port="7000",outcome="served"}', 21);
+    expect(waits).toBe(1);
+    over.resolve();
+    expect(await late).toContain('{"source":"enclave","record":{"msg":"late"}}');
   });
 
   it('takes the newest connection when too many are open: an enclave that was restarted gets through', async () => {

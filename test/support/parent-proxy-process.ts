@@ -20,6 +20,8 @@ export interface ProxyProcess {
   readonly lines: readonly string[];
   fileDescriptors(): number;
   residentBytes(): number;
+  /** What the program still refers to, after a forced collection: its JavaScript heap, and buffers beside it. */
+  heldBytes(): Promise<number>;
   /** @returns the exit code */
   stop(signal?: NodeJS.Signals): Promise<number | null>;
 }
@@ -36,13 +38,15 @@ export async function startProxyProcess(options: ProcessOptions = {}): Promise<P
   writeFileSync(file, proxyYaml(options));
   const { maxFileDescriptors = 16_384 } = options;
   const command = `ulimit -n ${maxFileDescriptors} && exec "$0" "$@"`;
-  const child = spawn('sh', ['-c', command, process.execPath, PROGRAM, directory, '-c', file], {
-    stdio: ['ignore', 'pipe', 'inherit'],
+  const child = spawn('sh', ['-c', command, process.execPath, '--expose-gc', PROGRAM, directory, '-c', file], {
+    stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
     env: { ...process.env, AWS_EC2_METADATA_DISABLED: 'true' },
   });
   const lines: string[] = [];
   const ready = Promise.withResolvers<void>();
-  createInterface({ input: child.stdout }).on('line', (line) => {
+  const { stdout } = child;
+  if (stdout === null) throw new Error('standard output is a pipe');
+  createInterface({ input: stdout }).on('line', (line) => {
     lines.push(line);
     if (line.includes('"msg":"ready"')) ready.resolve();
   });
@@ -63,6 +67,11 @@ export async function startProxyProcess(options: ProcessOptions = {}): Promise<P
     fileDescriptors: () => readdirSync(`/proc/${child.pid}/fd`).length,
     residentBytes: () =>
       Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1]) * 1024,
+    async heldBytes() {
+      child.send('held bytes');
+      const [bytes] = (await once(child, 'message')) as [number];
+      return bytes;
+    },
     async stop(signal = 'SIGTERM') {
       const exited = child.exitCode === null ? once(child, 'exit') : undefined;
       child.kill(signal);
