@@ -41,12 +41,25 @@ export function directSigning(parts: DirectSigningParts): (raw: IncomingMessage,
     const context = newContext(SIGN_ROUTE, parts.clock.monotonic(), peerAddressOf(raw.socket));
     const { headers } = raw;
     const request = { raw, headers, id: requestId(raw), method: 'POST', params: { identifier }, context };
-    if (!parts.openRequests.begin(request, response)) return true;
-    const refusal = parts.admission.admit(request);
-    if (refusal !== undefined) write(response, request.id, refusalAnswer(request, refusal));
-    else readBody(raw, (body) => void serve(request, response, body, parts));
+    if (parts.openRequests.begin(request, response)) begin(request, response, parts);
     return true;
   };
+}
+
+function begin(request: HttpRequest, response: ServerResponse, parts: DirectSigningParts): void {
+  const refusal = admissionRefusal(request, parts);
+  if (refusal !== undefined) write(response, request.id, refusal);
+  else readBody(request.raw, (body) => void serve(request, response, body, parts));
+}
+
+/** A fault is the answer to this request, as it is on the framework's road: thrown from here it would end the process. */
+function admissionRefusal(request: HttpRequest, { admission, answerThrown }: DirectSigningParts): Answer | undefined {
+  try {
+    const reason = admission.admit(request);
+    return reason === undefined ? undefined : refusalAnswer(request, reason);
+  } catch (thrown) {
+    return answerThrown(request, thrown);
+  }
 }
 
 /** The identifier of a plain request, or undefined. */
@@ -83,27 +96,32 @@ async function serve(
   request: HttpRequest,
   response: ServerResponse,
   body: Buffer | Error,
-  { admission, sign, answerThrown }: DirectSigningParts,
+  parts: DirectSigningParts,
 ): Promise<void> {
-  if (body instanceof Error) return closeAfter(response, request.id, answerThrown(request, body));
-  admission.bodyRead(request, body.length);
-  const refusal = admission.readmit(request);
-  if (refusal !== undefined) {
-    body.fill(0); // it may hold anything, and the route does not get to see it
-    return closeAfter(response, request.id, answerThrown(request, new SignerError(refusal)));
-  }
-  let answer: Answer;
+  write(response, request.id, await answerTo(request, body, parts));
+}
+
+/** Never rejects. */
+async function answerTo(
+  request: HttpRequest,
+  body: Buffer | Error,
+  { admission, sign, answerThrown }: DirectSigningParts,
+): Promise<Answer> {
+  if (body instanceof Error) return closing(answerThrown(request, body));
   try {
-    answer = await sign(request, body);
+    admission.bodyRead(request, body.length);
+    const refusal = admission.readmit(request);
+    if (refusal === undefined) return await sign(request, body);
+    body.fill(0); // it may hold anything, and the route does not get to see it
+    return closing(answerThrown(request, new SignerError(refusal)));
   } catch (thrown) {
-    answer = answerThrown(request, thrown);
+    return answerThrown(request, thrown);
   }
-  write(response, request.id, answer);
 }
 
 /** As the framework answers when a body does not come to its route. */
-function closeAfter(response: ServerResponse, id: string, answer: Answer): void {
-  write(response, id, { ...answer, headers: { connection: 'close', ...answer.headers } });
+function closing(answer: Answer): Answer {
+  return { ...answer, headers: { connection: 'close', ...answer.headers } };
 }
 
 /** Head and text in one write: bytes would be a second one. */

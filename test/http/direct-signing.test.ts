@@ -1,9 +1,14 @@
 // The direct road and the framework's lead to the same answers and the same records. A query is all that makes a request the
 // framework's here: the route ignores it.
 
-import { connect } from 'node:net';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { MAX_DIRECT_BODY_BYTES, plainIdentifier } from '../../enclave/http/direct-signing.ts';
+import type { Admission } from '../../enclave/http/admission.ts';
+import { directSigning, MAX_DIRECT_BODY_BYTES, plainIdentifier } from '../../enclave/http/direct-signing.ts';
+import { trackOpenRequests } from '../../enclave/http/open-requests.ts';
+import { errorAnswer, toSignerError } from '../../enclave/http/replies.ts';
 import { deploy } from '../support/deployment.ts';
 import {
   attestation,
@@ -130,6 +135,39 @@ describe('by either road', () => {
     const direct = await send(request, '');
     expect(direct.line).toMatchObject({ outcome: 'refused', reason: 'client_closed' });
     expect(direct).toEqual(await send(request, '?framework'));
+  });
+});
+
+describe('a fault is the answer to its request and ends nothing else', () => {
+  const admitted: Admission = { admit: () => undefined, bodyRead() {}, readmit: () => undefined, release() {} };
+  const fault = (): never => {
+    throw new TypeError('TEST fault');
+  };
+
+  it.each<[string, Partial<Admission>, () => Promise<never>]>([
+    ['of admission', { admit: fault }, fault],
+    ['when the body is here', { bodyRead: fault }, fault],
+    ['when it is admitted again', { readmit: fault }, fault],
+    ['of the route, before it waits for anything', {}, fault],
+    ['of the route', {}, async () => fault()],
+  ])('%s', async (_case, admission, sign) => {
+    const ended: string[] = [];
+    const served = directSigning({
+      admission: { ...admitted, ...admission },
+      openRequests: trackOpenRequests((request) => void ended.push(String(request.context.reason))),
+      sign,
+      answerThrown: (request, thrown) => errorAnswer(request, toSignerError(thrown)),
+      clock: { now: () => 0, monotonic: () => 0 },
+    });
+    const server = createServer((request, response) => void served(request, response)).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/api/v1/eth2/sign/${KEY}`;
+    const answer = await fetch(url, { method: 'POST', body: Buffer.from('{}'), headers: { connection: 'close' } });
+    expect(answer.status).toBe(500);
+    expect(await answer.json()).toMatchObject({ reason: 'internal_error' });
+    server.close();
+    await once(server, 'close');
+    expect(ended).toEqual(['internal_error']);
   });
 });
 
