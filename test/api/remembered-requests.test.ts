@@ -1,5 +1,8 @@
 // Remembering changes nothing: whatever came before, a body is read as parseSignRequest reads it, and its root is the computed one.
 
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
@@ -82,6 +85,23 @@ describe('remembered requests and roots', () => {
     expect(requestOf(0)).toBe(first);
     requestOf(MAX_REMEMBERED_BODIES);
     expect(requestOf(0)).not.toBe(first);
+  });
+
+  it('are not kept by their roots: what parsing does not remember is let go of', async () => {
+    setFlagsFromString('--expose-gc');
+    const collectGarbage = runInNewContext('gc') as () => void;
+    const rootOfRequest = rememberedRoots(NETWORK);
+    const rootedRequest = (): WeakRef<object> => {
+      const parsed = parseSignRequest(bytesOf(attestation()));
+      if (parsed.kind === 'refused') throw new Error(parsed.hint);
+      rootOfRequest(parsed.request);
+      return new WeakRef(parsed.request);
+    };
+    const first = rootedRequest();
+    await nextTurn(); // until then a WeakRef holds what it was made of
+    collectGarbage();
+    expect(first.deref()).toBeUndefined();
+    expect(rootedRequest().deref()).toBeDefined(); // the roots are still in use
   });
 
   it('leave long bodies alone', () => {
