@@ -64,15 +64,16 @@ export const KNOWN_ANSWER = {
     '876351b7fb6d2e58e48bc3ed71a9532b39a194d778784a33acb018316b4b87fe64eb93259e1008d54a474ec86f03cd5e1435a7461eae9c1890cfdbe63f6881b4ef4db9e18299013eaee4fb194ea79fb0f78066e3c3ff805cd5579c630cebc6bb',
 } as const;
 
-/** The native core signs a root that comes again and again in another way than a new one: both have to be right. */
+/** The native core signs a root that comes the 16th time again in another way than a new one (sign.c): both have to be right. */
 const PROVING_SIGNATURES = 20;
 
 async function provedOrClosed(core: BlsCore): Promise<void> {
   try {
     const { handle, publicKey } = core.addKey(Buffer.from(KNOWN_ANSWER.secretKey, 'hex'));
     const root = Buffer.from(KNOWN_ANSWER.root, 'hex');
+    const first = await core.sign(handle, root, 'priority'); // alone: with many cores all the others might come while the root is new
     const repeats = Array.from({ length: PROVING_SIGNATURES }, () => core.sign(handle, root, 'priority'));
-    const signatures = await Promise.all(repeats);
+    const signatures = [first, ...(await Promise.all(repeats))];
     core.removeKey(handle);
     if (Buffer.from(publicKey).toString('hex') !== KNOWN_ANSWER.publicKey)
       throw new Error('a known public key came out wrong');

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { SecretKey } from '@chainsafe/blst';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { ADDON_PATH } from '../../enclave/native/load.ts';
 import { KNOWN_ANSWER, openBlsCore } from '../../enclave/signing/bls-open.ts';
 import { addonForTests, PROJECT_ROOT } from '../support/addon.ts';
@@ -70,6 +70,32 @@ describe('the portable core is chosen', () => {
     expect(log.lines.map(({ level }) => level)).toContain('error');
     await core.close();
   });
+
+  test.runIf(withAddon)(
+    'when only what it signs with a table of a root is wrong, however many cores there are',
+    async () => {
+      // Like sign.c: a root is known when a signature of it has ended, and has a table when it is asked for the 16th time after that.
+      const addonPath = join(folder, 'wrong-table.cjs');
+      writeFileSync(
+        addonPath,
+        `const addon = require(${JSON.stringify(ADDON_PATH)});
+       let isKnown = false, uses = 0;
+       module.exports = { ...addon, signBatch: async (keyring, handles, roots) => {
+         if (isKnown) uses += handles.length;
+         const hasTable = uses >= 16;
+         const signatures = await addon.signBatch(keyring, handles, roots);
+         isKnown = true;
+         if (hasTable) new Uint8Array(signatures)[50] ^= 1;
+         return signatures;
+       } };`,
+      );
+      vi.stubEnv('UV_THREADPOOL_SIZE', '16');
+      const core = await openBlsCore({ log: recorder(), cores: 16, addonPath });
+      vi.unstubAllEnvs();
+      expect(core.kind).toBe('portable');
+      await core.close();
+    },
+  );
 });
 
 describe('in an image nothing stands in for the native core', () => {
