@@ -8,7 +8,7 @@ import { extendedOnce } from '../../enclave/api/attestation.ts';
 import { type AttestedClient, attested, registersOf } from '../support/attested-client.ts';
 import { type EnclaveProcess, type EnclaveWorld, type Parent, startEnclaveWorld } from '../support/enclave-world.ts';
 import { testPcr } from '../support/nsm-emulator.ts';
-import { attestation, call } from '../support/requests.ts';
+import { attestation, call, rootOf } from '../support/requests.ts';
 
 const WAIT = { timeout: 60_000, interval: 50 };
 
@@ -187,6 +187,19 @@ describe('a parent proxy that restarts', () => {
     expect((await ask(path, { token: bearer, body: attestation() })).status).toBe(200);
     await client.close();
     await parent.close();
+    await expect(attested(parent.tlsUrl, world.pki, registersOf(enclave.nsm))).rejects.toThrow(/ECONNREFUSED/);
+
+    // Whoever gets to the enclave all the same, as root on the parent can, has no signature while it has no way to its tables.
+    parent = await world.startParent(undefined, { instead: { 8001: 'absent' } });
+    client = await attested(parent.tlsUrl, world.pki, registersOf(enclave.nsm));
+    const aside = client.call;
+    const votes = [1, 2, 3].map((head) => attestation({ source: 10, target: 11, head: rootOf(head) }));
+    const unsigned = await Promise.all(votes.map((body) => aside(path, { token: bearer, body })));
+    expect(unsigned.map(({ status, json }) => [status, json['reason']])).toEqual(
+      votes.map(() => [503, 'slashing_unavailable']),
+    );
+    await client.close();
+    await parent.close();
 
     parent = await world.startParent();
     const back = await vi.waitFor(async () => attested(parent.tlsUrl, world.pki, registersOf(enclave.nsm)), WAIT);
@@ -197,6 +210,8 @@ describe('a parent proxy that restarts', () => {
       return answer;
     }, WAIT);
     expect(signed.text).toMatch(/0x[0-9a-f]{192}/);
+    // Nor has it one afterwards: they lie behind what was signed since.
+    for (const body of votes) expect((await back.call(path, { token: bearer, body })).status).toBe(412);
     expect((await back.call(path, { token: bearer, body: attestation({ source: 9, target: 13 }) })).status).toBe(412);
   });
 });
