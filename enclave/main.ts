@@ -15,6 +15,7 @@ import { asksForHelp, loadConfig } from './config/load.ts';
 import type { Config } from './config/options.ts';
 import { systemClock } from './observe/clock.ts';
 import { createLogger, type Logger } from './observe/logger.ts';
+import { isDebugMode } from './tee/measure.ts';
 import { type EnclavePlatform, openNitroPlatform } from './tee/platform.ts';
 
 const EXIT = { ok: 0, startup: 1, bug: 70, configuration: 78 } as const;
@@ -111,7 +112,8 @@ export async function runEnclave(
   endOnBugs(startLogger);
   try {
     const { config, enclave } = await measureEnclave(image, platform, { ...parts, log });
-    await runSigner(config, { logger: output.logger(config.logging), clock: systemClock, enclave });
+    const logger = output.logger(config.logging, isDebugMode(enclave.measurements));
+    await runSigner(config, { logger, clock: systemClock, enclave });
   } catch (error) {
     const refused = error instanceof ConfigurationRefused;
     const violations = refused ? { violations: error.violations } : {};

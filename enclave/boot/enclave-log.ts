@@ -1,5 +1,5 @@
-// The log of a signer in an enclave: every line goes to the parent as JSON, through the ring, and to the console, which only an enclave in
-// debug mode shows, in the configured format. The same two ways serve before the configuration is known and after.
+// The log of a signer in an enclave: every line goes to the parent as JSON, through the ring. The console has the start in any case, and the
+// rest in debug mode, in the configured format: nobody else can read it, and an emulated serial line is too slow for audit lines.
 
 import type { Transport } from '../native/transport.ts';
 import { textLine } from '../observe/log-text.ts';
@@ -16,20 +16,23 @@ import { LogRing } from '../tee/log-ring.ts';
 const END_TIMEOUT_MS = 3_000;
 
 export interface EnclaveLog {
-  /** @throws RangeError when the level filter is not well formed */
-  logger(options: LoggerOptions): Logger;
+  /**
+   * @param onConsole whether the console has its lines too
+   * @throws RangeError when the level filter is not well formed
+   */
+  logger(options: LoggerOptions, onConsole?: boolean): Logger;
 }
 
 export function openEnclaveLog(parent: Transport, console: LogDestination = standardOutput()): EnclaveLog {
   const ring = new LogRing(parent);
   const consoleLogger = createLogger({ level: 'off', format: 'json' }, console); // flushes and ends the console
   return {
-    logger(options) {
-      const onConsole = options.format === 'json' ? (line: string) => line : (line: string) => textLine(line, false);
+    logger(options, onConsole = true) {
+      const consoleLine = options.format === 'json' ? (line: string) => line : (line: string) => textLine(line, false);
       const both = {
         write: (line: string): void => {
           ring.write(line);
-          console.write(onConsole(line));
+          if (onConsole) console.write(consoleLine(line));
         },
       };
       const { module } = createLogger({ ...options, format: 'json' }, both);

@@ -49,3 +49,16 @@ it('takes lines of whatever still runs until the parent has the last one', async
   expect(heard?.join('')).toMatch(/"the reason".*\n.*"something else goes on"/);
   expect(readFileSync(path, 'utf8')).toMatch(/"the reason".*\n.*"something else goes on"/);
 });
+
+it('shows the console what it is told to show it, and the parent everything', async () => {
+  const lines: string[] = [];
+  const console = { write: (line: string) => void lines.push(line) };
+  const log = openEnclaveLog(unixTransport(folder, 'enclave'), console);
+  log.logger({ level: 'info', format: 'json' }).module('server').info({}, 'starting');
+  const quiet = log.logger({ level: 'info', format: 'json' }, false);
+  quiet.module('http').info({}, 'a request');
+  await quiet.end();
+  expect(lines.join('')).toContain('starting');
+  expect(lines.join('')).not.toContain('a request');
+  expect((await connections[0]?.setEncoding('utf8').toArray())?.join('')).toMatch(/"starting".*\n.*"a request"/);
+});
