@@ -3,9 +3,9 @@
 // that runs without what was asked of it may do the opposite.
 
 import { parseArgs } from 'node:util';
+import { nearest } from '../enclave/api/nearest.ts';
 import type { Argument, Command, Flag, Flags, FlagValue } from './command.ts';
 import { UsageFailure } from './exit.ts';
-import { nearest } from './suggest.ts';
 import { bounded } from './text.ts';
 
 const MAX_QUOTED_CHARACTERS = 60;

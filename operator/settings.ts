@@ -4,6 +4,7 @@
 // that the signer is an enclave: it then has to be attested, and nothing that belongs to an ordinary signer stands in for that.
 
 import { readFileSync } from 'node:fs';
+import { nearest } from '../enclave/api/nearest.ts';
 import { type AttestationPolicy, DEFAULT_MAX_AGE_SECONDS } from './attestation/peer-evidence.ts';
 import type { DocumentProvider } from './attestation/provider.ts';
 import { readReferenceValues } from './attestation/reference-values.ts';
@@ -12,7 +13,6 @@ import type { Peer } from './connect.ts';
 import { localFailure, UsageFailure } from './exit.ts';
 import { OUTPUT_FORMATS, type OutputFormat } from './output.ts';
 import { readProfile } from './profile.ts';
-import { nearest } from './suggest.ts';
 import type { Terminal } from './terminal.ts';
 import { bounded } from './text.ts';
 import type { TokenSource } from './token.ts';

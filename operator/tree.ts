@@ -1,5 +1,6 @@
 // The command tree, and finding a command in it by the words of the command line.
 
+import { nearest } from '../enclave/api/nearest.ts';
 import type { Command, Group } from './command.ts';
 import { completion } from './commands/completion.ts';
 import { keys } from './commands/keys.ts';
@@ -11,7 +12,6 @@ import { tokens } from './commands/tokens.ts';
 import { tunnel } from './commands/tunnel.ts';
 import { verify } from './commands/verify.ts';
 import { UsageFailure } from './exit.ts';
-import { nearest } from './suggest.ts';
 import { bounded } from './text.ts';
 import { PROGRAM } from './walk.ts';
 

@@ -1,6 +1,8 @@
 // A violation: one thing wrong with the configuration, said so that the operator finds the place and knows what to do.
 // Violations never repeat what was written, because it may be a secret in the wrong place.
 
+import { nearest } from './nearest.ts';
+
 export interface Violation {
   /** The option, or the place in it: `static_auth.tokens[2].secret`. */
   readonly path: string;
@@ -13,8 +15,6 @@ export interface Violation {
 
 /** One mistake repeated over a list of keys must not bury the others. */
 const MAX_RENDERED = 200;
-/** A longer name is not near anything by accident. */
-const MAX_SUGGESTION_DISTANCE = 3;
 const MAX_NAME_CHARACTERS = 80;
 
 export function renderViolations(violations: readonly Violation[]): string {
@@ -43,26 +43,6 @@ export function renderName(name: string): string {
 
 /** What the operator probably meant, as advice. */
 export function suggest(written: string, known: Iterable<string>, otherwise: string): string {
-  let best: string | undefined;
-  let bestDistance = Math.min(MAX_SUGGESTION_DISTANCE, Math.floor(written.length / 3)) + 1;
-  for (const candidate of known) {
-    if (Math.abs(candidate.length - written.length) >= bestDistance) continue;
-    const distance = editDistance(written, candidate);
-    if (distance < bestDistance) [best, bestDistance] = [candidate, distance];
-  }
-  return best === undefined ? otherwise : `did you mean ${best}?`;
-}
-
-/** Levenshtein distance, row by row. */
-function editDistance(left: string, right: string): number {
-  let previous = Array.from({ length: right.length + 1 }, (_, index) => index);
-  for (let row = 1; row <= left.length; row++) {
-    const current = [row];
-    for (let column = 1; column <= right.length; column++) {
-      const substitution = (previous[column - 1] ?? 0) + (left[row - 1] === right[column - 1] ? 0 : 1);
-      current.push(Math.min(substitution, (previous[column] ?? 0) + 1, (current[column - 1] ?? 0) + 1));
-    }
-    previous = current;
-  }
-  return previous[right.length] ?? 0;
+  const near = nearest(written, known);
+  return near === undefined ? otherwise : `did you mean ${near}?`;
 }

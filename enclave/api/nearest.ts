@@ -1,4 +1,4 @@
-// What was probably meant by a name that does not exist.
+// What was probably meant by a name that does not exist: of an option, a flag, a command, a profile.
 
 /** A name farther away is not near by accident. */
 const MAX_DISTANCE = 3;
