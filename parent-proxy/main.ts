@@ -21,6 +21,11 @@ const EXIT = { ok: 0, startup: 1, bug: 70, configuration: 78 } as const;
 /** For the log to be taken when the process ends. */
 const END_TIMEOUT_MS = 2000;
 
+/** VMADDR_CID_LOCAL: the enclave of a test guest is on the same machine, and so is everybody else there. */
+const LOOPBACK_CID = 1;
+const OPEN_TO_ALL =
+  'parent_proxy.enclave_cid is 1, loopback: every user of this machine can ask for the AWS credentials and the configuration; for tests only';
+
 /** @param openTransport the way to the enclave with this CID: vsock, unless a test says otherwise */
 export async function main(
   argv: readonly string[],
@@ -51,6 +56,7 @@ async function run(configuration: ProxyConfiguration, openTransport: (enclaveCid
     const logger = createLogger(output, systemClock);
     endOnBugs(logger, output);
     warnOfFewDescriptors(configuration, logger.module('server'));
+    if (options.enclave_cid === LOOPBACK_CID) logger.module('server').warn({ enclave_cid: LOOPBACK_CID }, OPEN_TO_ALL);
     const metrics = createMetrics();
     metrics.onRender(() => metrics.at('lostLogWrites', {}).set(output.lostWrites));
     const credentials = options.credentials.source === 'none' ? undefined : await defaultChain();
@@ -85,9 +91,9 @@ function openVsock(enclaveCid: number): Transport {
   return vsockTransport(addon, { peerCid: enclaveCid });
 }
 
-function checkReport({ digest, pcr16, endpoints }: ProxyConfiguration): string {
+function checkReport({ digest, pcr16, endpoints, options }: ProxyConfiguration): string {
   const names = endpoints.map(({ hostname, port, vsock_port }) => `  vsock ${vsock_port} → ${hostname}:${port}\n`);
-  return `strongroom parent-proxy: the configuration is valid\n\nSHA-384  ${digest}\nPCR16    ${pcr16}\n\negress\n${names.join('') || '  none\n'}`;
+  return `strongroom parent-proxy: the configuration is valid\n\nSHA-384  ${digest}\nPCR16    ${pcr16}\n\negress\n${names.join('') || '  none\n'}${options.enclave_cid === LOOPBACK_CID ? `\nWARNING: ${OPEN_TO_ALL}\n` : ''}`;
 }
 
 /** SIGTERM and SIGINT: the first ends gracefully, a second one at once. SIGHUP: the log file was rotated. */

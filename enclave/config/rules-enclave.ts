@@ -8,6 +8,9 @@ import { type Destination, dynamodbRegions, isDeclared, kmsDestination } from '.
 import type { Config } from './options.ts';
 import { type Finding, type Rule, when } from './rule.ts';
 
+/** Half of the descriptors that init allows (eif/init/settings.c): the rest is for egress, two for each connection. */
+const MAX_ENCLAVE_CONNECTIONS = 32_768;
+
 export const ENCLAVE_RULES: readonly Rule[] = [
   {
     says: '`tee.platform: nitro` runs in an enclave image only, and an image runs nothing else. `server --check` accepts it everywhere.',
@@ -47,6 +50,17 @@ export const ENCLAVE_RULES: readonly Rule[] = [
           remedy: 'state a port',
         }),
       ),
+    ),
+  },
+  {
+    says: `In an enclave \`tls.max_connections\` is at most ${MAX_ENCLAVE_CONNECTIONS}: the image has 65,536 file descriptors for clients, for its own calls and for everything else.`,
+    reads: ['tee.platform', 'tls.max_connections'],
+    broken: inEnclave(({ tls }) =>
+      when(tls.max_connections > MAX_ENCLAVE_CONNECTIONS, {
+        at: 'tls.max_connections',
+        problem: `is more than ${MAX_ENCLAVE_CONNECTIONS}: clients could take the descriptors that calls of KMS and of the tables need`,
+        remedy: 'lower it',
+      }),
     ),
   },
   {

@@ -113,6 +113,11 @@ describe('an enclave configuration', () => {
       'tls.mode is not ratls',
     ],
     [
+      'clients may take every descriptor',
+      changed('tls', { mode: 'ratls', max_connections: 32_769 }),
+      'tls.max_connections is more than 32768',
+    ],
+    [
       'keys are files',
       changed('key_sources.filesystem', { paths: ['/keys'] }),
       'key_sources.filesystem.paths is set, and an enclave has no disk',

@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { parse, stringify } from 'yaml';
 import { parentProxySchema } from '../../enclave/api/parent-proxy.ts';
 import { readProxyConfiguration } from '../../parent-proxy/configuration.ts';
 import { METRICS } from '../../parent-proxy/metrics.ts';
@@ -51,6 +52,13 @@ describe('strongroom parent-proxy', () => {
     expect(status).toBe(0);
     expect(stdout).toContain(`PCR16    ${loaded.configuration.pcr16}\n`);
     expect(stdout).toContain('vsock 8001 → localhost:4443\n');
+  });
+
+  it('warns of a loopback enclave, whose parent answers every user of the machine', () => {
+    const yaml = proxyYaml({});
+    expect(run('-c', file(yaml), '--check').stdout).not.toContain('WARNING');
+    const loopback = stringify({ ...parse(yaml), parent_proxy: { ...parse(yaml).parent_proxy, enclave_cid: 1 } });
+    expect(run('-c', file(loopback), '--check').stdout).toContain('WARNING: parent_proxy.enclave_cid is 1');
   });
 
   it.each([
