@@ -9,7 +9,7 @@ import { extendedOnce } from '../enclave/api/attestation.ts';
 import { type EgressEndpoint, egressEndpointsSchema } from '../enclave/api/egress.ts';
 import { MAX_CONFIGURATION_BYTES } from '../enclave/api/parent-ports.ts';
 import { type ParentProxyOptions, parentProxySchema } from '../enclave/api/parent-proxy.ts';
-import { renderPath, type Violation } from '../enclave/api/violations.ts';
+import { renderPath, type Violation, yamlViolations } from '../enclave/api/violations.ts';
 import { parseStrictYaml, type StrictDocument } from '../enclave/api/yaml.ts';
 
 /** The enclave's listeners. */
@@ -74,17 +74,7 @@ export function readProxyConfiguration(bytes: Buffer, name: string): LoadedConfi
     return refused([{ path: 'the file', problem: 'is not UTF-8, empty, or too large', remedy, origin: name }]);
   }
   const document = parseStrictYaml(text);
-  if ('problems' in document) {
-    const remedy = 'write plain YAML 1.2: one document, every key once, no anchors, aliases or tags';
-    return refused(
-      document.problems.map(({ line, problem }) => ({
-        path: 'the file',
-        problem: `is refused: ${problem}`,
-        remedy,
-        origin: `${name} line ${line}`,
-      })),
-    );
-  }
+  if ('problems' in document) return refused(yamlViolations(document.problems, name));
   return readDocument(bytes, document, name);
 }
 

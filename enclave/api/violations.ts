@@ -2,6 +2,7 @@
 // Violations never repeat what was written, because it may be a secret in the wrong place.
 
 import { nearest } from './nearest.ts';
+import type { YamlProblem } from './yaml.ts';
 
 export interface Violation {
   /** The option, or the place in it: `static_auth.tokens[2].secret`. */
@@ -24,6 +25,17 @@ export function renderViolations(violations: readonly Violation[]): string {
     .map(({ path, problem, remedy, origin }) => `  ${path} ${problem}\n    set by: ${origin}\n    to do:  ${remedy}\n`);
   const rest = violations.length > MAX_RENDERED ? `\n  and ${violations.length - MAX_RENDERED} more\n` : '';
   return `The configuration has ${count}:\n\n${items.join('\n')}${rest}`;
+}
+
+/** A file that is no strict YAML (yaml.ts). @param name what messages call the file */
+export function yamlViolations(problems: readonly YamlProblem[], name: string): Violation[] {
+  const remedy = 'write plain YAML 1.2: one document, every key once, no anchors, aliases or tags';
+  return problems.map(({ line, problem }) => ({
+    path: 'the file',
+    problem: `is refused: ${problem}`,
+    remedy,
+    origin: `${name} line ${line}`,
+  }));
 }
 
 /** `static_auth`, `tokens`, 2, `secret` as `static_auth.tokens[2].secret`; names that are not plain are not repeated. */

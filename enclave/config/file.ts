@@ -2,7 +2,7 @@
 // refused with its line. A null or empty section sets nothing but counts as written: `signer_state:` without a table is
 // a mistake to report, not a section to forget.
 
-import { renderPath, suggest, type Violation } from '../api/violations.ts';
+import { renderPath, suggest, type Violation, yamlViolations } from '../api/violations.ts';
 import { MAX_DOCUMENT_BYTES, parseStrictYaml, type StrictDocument } from '../api/yaml.ts';
 import type { Layer, Setting } from './layer.ts';
 import { isOptionPath, OPTION_PATHS, type OptionPath, SECTION_PATHS } from './options.ts';
@@ -15,17 +15,7 @@ export function readConfigurationFile(bytes: Uint8Array, name: string): Layer {
     return refused([{ path: 'the file', problem: 'is not UTF-8, or too large', remedy, origin: name }]);
   }
   const document = parseStrictYaml(text);
-  if ('problems' in document) {
-    const remedy = 'write plain YAML 1.2: one document, every key once, no anchors, aliases or tags';
-    return refused(
-      document.problems.map(({ line, problem }) => ({
-        path: 'the file',
-        problem: `is refused: ${problem}`,
-        remedy,
-        origin: `${name} line ${line}`,
-      })),
-    );
-  }
+  if ('problems' in document) return refused(yamlViolations(document.problems, name));
   return walk(document, name);
 }
 
