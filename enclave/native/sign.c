@@ -17,6 +17,7 @@ enum { CACHED_POINTS = 128 };
 enum { TABLE_AT_USE = 16 };
 /** Tables at most, 160 KB each: a slot's votes, those of the slot before, and what is signed beside them. */
 enum { MAX_TABLES = 4 };
+enum { SCALAR_BITS = 8 * sizeof(blst_scalar) };
 
 /** draft-irtf-cfrg-bls-signature-05 §4.2.3, the suite of the consensus specification. */
 static const char DOMAIN_SEPARATION_TAG[] = "BLS_SIG_BLS12381G2_XMD:SHA-256_SSWU_RO_POP_";
@@ -135,14 +136,8 @@ static struct table *remember_table(struct point_cache *cache, const unsigned ch
   return table;
 }
 
-static void sign_with_table(struct point_cache *cache, struct table *table, const blst_scalar *secret,
-                            unsigned char signature[SIGNATURE_BYTES]) {
-  blst_p2 product;
-  blst_p2_affine affine;
-  multiples_multiply(&product, table->multiples, secret);
-  blst_p2_to_affine(&affine, &product);
-  wipe(&product, sizeof product); // its third coordinate tells of the scalar
-  blst_p2_affine_compress(signature, &affine);
+static void multiply_with_table(struct point_cache *cache, struct table *table, const blst_scalar *secret, blst_p2 *product) {
+  multiples_multiply(product, table->multiples, secret);
   pthread_mutex_lock(&cache->mutex);
   let_go(table);
   pthread_mutex_unlock(&cache->mutex);
@@ -175,11 +170,11 @@ void sign_root(struct point_cache *cache, const blst_scalar *secret, const unsig
     remember(cache, root, &known.point);
   }
   if (known.is_worth_table) known.table = remember_table(cache, root, &known.point);
-  if (known.table != NULL) {
-    sign_with_table(cache, known.table, secret, signature);
-    return;
-  }
-  blst_p2_affine product;
-  blst_sign_pk2_in_g1(NULL, &product, &known.point, secret);
-  blst_p2_affine_compress(signature, &product);
+  blst_p2 product;
+  if (known.table != NULL) multiply_with_table(cache, known.table, secret, &product);
+  else blst_p2_mult(&product, &known.point, secret->b, SCALAR_BITS);
+  blst_p2_affine affine;
+  blst_p2_to_affine(&affine, &product);
+  wipe(&product, sizeof product); // its third coordinate tells of the scalar
+  blst_p2_affine_compress(signature, &affine);
 }

@@ -23,6 +23,8 @@ export interface LoadResult {
   readonly p99: number;
   /** By status, milliseconds until the last such answer. */
   readonly slowest: Readonly<Record<string, number>>;
+  /** What generating the load took of the cores that the signer runs on. */
+  readonly cpuSeconds: number;
 }
 
 async function run(plan: LoadPlan): Promise<LoadResult> {
@@ -36,6 +38,7 @@ async function run(plan: LoadPlan): Promise<LoadResult> {
   const latencies: number[] = [];
   const slowest: Record<string, number> = {};
   const sockets = await Promise.all(Array.from({ length: plan.connections }, () => open(plan)));
+  const cpuBefore = process.cpuUsage();
   const started = performance.now();
   let next = 0;
   const due = (index: number): number =>
@@ -59,11 +62,12 @@ async function run(plan: LoadPlan): Promise<LoadResult> {
     }),
   );
   const seconds = (performance.now() - started) / 1000;
+  const cpu = process.cpuUsage(cpuBefore);
   for (const socket of sockets) socket.destroy();
   latencies.sort((a, b) => a - b);
   const at = (share: number): number =>
     latencies[Math.min(latencies.length - 1, Math.floor(latencies.length * share))] ?? 0;
-  return { seconds, statuses, p50: at(0.5), p99: at(0.99), slowest };
+  return { seconds, statuses, p50: at(0.5), p99: at(0.99), slowest, cpuSeconds: (cpu.user + cpu.system) / 1e6 };
 }
 
 function open({ port, tls }: LoadPlan): Promise<Socket> {

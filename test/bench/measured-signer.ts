@@ -1,6 +1,6 @@
 // A signer under measurement: how it is started on either core, what its process has used so far, and one load on it.
 
-import { fork } from 'node:child_process';
+import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
@@ -35,18 +35,35 @@ export async function startMeasured(
   return deployment.start({ config: { tls, ...config }, blsCore: core, env });
 }
 
-/** Run one load in a process of its own. */
-export async function generate(
-  signer: RunningSigner,
-  load: Pick<LoadPlan, 'requests'> & Partial<LoadPlan>,
-): Promise<LoadResult> {
-  const generator = fork(join(import.meta.dirname, 'load-generator.ts'));
-  await once(generator, 'message');
-  const port = Number(new URL((load.tls === true ? signer.tlsUrl : signer.url) ?? '').port);
-  generator.send({ tls: false, connections: 64, token: TEST_TOKEN, ...load, port } satisfies LoadPlan);
-  const [result] = (await once(generator, 'message')) as [LoadResult];
-  generator.kill();
-  return result;
+export type Load = Pick<LoadPlan, 'requests'> & Partial<LoadPlan>;
+
+/**
+ * A process of its own that runs one load after another. It stays for the whole run and is warmed up with the signer: a new one
+ * compiles its code on the signer's cores for the first thousands of requests, which then stand in the signer's figures.
+ */
+export class LoadGenerator {
+  readonly #process: ChildProcess;
+
+  private constructor(process: ChildProcess) {
+    this.#process = process;
+  }
+
+  static async start(): Promise<LoadGenerator> {
+    const generator = fork(join(import.meta.dirname, 'load-generator.ts'));
+    await once(generator, 'message');
+    return new LoadGenerator(generator);
+  }
+
+  async run(signer: RunningSigner, load: Load): Promise<LoadResult> {
+    const port = Number(new URL((load.tls === true ? signer.tlsUrl : signer.url) ?? '').port);
+    this.#process.send({ tls: false, connections: 64, token: TEST_TOKEN, ...load, port } satisfies LoadPlan);
+    const [result] = (await once(this.#process, 'message')) as [LoadResult];
+    return result;
+  }
+
+  stop(): void {
+    this.#process.kill();
+  }
 }
 
 /** Votes of keys, each for an epoch of its own after the last one, so that nothing is a repeat. */

@@ -11,19 +11,25 @@ export interface RawRate {
   readonly r2: number;
 }
 
-/** Takes about `seconds`. */
+/** Takes about `seconds`. What starting the threads costs is not counted. */
 export async function measureRawSigning(seconds: number): Promise<RawRate> {
   const threads = Math.min(2, availableParallelism());
-  const cpuBefore = process.cpuUsage();
-  const started = performance.now();
-  const counts = await Promise.all(Array.from({ length: threads }, () => signInWorker(seconds)));
-  const wall = (performance.now() - started) / 1000;
-  const cpu = process.cpuUsage(cpuBefore);
-  const signatures = counts.reduce((sum, count) => sum + count, 0);
-  return { s: (cpu.user + cpu.system) / 1e6 / signatures, r2: signatures / wall };
+  const shares = await Promise.all(Array.from({ length: threads }, () => signInWorker(seconds)));
+  const sum = (pick: (share: Share) => number): number => shares.reduce((total, share) => total + pick(share), 0);
+  return {
+    s: sum(({ cpuSeconds }) => cpuSeconds) / sum(({ signatures }) => signatures),
+    r2: sum((share) => share.signatures / share.seconds),
+  };
 }
 
-function signInWorker(seconds: number): Promise<number> {
+/** What one thread did. */
+interface Share {
+  readonly signatures: number;
+  readonly seconds: number;
+  readonly cpuSeconds: number;
+}
+
+function signInWorker(seconds: number): Promise<Share> {
   return new Promise((resolve, reject) => {
     const worker = new Worker(new URL('./raw-signing.ts', import.meta.url), { workerData: { seconds } });
     worker.once('message', resolve);
@@ -34,12 +40,20 @@ function signInWorker(seconds: number): Promise<number> {
 if (!isMainThread && typeof workerData?.seconds === 'number') {
   const key = SecretKey.fromKeygen(Buffer.alloc(32, 7));
   const root = Buffer.alloc(32);
-  const end = performance.now() + workerData.seconds * 1000;
-  let count = 0;
+  const cpuBefore = process.threadCpuUsage();
+  const started = performance.now();
+  const end = started + workerData.seconds * 1000;
+  let signatures = 0;
   while (performance.now() < end) {
-    root.writeUInt32LE(count);
+    root.writeUInt32LE(signatures);
     key.sign(root);
-    count += 1;
+    signatures += 1;
   }
-  parentPort?.postMessage(count);
+  const cpu = process.threadCpuUsage(cpuBefore);
+  const share: Share = {
+    signatures,
+    seconds: (performance.now() - started) / 1000,
+    cpuSeconds: (cpu.user + cpu.system) / 1e6,
+  };
+  parentPort?.postMessage(share);
 }

@@ -7,13 +7,14 @@
 import { parseArgs } from 'node:util';
 import { randaoReveal, type TestKey, testKey } from '../support/requests.ts';
 import type { RunningSigner } from '../support/signer.ts';
-import { BARS, type Core, median, row } from './bars.ts';
-import type { LoadPlan, LoadResult } from './load-generator.ts';
+import { BARS, type Bar, type Core, median, row } from './bars.ts';
+import type { LoadResult } from './load-generator.ts';
 import {
   commits,
   cpuSeconds,
   GROUP,
-  generate,
+  type Load,
+  LoadGenerator,
   peakResidentBytes,
   residentBytes,
   startMeasured,
@@ -42,6 +43,8 @@ const bars = BARS[core];
 interface Figure {
   readonly cpuPerS: number;
   readonly ratePerR2: number;
+  /** Of the load generator, on the same cores. */
+  readonly generatorCpuPerS: number;
   /** The time of the load in units of `requests / R2`. */
   readonly timeTimesR2: number;
   readonly result: LoadResult;
@@ -57,74 +60,37 @@ const SCENARIOS: Readonly<Record<string, () => Promise<void>>> = {
 };
 
 say(`${core} core, medians of ${rounds} rounds`);
+const generator = await LoadGenerator.start();
 for (const [name, scenario] of Object.entries(SCENARIOS)) {
   if (values.only === undefined || name.includes(values.only)) await scenario();
 }
+generator.stop();
 
 async function signingUnderLoad(): Promise<void> {
   const keys = testKeys(KEYS);
   const votes = new Votes(keys);
   const signer = await startMeasured(keys, core);
   for (let round = 0; round < Number(values['warm-up']); round++)
-    await generate(signer, { requests: votes.slotBursts() });
+    await generator.run(signer, { requests: votes.slotBursts() });
 
   const burst = await measure(signer, () => ({ requests: votes.slotBursts() }));
   say(`slot burst, groups of ${GROUP} with one root, 64 connections`);
-  say(
-    row(
-      'CPU / S',
-      medianOf(burst, (figure) => figure.cpuPerS),
-      bars.burstCpu,
-    ),
-  );
-  say(
-    row(
-      'throughput / R2',
-      medianOf(burst, (figure) => figure.ratePerR2),
-      bars.burstRate,
-    ),
-  );
-  say(
-    row(
-      'fsyncs per signature',
-      medianOf(burst, (figure) => figure.fsyncs),
-      bars.fsyncs,
-    ),
-  );
+  sayMedian('CPU / S', burst, (figure) => figure.cpuPerS, bars.burstCpu);
+  sayMedian('throughput / R2', burst, (figure) => figure.ratePerR2, bars.burstRate);
+  sayMedian('load generator: CPU / S', burst, (figure) => figure.generatorCpuPerS);
+  sayMedian('fsyncs per signature', burst, (figure) => figure.fsyncs, bars.fsyncs);
 
   const distinct = await measure(signer, () => ({ requests: votes.distinct() }));
   say('distinct roots, 64 connections');
-  say(
-    row(
-      'CPU / S',
-      medianOf(distinct, (figure) => figure.cpuPerS),
-      bars.distinctCpu,
-    ),
-  );
-  say(
-    row(
-      'throughput / R2',
-      medianOf(distinct, (figure) => figure.ratePerR2),
-      bars.distinctRate,
-    ),
-  );
+  sayMedian('CPU / S', distinct, (figure) => figure.cpuPerS, bars.distinctCpu);
+  sayMedian('throughput / R2', distinct, (figure) => figure.ratePerR2, bars.distinctRate);
+  sayMedian('load generator: CPU / S', distinct, (figure) => figure.generatorCpuPerS);
 
-  await generate(signer, { requests: votes.slotBursts(), tls: true }); // warm
+  await generator.run(signer, { requests: votes.slotBursts(), tls: true }); // warm
   const tls = await measure(signer, () => ({ requests: votes.slotBursts(), tls: true }));
   say('slot burst over TLS');
-  say(
-    row(
-      'CPU / S',
-      medianOf(tls, (figure) => figure.cpuPerS),
-      bars.tlsCpu,
-    ),
-  );
-  say(
-    row(
-      'throughput / R2',
-      medianOf(tls, (figure) => figure.ratePerR2),
-    ),
-  );
+  sayMedian('CPU / S', tls, (figure) => figure.cpuPerS, bars.tlsCpu);
+  sayMedian('throughput / R2', tls, (figure) => figure.ratePerR2);
 
   const ratePerSecond = KEYS / medianOf(distinct, (figure) => figure.result.seconds) / 2;
   const half = await measure(signer, () => ({
@@ -132,41 +98,14 @@ async function signingUnderLoad(): Promise<void> {
     ratePerSecond,
   }));
   say(`half load, distinct roots, ${ratePerSecond.toFixed(0)} a second`);
-  say(
-    row(
-      'p50',
-      medianOf(half, ({ result }) => result.p50),
-    ),
-  );
-  say(
-    row(
-      'p99',
-      medianOf(half, ({ result }) => result.p99),
-      bars.halfLoadP99,
-    ),
-  );
-  say(
-    row(
-      'CPU / S',
-      medianOf(half, (figure) => figure.cpuPerS),
-    ),
-  );
+  sayMedian('p50', half, ({ result }) => result.p50);
+  sayMedian('p99', half, ({ result }) => result.p99, bars.halfLoadP99);
+  sayMedian('CPU / S', half, (figure) => figure.cpuPerS);
 
   const lone = await measure(signer, () => ({ requests: votes.distinct(300), connections: 1 }));
   say('lone request');
-  say(
-    row(
-      'p50',
-      medianOf(lone, ({ result }) => result.p50),
-      bars.loneP50,
-    ),
-  );
-  say(
-    row(
-      'p99',
-      medianOf(lone, ({ result }) => result.p99),
-    ),
-  );
+  sayMedian('p50', lone, ({ result }) => result.p50, bars.loneP50);
+  sayMedian('p99', lone, ({ result }) => result.p99);
   await signer.stop();
 }
 
@@ -175,22 +114,11 @@ async function tenThousandAtOnce(): Promise<void> {
   const keys = testKeys(count);
   const votes = new Votes(keys);
   const signer = await startMeasured(keys, core, { signing: { queue_buffer_size: count } });
-  for (let round = 0; round < 3; round++) await generate(signer, { requests: votes.oneRoot() });
+  for (let round = 0; round < 3; round++) await generator.run(signer, { requests: votes.oneRoot() });
   const figures = await measure(signer, () => ({ requests: votes.oneRoot(), connections: count }), Math.min(rounds, 3));
   say('10,000 at once, each on a connection of its own, one root');
-  say(
-    row(
-      'time × R2 / 10,000',
-      medianOf(figures, (figure) => figure.timeTimesR2),
-      bars.tenThousand,
-    ),
-  );
-  say(
-    row(
-      'slowest answer, ms',
-      medianOf(figures, ({ result }) => result.slowest['200'] ?? Number.NaN),
-    ),
-  );
+  sayMedian('time × R2 / 10,000', figures, (figure) => figure.timeTimesR2, bars.tenThousand);
+  sayMedian('slowest answer, ms', figures, ({ result }) => result.slowest['200'] ?? Number.NaN);
   await signer.stop();
 }
 
@@ -201,9 +129,9 @@ async function fullQueue(): Promise<void> {
   const votes = new Votes(keys);
   const signing = { max_concurrent_jobs: 200, queue_buffer_size: 400 };
   const signer = await startMeasured(keys, core, { signing });
-  for (let round = 0; round < 3; round++) await generate(signer, { requests: votes.oneRoot() });
+  for (let round = 0; round < 3; round++) await generator.run(signer, { requests: votes.oneRoot() });
   const before = residentBytes(signer);
-  const result = await generate(signer, { requests: votes.oneRoot(), connections: count });
+  const result = await generator.run(signer, { requests: votes.oneRoot(), connections: count });
   const { '200': signed = 0, '503': refused = 0, ...lost } = result.statuses;
   say(
     `6,000 connections at once over ${signing.max_concurrent_jobs} permits and a queue of ${signing.queue_buffer_size}`,
@@ -232,13 +160,15 @@ async function priorityOperations(): Promise<void> {
     priority: { enabled: true, max_concurrent_jobs: 50, operations: ['RANDAO_REVEAL'] },
   };
   const signer = await startMeasured(keys, core, { signing });
-  for (let round = 0; round < 4; round++) await generate(signer, { requests: votes.slotBursts() });
+  for (let round = 0; round < 4; round++) await generator.run(signer, { requests: votes.slotBursts() });
   const reveal = JSON.stringify(randaoReveal());
   const reveals = keys.slice(0, 100).map(({ publicKey }) => ({ publicKey, body: reveal }));
+  const steady = await LoadGenerator.start();
   const [normal, priority] = await Promise.all([
-    generate(signer, { requests: votes.distinct(), connections: 512 }),
-    generate(signer, { requests: reveals, connections: 8, ratePerSecond: 100 }),
+    generator.run(signer, { requests: votes.distinct(), connections: 512 }),
+    steady.run(signer, { requests: reveals, connections: 8, ratePerSecond: 100 }),
   ]);
+  steady.stop();
   say('priority operations under 512 connections of others');
   say(row('others: p50, ms', normal.p50));
   say(row('priority: p50, ms', priority.p50));
@@ -264,8 +194,6 @@ async function residentAfterLoading(keys: readonly TestKey[]): Promise<number> {
   return bytes;
 }
 
-type Load = Pick<LoadPlan, 'requests'> & Partial<LoadPlan>;
-
 /** Rounds of a load, each between two measurements of raw signing. */
 async function measure(signer: RunningSigner, load: () => Load, times = rounds): Promise<Figure[]> {
   const figures: Figure[] = [];
@@ -273,7 +201,7 @@ async function measure(signer: RunningSigner, load: () => Load, times = rounds):
   for (let round = 0; round < times; round++) {
     const plan = load();
     const used = { cpu: cpuSeconds(signer), commits: await commits(signer) };
-    const result = await generate(signer, plan);
+    const result = await generator.run(signer, plan);
     const cpu = cpuSeconds(signer) - used.cpu;
     const fsyncs = (await commits(signer)) - used.commits;
     const after = await measureRawSigning(RAW_SECONDS);
@@ -285,6 +213,7 @@ async function measure(signer: RunningSigner, load: () => Load, times = rounds):
     figures.push({
       cpuPerS: cpu / signed / raw.s,
       ratePerR2: signed / result.seconds / raw.r2,
+      generatorCpuPerS: result.cpuSeconds / signed / raw.s,
       timeTimesR2: (result.seconds * raw.r2) / signed,
       fsyncs: fsyncs / signed,
       result,
@@ -299,6 +228,11 @@ function mean(one: RawRate, other: RawRate): RawRate {
 
 function medianOf(figures: readonly Figure[], pick: (figure: Figure) => number): number {
   return median(figures.map(pick));
+}
+
+/** A figure of all rounds, beside its bar if it has one. */
+function sayMedian(label: string, figures: readonly Figure[], pick: (figure: Figure) => number, bar?: Bar): void {
+  say(row(label, medianOf(figures, pick), bar));
 }
 
 function testKeys(count: number): TestKey[] {
