@@ -9,7 +9,7 @@ const SCHEMA_VERSION = 1;
 const BUSY_TIMEOUT_MS = 250;
 /** Each key has pages of its own, so the default of 2 MB holds those of some hundred keys. */
 const CACHE_KIBIBYTES = 16 * 1024;
-/** Pages (4 KiB) of the write-ahead log before they go to the database: fewer and longer moves, of pages written several times. */
+/** Pages (4 KiB) of the write-ahead log from which on a commit moves them to the database itself (sqlite-checkpoint.ts is to be faster). */
 const CHECKPOINT_PAGES = 8000;
 
 // `validators` is the head of each key's history: the marks of EIP-3076, how many entries there are, and the XOR of
@@ -86,6 +86,13 @@ export function openSnapshot(path: string): DatabaseSync {
   const connection = new DatabaseSync(path, { readOnly: true, timeout: BUSY_TIMEOUT_MS });
   connection.exec('BEGIN');
   connection.prepare('SELECT id FROM metadata').get();
+  return connection;
+}
+
+/** A connection for checkpoints, in a thread of its own, to a database that openDatabase has opened and holds open. It waits for no lock. */
+export function openBesideWriter(path: string): DatabaseSync {
+  const connection = new DatabaseSync(path, { timeout: 0 });
+  makeDurable(connection);
   return connection;
 }
 

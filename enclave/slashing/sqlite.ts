@@ -6,6 +6,7 @@ import { strict as assert } from 'node:assert';
 import { SignerError } from '../api/errors.ts';
 import type { Log } from '../observe/log.ts';
 import { readHistory, writeHistory } from './sqlite-calls.ts';
+import { type Checkpoints, checkpointsBesideCommits } from './sqlite-checkpoint.ts';
 import { DatabaseClient } from './sqlite-client.ts';
 import { type FileLock, lockDatabase, preparePrivateFile, unusable } from './sqlite-file.ts';
 import { packBatch, unpackVerdicts } from './sqlite-wire.ts';
@@ -46,7 +47,14 @@ export async function openSqliteBackend(options: SqliteOptions, { log }: { log: 
     lock.release();
     throw unusable(reasonOf(error), { path, cause: error });
   }
-  return new SqliteBackend(client, lock, options.genesisValidatorsRoot.toLowerCase());
+  const checkpoints = checkpointsBesideCommits({ path }, log);
+  return new SqliteBackend({ client, lock, checkpoints }, options.genesisValidatorsRoot.toLowerCase());
+}
+
+interface OpenBackend {
+  readonly client: DatabaseClient;
+  readonly lock: FileLock;
+  readonly checkpoints: Checkpoints;
 }
 
 class SqliteBackend implements SlashingBackend {
@@ -54,19 +62,23 @@ class SqliteBackend implements SlashingBackend {
   readonly batchLimits = { maxMessages: 512, maxInFlight: 1, minIntervalMs: 2 };
   readonly #client: DatabaseClient;
   readonly #lock: FileLock;
+  readonly #checkpoints: Checkpoints;
   readonly #genesisValidatorsRoot: string;
   #lastTransferId = 0;
   #pruneAfterId = 0;
 
-  constructor(client: DatabaseClient, lock: FileLock, genesisValidatorsRoot: string) {
+  constructor({ client, lock, checkpoints }: OpenBackend, genesisValidatorsRoot: string) {
     this.#client = client;
     this.#lock = lock;
+    this.#checkpoints = checkpoints;
     this.#genesisValidatorsRoot = genesisValidatorsRoot;
   }
 
   async checkAndRecord(messages: readonly SlashableMessage[], floors: readonly HighWaterMarks[]): Promise<Verdict[]> {
     const batch = packBatch(messages, floors);
-    return unpackVerdicts(await this.#client.call('check', { batch }, [batch]));
+    const verdicts = unpackVerdicts(await this.#client.call('check', { batch }, [batch]));
+    this.#checkpoints.recorded(messages.length);
+    return verdicts;
   }
 
   async checkHealth(signal: AbortSignal): Promise<void> {
@@ -127,7 +139,7 @@ class SqliteBackend implements SlashingBackend {
   }
 
   async close(): Promise<void> {
-    await this.#client.close();
+    await Promise.all([this.#checkpoints.close(), this.#client.close()]); // whichever is last makes the last checkpoint
     this.#lock.release();
   }
 
