@@ -2,6 +2,7 @@
 // reads none: the image and the measured configuration decide everything (runEnclave).
 // Exit codes: 0 a clean end, 78 a configuration that cannot be used, 1 any other failure to start, 70 a bug.
 
+import { setFlagsFromString } from 'node:v8';
 import { parseCeremony } from '../ceremony/definition.ts';
 import { renderViolations } from './api/violations.ts';
 import { ConfigurationRefused, type EnclaveParts, measureEnclave } from './boot/enclave.ts';
@@ -124,7 +125,14 @@ export async function runEnclave(
 }
 
 /** @throws StartupError */
+/**
+ * How much the heap may grow after a full collection before the next one, in percent. V8 would leave a signer that is not busy some 10 MB, and
+ * collect every few seconds; each collection slows signing for some 70 ms (docs/performance.md).
+ */
+const HEAP_GROWTH_PERCENT = 100;
+
 async function runSigner(config: Config, world: World): Promise<void> {
+  setFlagsFromString(`--heap-growing-percent=${HEAP_GROWTH_PERCENT}`);
   const signer = await boot(config, world);
   endOnSignals(signer, world.logger);
   await signer.keysLoaded;

@@ -147,7 +147,7 @@ function spawnSigner(folder: string, options: SignerOptions): ChildProcess {
   writeFileSync(file, stringify(config, { aliasDuplicateObjects: false }));
   const args = ['server', '-c', file, ...(options.args ?? [])];
   const usual: readonly [string, ...string[]] =
-    options.blsCore === 'portable' ? [PINNED_NODE, PORTABLE_SIGNER] : [PROGRAM];
+    options.blsCore === 'portable' ? [PINNED_NODE, '--heap-growing-percent=100', PORTABLE_SIGNER] : [PROGRAM]; // as main.ts sets it
   const [program, ...first] = options.program ?? usual;
   return spawn(program, [...first, ...args], {
     cwd: folder,
