@@ -27,7 +27,10 @@ export class NativeBlsCore implements BlsCore {
   readonly #keyring: Keyring;
   readonly #maxBatches: number;
   readonly #queue = createJobQueue();
-  readonly #batches = new Set<Promise<void>>();
+  /** Batches whose jobs have no answer yet. */
+  readonly #unsettled = new Set<Promise<void>>();
+  #batchesUnderWay = 0;
+  /** Jobs in them. */
   #running = 0;
   #dispatchPending = false;
   #closed = false;
@@ -74,7 +77,7 @@ export class NativeBlsCore implements BlsCore {
     this.#closed = true;
     this.#addon.closeKeyring(this.#keyring);
     this.#queue.rejectAll(signingUnavailable('the core is closed'));
-    await Promise.all(this.#batches);
+    await Promise.all(this.#unsettled);
   }
 
   /** After the present microtasks: a group commit releases many jobs in one turn, and they should share batches. */
@@ -89,28 +92,34 @@ export class NativeBlsCore implements BlsCore {
 
   /** Fill every free place with a fair share of the queue, so that the batches in flight end at about the same time. */
   #dispatch(): void {
-    while (this.#queue.length > 0 && this.#batches.size < this.#maxBatches) {
+    while (this.#queue.length > 0 && this.#batchesUnderWay < this.#maxBatches) {
       const share = Math.ceil(this.#queue.length / this.#maxBatches);
       const jobs = this.#queue.take(Math.min(share, MAX_BATCH_JOBS));
-      const batch = this.#run(jobs).finally(() => {
-        this.#batches.delete(batch);
-        this.#dispatch();
-      });
-      this.#batches.add(batch);
+      this.#batchesUnderWay += 1;
+      this.#running += jobs.length;
+      const settled = this.#run(jobs).finally(() => this.#unsettled.delete(settled));
+      this.#unsettled.add(settled);
     }
   }
 
   async #run(jobs: readonly Job[]): Promise<void> {
-    this.#running += jobs.length;
+    try {
+      settleJobs(jobs, await this.#signatures(jobs));
+    } catch (error) {
+      for (const job of jobs) job.reject(signingUnavailable('the batch failed', error));
+    }
+  }
+
+  async #signatures(jobs: readonly Job[]): Promise<Uint8Array> {
     try {
       const roots = new Uint8Array(jobs.length * ROOT_BYTES);
       for (const [index, job] of jobs.entries()) roots.set(job.root, index * ROOT_BYTES);
       const handles = Float64Array.from(jobs, (job) => job.handle);
-      settleJobs(jobs, new Uint8Array(await this.#addon.signBatch(this.#keyring, handles, roots)));
-    } catch (error) {
-      for (const job of jobs) job.reject(signingUnavailable('the batch failed', error));
+      return new Uint8Array(await this.#addon.signBatch(this.#keyring, handles, roots));
     } finally {
+      this.#batchesUnderWay -= 1;
       this.#running -= jobs.length;
+      this.#dispatch(); // before this batch is answered, which takes the main thread a while: a core has nothing to do meanwhile
     }
   }
 }

@@ -268,6 +268,17 @@ export function blsCoreContract(open: (cores: number) => BlsCore): void {
     await single.close();
   });
 
+  test('no core waits for answers: the next jobs are under way before those that are done are answered', async () => {
+    const single = open(1);
+    const { handle } = single.addKey(secretKeyOf('a key'));
+    const jobs = Array.from({ length: 4 * MAX_RUNNING_PER_CORE }, (_, index) =>
+      single.sign(handle, bytesOf(`job ${index}`), 'normal').then(() => single.load()),
+    );
+    expect((await jobs[0])?.running).toBeGreaterThan(0);
+    await Promise.all(jobs);
+    await single.close();
+  });
+
   test('load tells what waits and what is under way, and both are zero when all is done', async () => {
     const { handle } = core.addKey(secretKeyOf('a key'));
     expect(core.load()).toEqual({ queued: 0, running: 0 });
