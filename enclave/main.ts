@@ -124,13 +124,13 @@ export async function runEnclave(
   }
 }
 
-/** @throws StartupError */
 /**
  * How much the heap may grow after a full collection before the next one, in percent. V8 would leave a signer that is not busy some 10 MB, and
  * collect every few seconds; each collection slows signing for some 70 ms (docs/performance.md).
  */
 const HEAP_GROWTH_PERCENT = 100;
 
+/** @throws StartupError */
 async function runSigner(config: Config, world: World): Promise<void> {
   setFlagsFromString(`--heap-growing-percent=${HEAP_GROWTH_PERCENT}`);
   const signer = await boot(config, world);

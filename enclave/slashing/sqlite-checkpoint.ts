@@ -4,11 +4,10 @@
 
 import { Worker } from 'node:worker_threads';
 import type { Log } from '../observe/log.ts';
+import { CLOSE_WAIT_MS } from './sqlite-client.ts';
 
 /** Messages recorded between two checkpoints: some 700 pages, so that one is short and the disk is soon free for commits. */
 const MESSAGES = 256;
-/** Closing waits so long for a checkpoint under way, which may hang on its disk. */
-const CLOSE_WAIT_MS = 5_000;
 
 export interface CheckpointData {
   readonly path: string;
@@ -58,7 +57,6 @@ export function checkpointsBesideCommits(
     started.unref();
     return started;
   };
-  const request = (message: CheckpointRequest): void => worker?.postMessage(message);
 
   return {
     recorded(messages) {
@@ -67,7 +65,7 @@ export function checkpointsBesideCommits(
       messagesSince = 0;
       isRunning = true;
       worker ??= start();
-      request('checkpoint');
+      worker.postMessage('checkpoint' satisfies CheckpointRequest);
     },
     async close() {
       const closing = worker;
@@ -80,7 +78,7 @@ export function checkpointsBesideCommits(
         void closing.terminate();
         resolve();
       }, CLOSE_WAIT_MS);
-      request('close');
+      closing.postMessage('close' satisfies CheckpointRequest);
       await ended;
       clearTimeout(timer);
     },

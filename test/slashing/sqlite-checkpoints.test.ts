@@ -12,7 +12,7 @@ import { NO_MARKS } from '../../enclave/slashing/rules.ts';
 import { openSqliteBackend } from '../../enclave/slashing/sqlite.ts';
 import { type Checkpoints, checkpointsBesideCommits } from '../../enclave/slashing/sqlite-checkpoint.ts';
 import type { SlashingBackend } from '../../enclave/slashing/types.ts';
-import { collect, MAIN_ROOT, quietLog, vote } from '../support/slashing.ts';
+import { collect, history, MAIN_ROOT, quietLog, stream, vote } from '../support/slashing.ts';
 
 const KEYS = 512;
 /** The bound of sqlite-schema.ts, 8,000 pages of 4 KiB, and what one more batch may add. */
@@ -83,6 +83,7 @@ test('what is recorded reaches the database file while the signer runs, and all 
 test('a store that is only read or imported into starts no worker for them', async () => {
   const before = process.getActiveResourcesInfo().filter((name) => name === 'MessagePort').length;
   const store = await open();
+  await store.importHistories(stream([history(0, [[1, 'a']], [])]));
   await collect(store.exportHistories());
   expect(process.getActiveResourcesInfo().filter((name) => name === 'MessagePort').length).toBe(before + 1);
 });
