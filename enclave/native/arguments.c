@@ -3,6 +3,7 @@
 
 #include <limits.h>
 #include <math.h>
+#include <string.h>
 
 bool export_functions(napi_env env, napi_value exports, const struct named_function *functions, size_t count) {
   for (size_t index = 0; index < count; index++) {
@@ -58,4 +59,17 @@ napi_value make_number(napi_env env, double number) {
   napi_value result;
   TRY(napi_create_double(env, number, &result));
   return result;
+}
+
+bool get_lock_policy(napi_env env, napi_value value, enum lock_policy *policy) {
+  static const char *const names[] = {[LOCK_OFF] = "off", [LOCK_BEST_EFFORT] = "best_effort", [LOCK_REQUIRED] = "required"};
+  char name[16];
+  size_t length;
+  if (napi_get_value_string_utf8(env, value, name, sizeof name, &length) != napi_ok) return false;
+  for (int candidate = LOCK_OFF; candidate <= LOCK_REQUIRED; candidate++) {
+    if (strcmp(name, names[candidate]) != 0) continue;
+    *policy = (enum lock_policy)candidate;
+    return true;
+  }
+  return false;
 }

@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "memory.h"
+
 #define REQUIRE(condition, message)              \
   do {                                           \
     if (!(condition)) {                          \
@@ -45,6 +47,9 @@ bool get_whole_number(napi_env env, napi_value value, uint32_t limit, uint32_t *
 
 /** A file descriptor: a whole number that an `int` holds. */
 bool get_descriptor(napi_env env, napi_value value, int *descriptor);
+
+/** What `server.mlock` may say: off, best_effort or required. */
+bool get_lock_policy(napi_env env, napi_value value, enum lock_policy *policy);
 
 /** A number for JavaScript: a result, or a negated errno as libuv and Node give them. */
 napi_value make_number(napi_env env, double number);

@@ -24,9 +24,10 @@ export type Connecting = object & { readonly __brand: 'Connecting' };
 export interface Addon {
   /**
    * @param rootTables whether roots that many keys sign get a table of their multiples (multiples.h)
-   * @throws Error when there is no memory or, under `required`, when it cannot be locked
+   * @param threads that sign, 1 to 256; they live as long as the keyring
+   * @throws Error when there is no memory, when there are no threads or, under `required`, when memory cannot be locked
    */
-  openKeyring(policy: MemoryPolicy, rootTables: boolean): Keyring;
+  openKeyring(policy: MemoryPolicy, rootTables: boolean, threads: number): Keyring;
   /**
    * @param secretKey 32 bytes, big endian, copied @param publicKey 48 bytes, written @returns the handle
    * @throws RangeError when the scalar is zero or not below the group order; Error when there is no (locked) memory for it
@@ -37,7 +38,7 @@ export interface Addon {
   /** Wipe, and give the memory back when the last batch has ended. The keyring takes no keys and no batches after this. */
   closeKeyring(keyring: Keyring): void;
   /**
-   * Sign 1 to 16 roots (32 bytes each, concatenated, copied) on libuv's pool.
+   * Sign 1 to 16 roots (32 bytes each, concatenated, copied) on one of the keyring's threads. Batches are begun in order.
    * @returns 96 bytes a job, in order; zeros where the handle was stale when the batch was queued
    */
   signBatch(keyring: Keyring, handles: Float64Array, roots: Uint8Array): Promise<ArrayBuffer>;

@@ -1,20 +1,22 @@
-// The BLS core over our native addon: keys lie in the addon's memory, JavaScript holds handles, batches run on libuv's pool. This file
-// only decides which jobs go when. Equal roots need no grouping here: the addon remembers the points of the last roots.
+// The BLS core over our native addon: keys lie in the addon's memory, JavaScript holds handles, threads of the addon sign batches. This
+// file only decides which jobs go when. Equal roots need no grouping here: the addon remembers the points of the last roots.
 
 import { availableParallelism } from 'node:os';
 import type { Addon, Keyring, MemoryPolicy } from '../native/load.ts';
 import type { BlsCore, KeyHandle, Lane } from './bls.ts';
 import { createJobQueue, type Job, ROOT_BYTES, settleJobs, signingUnavailable } from './bls-queue.ts';
 
-/** Jobs in one batch: what a priority job waits for at most when all batches are under way. The addon takes no more than 16. */
-export const MAX_BATCH_JOBS = 16;
+/** Small, so that answers go out and new jobs come in while the other batches are signed. The addon takes no more than 16. */
+const MAX_BATCH_JOBS = 4;
+/** Under way for each thread, begun and waiting: enough that no thread waits for the main thread, which has much else to do. */
+const BATCHES_PER_THREAD = 4;
+/** What the addon takes. */
+const MAX_THREADS = 256;
 
 const PUBLIC_KEY_BYTES = 48;
-/** libuv's own default. */
-const DEFAULT_POOL_THREADS = 4;
 
 export interface NativeBlsCoreOptions {
-  /** Batches under way at once; at most libuv's pool. Default: the cores of the machine. */
+  /** Threads that sign. Default: the cores of the machine. */
   readonly cores?: number | undefined;
   readonly mlock?: MemoryPolicy | undefined;
   /** `signing.root_tables`. Default: true. */
@@ -35,12 +37,12 @@ export class NativeBlsCore implements BlsCore {
   #dispatchPending = false;
   #closed = false;
 
-  /** @throws Error when memory for keys is refused */
+  /** @throws Error when memory for keys, or a thread, is refused */
   constructor(addon: Addon, options: NativeBlsCoreOptions = {}) {
     this.#addon = addon;
-    this.#keyring = addon.openKeyring(options.mlock ?? 'best_effort', options.rootTables ?? true);
-    const poolThreads = Number(process.env['UV_THREADPOOL_SIZE']) || DEFAULT_POOL_THREADS;
-    this.#maxBatches = Math.max(1, Math.min(options.cores ?? availableParallelism(), poolThreads));
+    const threads = Math.min(options.cores ?? availableParallelism(), MAX_THREADS);
+    this.#keyring = addon.openKeyring(options.mlock ?? 'best_effort', options.rootTables ?? true, threads);
+    this.#maxBatches = threads * BATCHES_PER_THREAD;
   }
 
   get memoryLocked(): boolean {

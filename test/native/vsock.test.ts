@@ -23,7 +23,7 @@ describe.skipIf(addon === undefined || process.platform !== 'linux')('vsock call
 
   test('only a connect under way can be cancelled', () => {
     expect(() => addon.vsockCancel({} as never)).toThrow(TypeError);
-    expect(() => addon.vsockCancel(addon.openKeyring('off', true) as never)).toThrow(TypeError);
+    expect(() => addon.vsockCancel(addon.openKeyring('off', true, 1) as never)).toThrow(TypeError);
   });
 
   test('a peer of another family has no CID', () => {

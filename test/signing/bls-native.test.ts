@@ -42,7 +42,7 @@ describe.skipIf(!addonForTests())('with the native addon', () => {
 
   describe('a batch', () => {
     test('gives zeros for a stale handle and signatures for the others', async () => {
-      const keyring = addon.openKeyring('best_effort', true);
+      const keyring = addon.openKeyring('best_effort', true, 1);
       const handles = ['a', 'b', 'c'].map((label) => addon.addKey(keyring, secretKeyOf(label), new Uint8Array(48)));
       addon.removeKey(keyring, handles[1] as number);
       const signatures = new Uint8Array(await addon.signBatch(keyring, Float64Array.from(handles), new Uint8Array(96)));
@@ -54,7 +54,7 @@ describe.skipIf(!addonForTests())('with the native addon', () => {
 
     test('under way when its keyring is wiped and closed ends with right signatures, and its memory is given back', async () => {
       const before = addon.secretMemory();
-      const keyring = addon.openKeyring('best_effort', true);
+      const keyring = addon.openKeyring('best_effort', true, 1);
       const handle = addon.addKey(keyring, secretKeyOf('a'), new Uint8Array(48));
       const expected = await addon.signBatch(keyring, Float64Array.of(handle), bytesOf('root'));
       const batches = Array.from({ length: 8 }, () =>
@@ -67,7 +67,7 @@ describe.skipIf(!addonForTests())('with the native addon', () => {
     });
 
     test('of one keyring cannot use the handle of another', async () => {
-      const [mine, other] = [addon.openKeyring('off', true), addon.openKeyring('off', true)];
+      const [mine, other] = [addon.openKeyring('off', true, 1), addon.openKeyring('off', true, 1)];
       const handles = [1, 2, 3].map((index) => addon.addKey(mine, secretKeyOf(`${index}`), new Uint8Array(48)));
       const last = handles.at(-1) as number;
       expect(new Uint8Array(await addon.signBatch(other, Float64Array.of(last), new Uint8Array(32)))).toEqual(
@@ -85,7 +85,7 @@ describe.skipIf(!addonForTests())('with the native addon', () => {
         'an external of somebody else as a keyring',
         () => addon.wipeKeyring(new SharedArrayBuffer(8) as unknown as Keyring),
       ],
-      ['an unknown policy', () => addon.openKeyring('sometimes' as 'off', true)],
+      ['an unknown policy', () => addon.openKeyring('sometimes' as 'off', true, 1)],
       ['a secret key of 31 bytes', (keyring) => addon.addKey(keyring, KEY.subarray(1), new Uint8Array(48))],
       ['a public key of 47 bytes', (keyring) => addon.addKey(keyring, KEY, new Uint8Array(47))],
       [
@@ -105,13 +105,13 @@ describe.skipIf(!addonForTests())('with the native addon', () => {
       ['too few arguments', () => Reflect.apply(addon.addKey, undefined, [])],
     ];
     test.each(cases)('%s', (_, call) => {
-      const keyring = addon.openKeyring('off', true);
+      const keyring = addon.openKeyring('off', true, 1);
       expect(() => call(keyring)).toThrow(TypeError);
       addon.closeKeyring(keyring);
     });
 
     test('a closed keyring takes neither keys nor batches', () => {
-      const keyring = addon.openKeyring('off', true);
+      const keyring = addon.openKeyring('off', true, 1);
       addon.closeKeyring(keyring);
       expect(() => addon.addKey(keyring, KEY, new Uint8Array(48))).toThrow(TypeError);
       expect(() => addon.signBatch(keyring, new Float64Array(1), new Uint8Array(32))).toThrow(TypeError);
@@ -124,7 +124,7 @@ describe.skipIf(!addonForTests())('with the native addon', () => {
   describe('secret memory', () => {
     test('is counted while it is open and grows with the keys', () => {
       const before = addon.secretMemory();
-      const keyring = addon.openKeyring('off', true);
+      const keyring = addon.openKeyring('off', true, 1);
       const first = addon.secretMemory().unlockedBytes - before.unlockedBytes;
       expect(first).toBeGreaterThanOrEqual(16 * 1024);
       for (let index = 0; index <= first / 32; index++) addon.addKey(keyring, secretKeyOf('a'), new Uint8Array(48));
@@ -134,7 +134,7 @@ describe.skipIf(!addonForTests())('with the native addon', () => {
     });
 
     test('slots of removed keys are used again', () => {
-      const keyring = addon.openKeyring('off', true);
+      const keyring = addon.openKeyring('off', true, 1);
       const { unlockedBytes } = addon.secretMemory();
       for (let index = 0; index < 5000; index++) {
         addon.removeKey(keyring, addon.addKey(keyring, secretKeyOf('a'), new Uint8Array(48)));
@@ -151,7 +151,7 @@ describe.skipIf(!addonForTests())('with the native addon', () => {
     });
 
     test.runIf(LINUX)('is locked, and left out of core dumps and child processes, in the eyes of the kernel', () => {
-      const keyring = addon.openKeyring('required', true);
+      const keyring = addon.openKeyring('required', true, 1);
       const mappings = readFileSync('/proc/self/smaps', 'utf8').split(/^(?=[0-9a-f]+-[0-9a-f]+ )/m);
       const slabs = mappings.filter((text) => /^Size: +16 kB$/m.test(text) && /^VmFlags:.* lo .*dc .*dd /m.test(text));
       expect(slabs.length).toBeGreaterThan(0);
