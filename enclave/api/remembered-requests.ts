@@ -29,7 +29,7 @@ export function rememberedRequests(): (body: Uint8Array) => ParsedSignRequest {
     const parsed = parseSignRequest(body);
     if (parsed.kind === 'request') {
       digests[oldest] = digest;
-      known[oldest] = { body: Uint8Array.from(body), request: parsed.request };
+      known[oldest] = { body: new Uint8Array(body), request: parsed.request };
       oldest = (oldest + 1) % MAX_REMEMBERED_BODIES;
     }
     return parsed;

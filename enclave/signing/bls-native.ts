@@ -4,7 +4,7 @@
 import { availableParallelism } from 'node:os';
 import type { Addon, Keyring, MemoryPolicy } from '../native/load.ts';
 import type { BlsCore, KeyHandle, Lane } from './bls.ts';
-import { createJobQueue, type Job, ROOT_BYTES, settleJobs, signingUnavailable } from './bls-queue.ts';
+import { createJobQueue, type Job, ROOT_BYTES, rejectJobs, settleJobs, signingUnavailable } from './bls-queue.ts';
 
 /** Small, so that answers go out and new jobs come in while the other batches are signed. The addon takes no more than 16. */
 const MAX_BATCH_JOBS = 4;
@@ -29,13 +29,15 @@ export class NativeBlsCore implements BlsCore {
   readonly #keyring: Keyring;
   readonly #maxBatches: number;
   readonly #queue = createJobQueue();
-  /** Batches whose jobs have no answer yet. */
-  readonly #unsettled = new Set<Promise<void>>();
+  /** What goes to the addon, which copies it. */
+  readonly #handles = new Float64Array(MAX_BATCH_JOBS);
+  readonly #roots = new Uint8Array(MAX_BATCH_JOBS * ROOT_BYTES);
   #batchesUnderWay = 0;
   /** Jobs in them. */
   #running = 0;
   #dispatchPending = false;
   #closed = false;
+  #onIdle: (() => void) | undefined;
 
   /** @throws Error when memory for keys, or a thread, is refused */
   constructor(addon: Addon, options: NativeBlsCoreOptions = {}) {
@@ -79,7 +81,7 @@ export class NativeBlsCore implements BlsCore {
     this.#closed = true;
     this.#addon.closeKeyring(this.#keyring);
     this.#queue.rejectAll(signingUnavailable('the core is closed'));
-    await Promise.all(this.#unsettled);
+    if (this.#batchesUnderWay > 0) await new Promise<void>((resolve) => (this.#onIdle = resolve));
   }
 
   /** After the present microtasks: a group commit releases many jobs in one turn, and they should share batches. */
@@ -99,29 +101,35 @@ export class NativeBlsCore implements BlsCore {
       const jobs = this.#queue.take(Math.min(share, MAX_BATCH_JOBS));
       this.#batchesUnderWay += 1;
       this.#running += jobs.length;
-      const settled = this.#run(jobs).finally(() => this.#unsettled.delete(settled));
-      this.#unsettled.add(settled);
+      void this.#run(jobs);
     }
   }
 
+  /** Never rejects. What is under way is counted, and begun, before the answers, which take the main thread a while. */
   async #run(jobs: readonly Job[]): Promise<void> {
+    let signatures: Uint8Array | undefined;
+    let failure: unknown;
     try {
-      settleJobs(jobs, await this.#signatures(jobs));
+      signatures = new Uint8Array(await this.#signBatch(jobs));
     } catch (error) {
-      for (const job of jobs) job.reject(signingUnavailable('the batch failed', error));
+      failure = error;
     }
+    this.#batchesUnderWay -= 1;
+    this.#running -= jobs.length;
+    this.#dispatch();
+    if (signatures === undefined) rejectJobs(jobs, signingUnavailable('the batch failed', failure));
+    else settleJobs(jobs, signatures);
+    if (this.#batchesUnderWay === 0) this.#onIdle?.();
   }
 
-  async #signatures(jobs: readonly Job[]): Promise<Uint8Array> {
-    try {
-      const roots = new Uint8Array(jobs.length * ROOT_BYTES);
-      for (const [index, job] of jobs.entries()) roots.set(job.root, index * ROOT_BYTES);
-      const handles = Float64Array.from(jobs, (job) => job.handle);
-      return new Uint8Array(await this.#addon.signBatch(this.#keyring, handles, roots));
-    } finally {
-      this.#batchesUnderWay -= 1;
-      this.#running -= jobs.length;
-      this.#dispatch(); // before this batch is answered, which takes the main thread a while: a core has nothing to do meanwhile
+  #signBatch(jobs: readonly Job[]): Promise<ArrayBuffer> {
+    let count = 0;
+    for (const { handle, root } of jobs) {
+      this.#handles[count] = handle;
+      this.#roots.set(root, count * ROOT_BYTES);
+      count += 1;
     }
+    const handles = this.#handles.subarray(0, count);
+    return this.#addon.signBatch(this.#keyring, handles, this.#roots.subarray(0, count * ROOT_BYTES));
   }
 }

@@ -38,14 +38,14 @@ export function createJobQueue(): JobQueue {
       assert.equal(root.length, ROOT_BYTES);
       if (this.length >= MAX_QUEUED_JOBS) return Promise.reject(new SignerError('overloaded'));
       const line = lane === 'priority' ? priority : normal;
-      return new Promise((resolve, reject) => line.push({ handle, root: Uint8Array.from(root), resolve, reject }));
+      return new Promise((resolve, reject) => line.push({ handle, root: new Uint8Array(root), resolve, reject }));
     },
     take(count) {
       const jobs = priority.take(count);
       return jobs.length === count ? jobs : jobs.concat(normal.take(count - jobs.length));
     },
     rejectAll(error) {
-      for (const job of this.take(this.length)) job.reject(error);
+      rejectJobs(this.take(this.length), error);
     },
   };
 }
@@ -60,11 +60,17 @@ export function signingUnavailable(why: string, cause?: unknown): SignerError {
  */
 export function settleJobs(jobs: readonly Job[], signatures: Uint8Array): void {
   assert.equal(signatures.length, jobs.length * SIGNATURE_BYTES);
-  for (const [index, job] of jobs.entries()) {
-    const signature = signatures.subarray(index * SIGNATURE_BYTES, (index + 1) * SIGNATURE_BYTES);
+  let at = 0;
+  for (const job of jobs) {
+    const signature = signatures.subarray(at, at + SIGNATURE_BYTES);
+    at += SIGNATURE_BYTES;
     if (signature[0] === 0) job.reject(signingUnavailable('the key is not loaded any more'));
     else job.resolve(signature);
   }
+}
+
+export function rejectJobs(jobs: Iterable<Job>, error: SignerError): void {
+  for (const job of jobs) job.reject(error);
 }
 
 /** A list that gives from its front without moving the rest each time. */

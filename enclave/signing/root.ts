@@ -6,10 +6,10 @@ import { SYNC_COMMITTEE_BYTES } from '../api/block-body.ts';
 import type { AggregateAndProof as AggregateMessage, BeaconBlock } from '../api/messages.ts';
 import type { ForkInfo, SignRequest } from '../api/sign-request.ts';
 import type { PublicKeyHex, SlashableMessage } from '../slashing/types.ts';
+import { attestationSigningRoot } from './attestation-root.ts';
 import {
   AggregateAndProof,
   AltairBody,
-  AttestationData,
   BeaconBlockHeader,
   bitArray,
   ContributionAndProof,
@@ -39,7 +39,9 @@ export function computeSigningRoot(
   network: Network,
   domains: ComputeDomain = computeDomain,
 ): Uint8Array {
-  return SigningData.hashTreeRoot({ object_root: objectRoot(request), domain: domainOf(request, network, domains) });
+  const domain = domainOf(request, network, domains);
+  if (request.operation === 'ATTESTATION') return attestationSigningRoot(request.message, domain);
+  return SigningData.hashTreeRoot({ object_root: objectRoot(request), domain });
 }
 
 /** What slashing protection has to judge before this request is signed; null where nothing is slashable. */
@@ -69,14 +71,12 @@ export function slashableMessage(
   }
 }
 
-function objectRoot(request: SignRequest): Uint8Array {
+function objectRoot(request: Exclude<SignRequest, { operation: 'ATTESTATION' }>): Uint8Array {
   switch (request.operation) {
     case 'AGGREGATION_SLOT':
       return SlotOrEpoch.hashTreeRoot(request.message.slot);
     case 'AGGREGATE_AND_PROOF':
       return aggregateRoot(request.message);
-    case 'ATTESTATION':
-      return AttestationData.hashTreeRoot(request.message);
     case 'BLOCK_V2':
       return BeaconBlockHeader.hashTreeRoot({ ...request.message, body_root: bodyRoot(request.message.body) });
     case 'RANDAO_REVEAL':

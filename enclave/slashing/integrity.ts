@@ -62,20 +62,24 @@ const NUMBER_TAG = 1;
 const BYTES_TAG = 2;
 const NUMBER_BYTES = 8;
 
+/** Longer than any row of ours needs; overwritten by each message, which is hashed before the next. */
+const SCRATCH = Buffer.alloc(512);
+
 function encode(domain: string, network: Uint8Array, publicKey: Uint8Array, fields: readonly IntegrityField[]): Buffer {
   assert.equal(publicKey.length, 48);
+  assert(domain.length < 256);
   let length = 1 + domain.length + network.length + publicKey.length;
   for (const field of fields) length += 1 + fieldBytes(field);
-  const message = Buffer.allocUnsafe(length);
+  const message = length <= SCRATCH.length ? SCRATCH.subarray(0, length) : Buffer.alloc(length);
+  const numbers = new DataView(message.buffer, message.byteOffset, length);
 
-  assert(domain.length < 256);
   message[0] = domain.length;
   let at = 1 + message.write(domain, 1, 'latin1');
   message.set(network, at);
   at += network.length;
   message.set(publicKey, at);
   at += publicKey.length;
-  for (const field of fields) at = writeField(message, field, at);
+  for (const field of fields) at = writeField(message, numbers, field, at);
   assert.equal(at, length);
   return message;
 }
@@ -85,14 +89,18 @@ function fieldBytes(field: IntegrityField): number {
   return typeof field === 'number' ? NUMBER_BYTES : 4 + field.length;
 }
 
-function writeField(message: Buffer, field: IntegrityField, at: number): number {
-  if (field === null) return message.writeUInt8(NULL_TAG, at);
+function writeField(message: Uint8Array, numbers: DataView, field: IntegrityField, at: number): number {
+  if (field === null) {
+    message[at] = NULL_TAG;
+    return at + 1;
+  }
   if (typeof field === 'number') {
     message[at] = NUMBER_TAG;
-    return message.writeDoubleBE(field, at + 1);
+    numbers.setFloat64(at + 1, field);
+    return at + 1 + NUMBER_BYTES;
   }
   message[at] = BYTES_TAG;
-  message.writeUInt32BE(field.length, at + 1);
+  numbers.setUint32(at + 1, field.length);
   message.set(field, at + 5);
   return at + 5 + field.length;
 }

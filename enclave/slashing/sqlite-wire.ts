@@ -6,8 +6,17 @@ import type { HighWaterMarks, KeyFault, SlashableMessage, SlashingRefusal, Verdi
 
 const PUBLIC_KEY_BYTES = 48;
 const ROOT_BYTES = 32;
-/** A byte for the kind, public key, two numbers, signing root, three floors; numbers are doubles, -1 for none. */
-const RECORD_BYTES = 1 + PUBLIC_KEY_BYTES + 2 * 8 + ROOT_BYTES + 3 * 8;
+const NUMBER_BYTES = 8;
+// A record: a byte for the kind, public key, two numbers, signing root, three floors. Numbers are doubles, -1 for none.
+const KIND = 0;
+const PUBLIC_KEY = KIND + 1;
+const FIRST = PUBLIC_KEY + PUBLIC_KEY_BYTES;
+const SECOND = FIRST + NUMBER_BYTES;
+const ROOT = SECOND + NUMBER_BYTES;
+const BLOCK_FLOOR = ROOT + ROOT_BYTES;
+const SOURCE_FLOOR = BLOCK_FLOOR + NUMBER_BYTES;
+const TARGET_FLOOR = SOURCE_FLOOR + NUMBER_BYTES;
+const RECORD_BYTES = TARGET_FLOOR + NUMBER_BYTES;
 const BLOCK = 0;
 const ATTESTATION = 1;
 const NONE = -1;
@@ -22,44 +31,43 @@ export interface PackedCheck {
 export function packBatch(messages: readonly SlashableMessage[], floors: readonly HighWaterMarks[]): ArrayBuffer {
   const memory = new ArrayBuffer(messages.length * RECORD_BYTES);
   const buffer = Buffer.from(memory);
+  const numbers = new DataView(memory);
   let at = 0;
   for (const [index, message] of messages.entries()) {
     const isBlock = message.kind === 'block';
-    at = buffer.writeUInt8(isBlock ? BLOCK : ATTESTATION, at);
-    const written = buffer.write(message.publicKey.slice(2), at, PUBLIC_KEY_BYTES, 'hex');
+    buffer[at + KIND] = isBlock ? BLOCK : ATTESTATION;
+    const written = buffer.write(message.publicKey.slice(2), at + PUBLIC_KEY, PUBLIC_KEY_BYTES, 'hex');
     assert.equal(written, PUBLIC_KEY_BYTES, 'a public key is 48 bytes');
-    at += PUBLIC_KEY_BYTES;
-    at = buffer.writeDoubleLE(isBlock ? message.slot : message.sourceEpoch, at);
-    at = buffer.writeDoubleLE(isBlock ? NONE : message.targetEpoch, at);
+    numbers.setFloat64(at + FIRST, isBlock ? message.slot : message.sourceEpoch, true);
+    numbers.setFloat64(at + SECOND, isBlock ? NONE : message.targetEpoch, true);
     assert.equal(message.signingRoot.length, ROOT_BYTES, 'a signing root is 32 bytes');
-    buffer.set(message.signingRoot, at);
-    at += ROOT_BYTES;
+    buffer.set(message.signingRoot, at + ROOT);
     const floor = floors[index];
-    at = buffer.writeDoubleLE(floor?.blockSlot ?? NONE, at);
-    at = buffer.writeDoubleLE(floor?.sourceEpoch ?? NONE, at);
-    at = buffer.writeDoubleLE(floor?.targetEpoch ?? NONE, at);
+    numbers.setFloat64(at + BLOCK_FLOOR, floor?.blockSlot ?? NONE, true);
+    numbers.setFloat64(at + SOURCE_FLOOR, floor?.sourceEpoch ?? NONE, true);
+    numbers.setFloat64(at + TARGET_FLOOR, floor?.targetEpoch ?? NONE, true);
+    at += RECORD_BYTES;
   }
-  assert.equal(at, memory.byteLength);
   return memory;
 }
 
 export function* unpackBatch(memory: ArrayBuffer): Generator<PackedCheck> {
-  const buffer = Buffer.from(memory);
-  for (let at = 0; at < buffer.length; at += RECORD_BYTES) {
-    const publicKey = buffer.subarray(at + 1, at + 49);
-    const first = buffer.readDoubleLE(at + 49);
-    const second = buffer.readDoubleLE(at + 57);
-    const signingRoot = buffer.subarray(at + 65, at + 97);
+  const bytes = new Uint8Array(memory);
+  const numbers = new DataView(memory);
+  for (let at = 0; at < bytes.length; at += RECORD_BYTES) {
+    const first = numbers.getFloat64(at + FIRST, true);
+    const second = numbers.getFloat64(at + SECOND, true);
+    const signingRoot = bytes.subarray(at + ROOT, at + ROOT + ROOT_BYTES);
     const message: SlashableMessage =
-      buffer[at] === BLOCK
+      bytes[at + KIND] === BLOCK
         ? { kind: 'block', publicKey: '', slot: first, signingRoot }
         : { kind: 'attestation', publicKey: '', sourceEpoch: first, targetEpoch: second, signingRoot };
     const floors = {
-      blockSlot: numberOrNull(buffer.readDoubleLE(at + 97)),
-      sourceEpoch: numberOrNull(buffer.readDoubleLE(at + 105)),
-      targetEpoch: numberOrNull(buffer.readDoubleLE(at + 113)),
+      blockSlot: numberOrNull(numbers.getFloat64(at + BLOCK_FLOOR, true)),
+      sourceEpoch: numberOrNull(numbers.getFloat64(at + SOURCE_FLOOR, true)),
+      targetEpoch: numberOrNull(numbers.getFloat64(at + TARGET_FLOOR, true)),
     };
-    yield { publicKey, message, floors };
+    yield { publicKey: bytes.subarray(at + PUBLIC_KEY, at + PUBLIC_KEY + PUBLIC_KEY_BYTES), message, floors };
   }
 }
 
@@ -74,13 +82,17 @@ export function packVerdicts(verdicts: readonly Verdict[]): Uint8Array<ArrayBuff
 
 /** @throws RangeError for a byte that no verdict has */
 export function unpackVerdicts(bytes: Uint8Array): Verdict[] {
-  return Array.from(bytes, (byte) => {
-    if (byte === SAFE) return { kind: 'safe', repeat: false };
-    if (byte === REPEAT) return { kind: 'safe', repeat: true };
-    const reason = REASONS[byte - FIRST_REASON];
-    if (reason === undefined) throw new RangeError(`no verdict has the byte ${byte}`);
-    return isKeyFault(reason) ? { kind: 'unavailable', reason } : { kind: 'refused', reason };
-  });
+  const verdicts: Verdict[] = [];
+  for (const byte of bytes) verdicts.push(verdictOf(byte));
+  return verdicts;
+}
+
+function verdictOf(byte: number): Verdict {
+  if (byte === SAFE) return { kind: 'safe', repeat: false };
+  if (byte === REPEAT) return { kind: 'safe', repeat: true };
+  const reason = REASONS[byte - FIRST_REASON];
+  if (reason === undefined) throw new RangeError(`no verdict has the byte ${byte}`);
+  return isKeyFault(reason) ? { kind: 'unavailable', reason } : { kind: 'refused', reason };
 }
 
 // 0 means nothing: a byte that was never written is no verdict.
