@@ -22,12 +22,6 @@ static char *const ARGUMENTS[] = {
     NULL,
 };
 
-/** libuv's threads sign: one a core, and two for files and names (bin/strongroom). */
-static long thread_pool_size(void) {
-  const long cores = sysconf(_SC_NPROCESSORS_ONLN);
-  return (cores < 1 ? 1 : cores) + 2;
-}
-
 /** Standard input is nobody's; the console is the parent's in debug mode. */
 static void close_input(void) {
   const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -39,11 +33,9 @@ static void close_input(void) {
 
 pid_t start_signer(unsigned int cid) {
   char parent[64];
-  char threads[64];
   (void)snprintf(parent, sizeof parent, "STRONGROOM_PARENT_CID=%u", cid);
-  (void)snprintf(threads, sizeof threads, "UV_THREADPOOL_SIZE=%ld", thread_pool_size());
   char *const environment[] = {
-      "PATH=/usr/bin:/bin", "SSL_CERT_FILE=/etc/ssl/certs/ca-bundle.pem", "MALLOC_ARENA_MAX=2", threads, parent, NULL,
+      "PATH=/usr/bin:/bin", "SSL_CERT_FILE=/etc/ssl/certs/ca-bundle.pem", "MALLOC_ARENA_MAX=2", parent, NULL,
   };
   const pid_t child = fork();
   if (child == -1) fail("starting the signer");

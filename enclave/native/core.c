@@ -12,7 +12,7 @@
 #include "threads.h"
 
 /** Jobs in one batch. */
-enum { MAX_BATCH_JOBS = 16 };
+enum { MAX_BATCH_JOBS = MAX_SIGNINGS };
 enum { MAX_THREADS = 256 };
 
 /** Distinguishes our external from any other that might be passed in its place. */
@@ -121,11 +121,14 @@ static void end_with_environment(void *data) {
 /** On a signing thread. Reads pinned secrets in place; nothing of JavaScript may be touched here. */
 static void sign_jobs(struct task *task) {
   struct batch *batch = (struct batch *)task;
+  struct signing signings[MAX_BATCH_JOBS];
+  size_t count = 0;
   for (size_t index = 0; index < batch->count; index++) {
     const struct job *job = &batch->jobs[index];
     if (job->secret == NULL) continue;
-    sign_root(batch->core->cache, job->secret, job->root, &batch->signatures[index * SIGNATURE_BYTES]);
+    signings[count++] = (struct signing){job->secret, job->root, &batch->signatures[index * SIGNATURE_BYTES]};
   }
+  if (count > 0) sign_roots(batch->core->cache, signings, count);
   (void)napi_call_threadsafe_function(batch->core->on_signed, batch, napi_tsfn_nonblocking); // fails only when there is no memory
 }
 

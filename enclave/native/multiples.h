@@ -13,7 +13,7 @@ struct multiples *multiples_of(const blst_p2 *point);
 
 /**
  * product = scalar × point. The scalar is below the group order; its copy here is wiped. The product is as secret as the scalar until its
- * third coordinate is gone (blst_p2_to_affine).
+ * third coordinate is gone (sign.c).
  */
 void multiples_multiply(blst_p2 *product, const struct multiples *multiples, const blst_scalar *scalar);
 

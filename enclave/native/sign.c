@@ -160,21 +160,26 @@ static void remember(struct point_cache *cache, const unsigned char root[ROOT_BY
   pthread_mutex_unlock(&cache->mutex);
 }
 
-void sign_root(struct point_cache *cache, const blst_scalar *secret, const unsigned char root[ROOT_BYTES],
-               unsigned char signature[SIGNATURE_BYTES]) {
+static void multiply(struct point_cache *cache, const struct signing *signing, blst_p2 *product) {
   struct look_up known;
-  look_up(cache, root, &known);
+  look_up(cache, signing->root, &known);
   if (!known.found && known.table == NULL) {
-    blst_hash_to_g2(&known.point, root, ROOT_BYTES, (const unsigned char *)DOMAIN_SEPARATION_TAG,
+    blst_hash_to_g2(&known.point, signing->root, ROOT_BYTES, (const unsigned char *)DOMAIN_SEPARATION_TAG,
                     sizeof DOMAIN_SEPARATION_TAG - 1, NULL, 0);
-    remember(cache, root, &known.point);
+    remember(cache, signing->root, &known.point);
   }
-  if (known.is_worth_table) known.table = remember_table(cache, root, &known.point);
-  blst_p2 product;
-  if (known.table != NULL) multiply_with_table(cache, known.table, secret, &product);
-  else blst_p2_mult(&product, &known.point, secret->b, SCALAR_BITS);
-  blst_p2_affine affine;
-  blst_p2_to_affine(&affine, &product);
-  wipe(&product, sizeof product); // its third coordinate tells of the scalar
-  blst_p2_affine_compress(signature, &affine);
+  if (known.is_worth_table) known.table = remember_table(cache, signing->root, &known.point);
+  if (known.table != NULL) multiply_with_table(cache, known.table, signing->secret, product);
+  else blst_p2_mult(product, &known.point, signing->secret->b, SCALAR_BITS);
+}
+
+void sign_roots(struct point_cache *cache, const struct signing *signings, size_t count) {
+  blst_p2 products[MAX_SIGNINGS];
+  const blst_p2 *const first[] = {products, NULL}; // the others follow it
+  blst_p2_affine affine[MAX_SIGNINGS];
+  for (size_t index = 0; index < count; index++) multiply(cache, &signings[index], &products[index]);
+  // No product is the point at infinity, which would spoil the others: a secret is not zero, and the group's order is prime.
+  blst_p2s_to_affine(affine, first, count);
+  wipe(products, count * sizeof *products); // their third coordinates tell of the secrets
+  for (size_t index = 0; index < count; index++) blst_p2_affine_compress(signings[index].signature, &affine[index]);
 }

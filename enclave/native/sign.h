@@ -4,6 +4,7 @@
 #define STRONGROOM_SIGN_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "blst.h"
 
@@ -16,8 +17,17 @@ struct point_cache;
 struct point_cache *point_cache_open(bool makes_tables);
 void point_cache_close(struct point_cache *cache);
 
-/** Sign: hash_to_curve(root) × secret, compressed. Constant time in the secret (blst_sign_pk2_in_g1, multiples.h). */
-void sign_root(struct point_cache *cache, const blst_scalar *secret, const unsigned char root[ROOT_BYTES],
-               unsigned char signature[SIGNATURE_BYTES]);
+/** Signatures made together at most. */
+enum { MAX_SIGNINGS = 16 };
+
+/** A signature to be made: hash_to_curve(root) × secret, compressed. */
+struct signing {
+  const blst_scalar *secret; // 0 < secret < the group order
+  const unsigned char *root; // ROOT_BYTES
+  unsigned char *signature;  // SIGNATURE_BYTES, written
+};
+
+/** 1 to MAX_SIGNINGS, which share one inversion. Constant time in the secrets (blst_sign_pk2_in_g1, multiples.h). */
+void sign_roots(struct point_cache *cache, const struct signing *signings, size_t count);
 
 #endif

@@ -37,67 +37,102 @@ async function run(plan: LoadPlan): Promise<LoadResult> {
   const statuses: Record<string, number> = {};
   const latencies: number[] = [];
   const slowest: Record<string, number> = {};
-  const sockets = await Promise.all(Array.from({ length: plan.connections }, () => open(plan)));
-  const cpuBefore = process.cpuUsage();
-  const started = performance.now();
   let next = 0;
+  let [started, cpuBefore] = [0, process.cpuUsage()];
   const due = (index: number): number =>
     plan.ratePerSecond === undefined ? 0 : started + (index * 1000) / plan.ratePerSecond;
 
+  const clients = await Promise.all(Array.from({ length: plan.connections }, () => openClient(plan)));
+  [started, cpuBefore] = [performance.now(), process.cpuUsage()];
   await Promise.all(
-    sockets.map(async (socket) => {
-      const read = answerReader(socket);
-      while (next < prepared.length) {
-        const index = next++;
-        const wait = due(index) - performance.now();
-        if (wait > 0) await new Promise((resolve) => setTimeout(resolve, wait));
-        const sent = plan.ratePerSecond === undefined ? performance.now() : Math.max(due(index), started);
-        socket.write(prepared[index] ?? '');
-        const status = await read();
-        const latency = performance.now() - sent;
-        latencies.push(latency);
-        slowest[status] = Math.max(slowest[status] ?? 0, latency);
-        statuses[status] = (statuses[status] ?? 0) + 1;
-      }
-    }),
+    clients.map(
+      (client) =>
+        new Promise<void>((resolve) => {
+          let sent = 0;
+          const send = (index: number): void => {
+            sent = plan.ratePerSecond === undefined ? performance.now() : Math.max(due(index), started);
+            client.ask(prepared[index] ?? Buffer.alloc(0));
+          };
+          const sendNext = (): void => {
+            const index = next++;
+            const wait = due(index) - performance.now();
+            if (index >= prepared.length) resolve();
+            else if (wait > 0) setTimeout(send, wait, index);
+            else send(index);
+          };
+          client.onAnswer = (status) => {
+            const latency = performance.now() - sent;
+            latencies.push(latency);
+            slowest[status] = Math.max(slowest[status] ?? 0, latency);
+            statuses[status] = (statuses[status] ?? 0) + 1;
+            sendNext();
+          };
+          sendNext();
+        }),
+    ),
   );
   const seconds = (performance.now() - started) / 1000;
   const cpu = process.cpuUsage(cpuBefore);
-  for (const socket of sockets) socket.destroy();
+  for (const { close } of clients) close();
   latencies.sort((a, b) => a - b);
   const at = (share: number): number =>
     latencies[Math.min(latencies.length - 1, Math.floor(latencies.length * share))] ?? 0;
   return { seconds, statuses, p50: at(0.5), p99: at(0.99), slowest, cpuSeconds: (cpu.user + cpu.system) / 1e6 };
 }
 
-function open({ port, tls }: LoadPlan): Promise<Socket> {
-  return new Promise((resolve, reject) => {
-    const socket: Socket = tls
-      ? connectTls({ port, host: '127.0.0.1', rejectUnauthorized: false }, () => resolve(socket)) // a benchmark's own certificate
-      : connect({ port, host: '127.0.0.1' }, () => resolve(socket));
-    socket.setNoDelay(true);
-    socket.once('error', reject);
-  });
+/** One kept-alive connection with at most one request under way. */
+interface Client {
+  ask(request: Buffer): void;
+  /** Called with the status of each answer; once with what happened instead when the connection ended before it. */
+  onAnswer: (status: string) => void;
+  close(): void;
 }
 
-/** Each call resolves with the status of the next answer. */
-function answerReader(socket: Socket): () => Promise<string> {
-  let received = '';
-  let deliver: ((status: string) => void) | undefined;
-  socket.setEncoding('latin1');
-  socket.on('data', (chunk: string) => {
-    received += chunk;
-    const head = received.indexOf('\r\n\r\n');
-    if (head === -1) return;
-    const length = Number(/content-length: (\d+)/i.exec(received)?.[1] ?? 0);
-    if (received.length < head + 4 + length) return;
-    const status = received.slice(9, 12);
-    received = received.slice(head + 4 + length);
-    deliver?.(status);
+/** `onread` instead of a stream's events, where there is no TLS: the generator runs on the signer's cores. */
+function openClient({ port, tls }: LoadPlan): Promise<Client> {
+  return new Promise((resolve, reject) => {
+    const onBytes = (bytes: Buffer): void => {
+      received += bytes.toString('latin1');
+      const status = takeAnswer();
+      if (status !== undefined) client.onAnswer(status);
+    };
+    let received = '';
+    const takeAnswer = (): string | undefined => {
+      const head = received.indexOf('\r\n\r\n');
+      if (head === -1) return undefined;
+      const length = Number(/content-length: (\d+)/i.exec(received)?.[1] ?? 0);
+      if (received.length < head + 4 + length) return undefined;
+      const status = received.slice(9, 12);
+      received = received.slice(head + 4 + length);
+      return status;
+    };
+    const onread = {
+      buffer: Buffer.alloc(16_384),
+      callback(length: number, bytes: Uint8Array): boolean {
+        onBytes(Buffer.from(bytes.buffer, bytes.byteOffset, length));
+        return true;
+      },
+    };
+    const opened = (): void => resolve(client);
+    const socket: Socket = tls
+      ? connectTls({ port, host: '127.0.0.1', rejectUnauthorized: false }, opened) // a benchmark's own certificate
+      : connect({ port, host: '127.0.0.1', onread }, opened);
+    const client: Client = {
+      ask: (request) => void socket.write(request),
+      onAnswer: () => undefined,
+      close() {
+        client.onAnswer = () => undefined;
+        socket.destroy();
+      },
+    };
+    socket.setNoDelay(true);
+    if (tls) socket.on('data', onBytes);
+    socket.on('error', (error) => {
+      reject(error);
+      client.onAnswer('error');
+    });
+    socket.on('close', () => client.onAnswer('closed'));
   });
-  socket.on('close', () => deliver?.('closed'));
-  socket.on('error', () => deliver?.('error'));
-  return () => new Promise((resolve) => (deliver = resolve));
 }
 
 process.on('message', (plan: LoadPlan) => {

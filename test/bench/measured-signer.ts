@@ -3,7 +3,6 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { makeCertificate } from '../support/certificates.ts';
 import { deployKeyFiles } from '../support/deployment.ts';
@@ -29,7 +28,6 @@ export async function startMeasured(
   // What bin/strongroom sets, as far as the environment can: the portable core is started past it.
   const env = {
     NODE_OPTIONS: `--max-semi-space-size=32 ${nodeOptions}`.trim(),
-    UV_THREADPOOL_SIZE: String(availableParallelism() + 2),
     MALLOC_ARENA_MAX: '2',
   };
   return deployment.start({ config: { tls, ...config }, blsCore: core, env });

@@ -14,8 +14,8 @@
 #include "../../enclave/native/sign.h"
 
 enum { SCALAR_BYTES = 32, SCALARS_PER_ROOT = 500, EDGES = 6 };
-/** More than sign.c waits for before it makes a root's table. */
-enum { USES_WITH_TABLE = 20 };
+/** In each half of the signings have one root: more than sign.c waits for before it makes that root's table. */
+enum { GROUPS_UNTIL_TABLE = 4 };
 
 static const char TAG[] = "BLS_SIG_BLS12381G2_XMD:SHA-256_SSWU_RO_POP_";
 
@@ -79,13 +79,38 @@ static void compress(unsigned char signature[SIGNATURE_BYTES], const blst_p2 *pr
   blst_p2_affine_compress(signature, &affine);
 }
 
+/** Signatures of the whole path, made together as the signer makes them, and what blst says of each. */
+struct group {
+  size_t count;
+  blst_scalar scalars[MAX_SIGNINGS];
+  unsigned char roots[MAX_SIGNINGS][ROOT_BYTES];
+  unsigned char expected[MAX_SIGNINGS][SIGNATURE_BYTES];
+  unsigned char signatures[MAX_SIGNINGS][SIGNATURE_BYTES];
+};
+
+static void sign_group(struct point_cache *cache, struct group *group) {
+  struct signing signings[MAX_SIGNINGS];
+  for (size_t index = 0; index < group->count; index++) {
+    signings[index] = (struct signing){&group->scalars[index], group->roots[index], group->signatures[index]};
+  }
+  sign_roots(cache, signings, group->count);
+}
+
+static void compare_group(struct point_cache *cache, struct group *group) {
+  sign_group(cache, group);
+  const bool same = memcmp(group->expected, group->signatures, group->count * SIGNATURE_BYTES) == 0;
+  if (!same) fail("another signature of the whole path than blst's");
+  group->count = 0;
+}
+
 static size_t compare(size_t count) {
   blst_p2 point, product;
   struct multiples *multiples = NULL;
   struct point_cache *cache = point_cache_open(false); // with a table it is the multiplication above
   if (cache == NULL) fail("no memory");
+  struct group group = {.count = 0};
   unsigned char root[ROOT_BYTES];
-  size_t compared = 0;
+  size_t compared = 0, groups = 0;
   for (size_t number = 0; number < count; number++) {
     if (number % SCALARS_PER_ROOT == 0) {
       free(multiples);
@@ -93,19 +118,22 @@ static size_t compare(size_t count) {
       multiples = multiples_of(&point);
       if (multiples == NULL) fail("no memory");
     }
-    blst_scalar scalar;
-    if (!make_scalar(&scalar, number)) continue;
-    unsigned char expected[SIGNATURE_BYTES], signature[SIGNATURE_BYTES];
+    blst_scalar *scalar = &group.scalars[group.count];
+    if (!make_scalar(scalar, number)) continue;
+    unsigned char *expected = group.expected[group.count], signature[SIGNATURE_BYTES];
     blst_p2_affine signed_by_blst;
-    blst_sign_pk2_in_g1(NULL, &signed_by_blst, &point, &scalar);
+    blst_sign_pk2_in_g1(NULL, &signed_by_blst, &point, scalar);
     blst_p2_affine_compress(expected, &signed_by_blst);
-    multiples_multiply(&product, multiples, &scalar);
+    multiples_multiply(&product, multiples, scalar);
     compress(signature, &product);
-    if (memcmp(expected, signature, sizeof expected) != 0) fail("another signature than blst's");
-    sign_root(cache, &scalar, root, signature);
-    if (memcmp(expected, signature, sizeof expected) != 0) fail("another signature of the whole path than blst's");
+    if (memcmp(expected, signature, SIGNATURE_BYTES) != 0) fail("another signature than blst's");
+    memcpy(group.roots[group.count++], root, ROOT_BYTES);
     compared += 1;
+    if (group.count < 1 + groups % MAX_SIGNINGS) continue;
+    compare_group(cache, &group);
+    groups += 1; // of all sizes in turn
   }
+  if (group.count > 0) compare_group(cache, &group);
   point_cache_close(cache);
   free(multiples);
   return compared;
@@ -142,22 +170,31 @@ static void multiply_undefined_by_blst(void) {
   blst_sign_pk2_in_g1(NULL, &product, &point, &scalar);
 }
 
-/** sign_root as the signer calls it, from the scalar to the bytes of the signature; with a table, and as blst does it. */
+/**
+ * sign_roots as the signer calls it, from the scalars to the bytes of the signatures; as blst does it, and with a table, half of the
+ * group then being other roots.
+ */
 static void sign_undefined(bool makes_tables) {
   struct point_cache *cache = point_cache_open(makes_tables);
   if (cache == NULL) fail("no memory");
-  unsigned char root[ROOT_BYTES], expected[SIGNATURE_BYTES], signature[SIGNATURE_BYTES];
-  fill_random(root, sizeof root);
-  blst_scalar scalar;
-  while (!make_scalar(&scalar, EDGES - 1)) continue;
-  for (size_t use = 0; use < USES_WITH_TABLE; use++) sign_root(cache, &scalar, root, expected);
-  (void)VALGRIND_MAKE_MEM_UNDEFINED(&scalar, sizeof scalar);
-  sign_root(cache, &scalar, root, signature);
-  unsigned char marks[SIGNATURE_BYTES] = {0};
-  (void)VALGRIND_GET_VBITS(signature, marks, sizeof marks);
-  if (marks[SIGNATURE_BYTES - 1] == 0) fail("the scalar's mark was lost on the way to the signature");
-  (void)VALGRIND_MAKE_MEM_DEFINED(signature, sizeof signature);
-  if (memcmp(expected, signature, sizeof expected) != 0) fail("another signature than before");
+  struct group group = {.count = MAX_SIGNINGS};
+  for (size_t index = 0; index < MAX_SIGNINGS; index++) {
+    while (!make_scalar(&group.scalars[index], EDGES - 1)) continue;
+    const bool shares_root = index > 1 && index % 2 == 1;
+    if (shares_root) memcpy(group.roots[index], group.roots[1], ROOT_BYTES);
+    else fill_random(group.roots[index], ROOT_BYTES);
+  }
+  for (size_t times = 0; times < GROUPS_UNTIL_TABLE; times++) sign_group(cache, &group);
+  memcpy(group.expected, group.signatures, sizeof group.expected);
+  (void)VALGRIND_MAKE_MEM_UNDEFINED(&group.scalars, sizeof group.scalars);
+  sign_group(cache, &group);
+  for (size_t index = 0; index < MAX_SIGNINGS; index++) {
+    unsigned char marks[SIGNATURE_BYTES] = {0};
+    (void)VALGRIND_GET_VBITS(group.signatures[index], marks, sizeof marks);
+    if (marks[SIGNATURE_BYTES - 1] == 0) fail("the scalar's mark was lost on the way to the signature");
+  }
+  (void)VALGRIND_MAKE_MEM_DEFINED(group.signatures, sizeof group.signatures);
+  if (memcmp(group.expected, group.signatures, sizeof group.expected) != 0) fail("other signatures than before");
   point_cache_close(cache);
 }
 

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { SecretKey } from '@chainsafe/blst';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { type Addon, type Keyring, loadAddon } from '../../enclave/native/load.ts';
+import { ADDON_PATH, type Addon, type Keyring, loadAddon } from '../../enclave/native/load.ts';
 import { NativeBlsCore } from '../../enclave/signing/bls-native.ts';
 import { blsCoreContract, bytesOf, secretKeyOf } from '../contract/bls.ts';
 import { addonForTests, PROJECT_ROOT } from '../support/addon.ts';
@@ -78,6 +78,83 @@ describe.skipIf(!addonForTests())('with the native addon', () => {
     });
   });
 
+  describe('the threads of a keyring', () => {
+    /** A program of its own with the addon and a keyring of 2 threads that has one key; what it printed, and how it ended. */
+    function run(body: string): { readonly output: string; readonly status: number | null } {
+      const program = `
+        const { readdirSync, readFileSync } = require('node:fs');
+        const { Worker, isMainThread, parentPort } = require('node:worker_threads');
+        const addon = require(${JSON.stringify(ADDON_PATH)});
+        const open = () => {
+          const keyring = addon.openKeyring('off', true, 2);
+          const handle = addon.addKey(keyring, Buffer.from('${Buffer.from(KEY).toString('hex')}', 'hex'), new Uint8Array(48));
+          const batch = (jobs) => addon.signBatch(keyring, new Float64Array(jobs).fill(handle), new Uint8Array(32 * jobs));
+          return { keyring, batch };
+        };
+        const signingThreads = () => readdirSync('/proc/self/task')
+          .filter((id) => readFileSync('/proc/self/task/' + id + '/comm', 'utf8') === 'bls signing\\n').length;
+        ${body}`;
+      const { stdout, stderr, status } = spawnSync(process.execPath, ['--expose-gc', '-e', program], {
+        encoding: 'utf8',
+        timeout: 60_000,
+      });
+      return { output: stdout + stderr, status };
+    }
+
+    test('keep the process while a batch is under way, and only then', () => {
+      expect(run(`open().batch(16).then((signatures) => console.log(signatures.byteLength));`)).toEqual({
+        output: '1536\n',
+        status: 0,
+      });
+      expect(run(`globalThis.kept = open(); console.log('idle');`)).toEqual({ output: 'idle\n', status: 0 });
+    });
+
+    test.runIf(LINUX)('are as many as were asked for, and end when it is closed or nobody has it any more', () => {
+      // A thread that was waited for stays in /proc for a moment.
+      const result = run(`(async () => {
+        const until = async (count) => {
+          while (signingThreads() !== count) { gc(); await new Promise((later) => setTimeout(later, 10)); }
+          console.log(count);
+        };
+        const closed = open();
+        await until(2);
+        const last = closed.batch(16);
+        addon.closeKeyring(closed.keyring);
+        await last;
+        await until(0);
+        let others = [open(), open()];
+        others[0].batch(1);
+        await until(4);
+        others = undefined;
+        await until(0);
+        console.log(JSON.stringify(addon.secretMemory()));
+      })();`);
+      expect(result).toEqual({ output: '2\n0\n4\n0\n{"lockedBytes":0,"unlockedBytes":0}\n', status: 0 });
+    });
+
+    test.runIf(LINUX)('end with the JavaScript thread that opened it, whatever is under way', () => {
+      const result = run(`(async () => {
+        const work = '(' + (async () => {
+          const addon = require(process.env.ADDON);
+          const keyring = addon.openKeyring('off', true, 2);
+          const handle = addon.addKey(keyring, new Uint8Array(32).fill(1), new Uint8Array(48));
+          for (let batch = 0; batch < 40; batch++) addon.signBatch(keyring, new Float64Array(16).fill(handle), new Uint8Array(512));
+          require('node:worker_threads').parentPort.postMessage('signing');
+          await addon.signBatch(keyring, new Float64Array(1).fill(handle), new Uint8Array(32));
+        }) + ')()';
+        for (let round = 0; round < 10; round++) {
+          const worker = new Worker(work, { eval: true, env: { ADDON: ${JSON.stringify(ADDON_PATH)} } });
+          await new Promise((signing) => worker.once('message', signing));
+          if (round % 2 === 1) await new Promise((later) => setTimeout(later, 5));
+          await worker.terminate();
+        }
+        while (signingThreads() > 0) await new Promise((later) => setTimeout(later, 10));
+        console.log(JSON.stringify(addon.secretMemory()));
+      })();`);
+      expect(result).toEqual({ output: '{"lockedBytes":0,"unlockedBytes":0}\n', status: 0 });
+    });
+  });
+
   describe('wrong arguments throw and do nothing else:', () => {
     const cases: [string, (keyring: Keyring) => unknown][] = [
       ['a keyring that is not one', () => addon.addKey({} as Keyring, KEY, new Uint8Array(48))],
@@ -85,6 +162,8 @@ describe.skipIf(!addonForTests())('with the native addon', () => {
         'an external of somebody else as a keyring',
         () => addon.wipeKeyring(new SharedArrayBuffer(8) as unknown as Keyring),
       ],
+      ['no threads', () => addon.openKeyring('off', true, 0)],
+      ['257 threads', () => addon.openKeyring('off', true, 257)],
       ['an unknown policy', () => addon.openKeyring('sometimes' as 'off', true, 1)],
       ['a secret key of 31 bytes', (keyring) => addon.addKey(keyring, KEY.subarray(1), new Uint8Array(48))],
       ['a public key of 47 bytes', (keyring) => addon.addKey(keyring, KEY, new Uint8Array(47))],

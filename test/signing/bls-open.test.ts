@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { SecretKey } from '@chainsafe/blst';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ADDON_PATH } from '../../enclave/native/load.ts';
 import { KNOWN_ANSWER, openBlsCore } from '../../enclave/signing/bls-open.ts';
 import { addonForTests, PROJECT_ROOT } from '../support/addon.ts';
@@ -89,9 +89,7 @@ describe('the portable core is chosen', () => {
          return signatures;
        } };`,
       );
-      vi.stubEnv('UV_THREADPOOL_SIZE', '16');
       const core = await openBlsCore({ log: recorder(), cores: 16, addonPath });
-      vi.unstubAllEnvs();
       expect(core.kind).toBe('portable');
       await core.close();
     },

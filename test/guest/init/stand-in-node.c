@@ -86,7 +86,6 @@ int main(int count, char *const arguments[]) {
   (void)setvbuf(stdout, NULL, _IOLBF, 4096);
   for (int at = 0; at < count; at++) printf("node: argument %s\n", arguments[at]);
   for (char **variable = environ; *variable != NULL; variable++) printf("node: variable %s\n", *variable);
-  printf("node: cores %ld\n", sysconf(_SC_NPROCESSORS_ONLN));
   tell_limit("core", RLIMIT_CORE);
   tell_limit("files", RLIMIT_NOFILE);
   char input[64] = "";
