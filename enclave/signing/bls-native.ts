@@ -27,7 +27,7 @@ export class NativeBlsCore implements BlsCore {
   readonly kind = 'native';
   readonly #addon: Addon;
   readonly #keyring: Keyring;
-  readonly #maxBatches: number;
+  readonly #threads: number;
   readonly #queue = createJobQueue();
   /** What goes to the addon, which copies it. */
   readonly #handles = new Float64Array(MAX_BATCH_JOBS);
@@ -42,9 +42,8 @@ export class NativeBlsCore implements BlsCore {
   /** @throws Error when memory for keys, or a thread, is refused */
   constructor(addon: Addon, options: NativeBlsCoreOptions = {}) {
     this.#addon = addon;
-    const threads = Math.min(options.cores ?? availableParallelism(), MAX_THREADS);
-    this.#keyring = addon.openKeyring(options.mlock ?? 'best_effort', options.rootTables ?? true, threads);
-    this.#maxBatches = threads * BATCHES_PER_THREAD;
+    this.#threads = Math.min(options.cores ?? availableParallelism(), MAX_THREADS);
+    this.#keyring = addon.openKeyring(options.mlock ?? 'best_effort', options.rootTables ?? true, this.#threads);
   }
 
   get memoryLocked(): boolean {
@@ -94,10 +93,10 @@ export class NativeBlsCore implements BlsCore {
     });
   }
 
-  /** Fill every free place with a fair share of the queue, so that the batches in flight end at about the same time. */
+  /** Each thread gets a fair share of the queue, as far as batches go. */
   #dispatch(): void {
-    while (this.#queue.length > 0 && this.#batchesUnderWay < this.#maxBatches) {
-      const share = Math.ceil(this.#queue.length / this.#maxBatches);
+    while (this.#queue.length > 0 && this.#batchesUnderWay < this.#threads * BATCHES_PER_THREAD) {
+      const share = Math.ceil(this.#queue.length / this.#threads);
       const jobs = this.#queue.take(Math.min(share, MAX_BATCH_JOBS));
       this.#batchesUnderWay += 1;
       this.#running += jobs.length;

@@ -14,7 +14,7 @@ import { createJobQueue, type Job, settleJobs, signingUnavailable } from './bls-
 /** Jobs a worker may have before it: what a priority job waits for at most when all workers are busy. */
 export const MAX_WORKER_JOBS = 16;
 
-/** Half of it, so that the next batch already lies with the worker when one is done. */
+/** Half of it, so that the next batch already lies with the worker when one is done; and a worker with more gets none, so that batches are full. */
 const MAX_BATCH_JOBS = MAX_WORKER_JOBS / 2;
 
 /** How long a worker that ended stays away: by how many times its place failed in a row without signing anything. */
@@ -125,9 +125,9 @@ export class PortableBlsCore implements BlsCore {
   #dispatch(): void {
     while (this.#queue.length > 0) {
       const worker = leastBusy(this.#workers);
-      if (worker === undefined || worker.outstanding >= MAX_WORKER_JOBS) return;
+      if (worker === undefined || worker.outstanding > MAX_WORKER_JOBS - MAX_BATCH_JOBS) return;
       const share = Math.ceil(this.#queue.length / this.#workers.size);
-      this.#send(worker, this.#queue.take(Math.min(share, MAX_BATCH_JOBS, MAX_WORKER_JOBS - worker.outstanding)));
+      this.#send(worker, this.#queue.take(Math.min(share, MAX_BATCH_JOBS)));
     }
   }
 
