@@ -45,7 +45,7 @@ function inexactToNaN(_key: string, value: unknown, context?: { readonly source?
  */
 function scan(text: string): { readonly refusal?: string; readonly inexactNumbers: boolean } {
   /** The member names seen in each open object; null for an open array. */
-  const open: (Set<string> | null)[] = [];
+  const open: (SeenNames | null)[] = [];
   let inexactNumbers = false;
   let values = 1;
   for (let at = 0; at < text.length; at++) {
@@ -55,9 +55,7 @@ function scan(text: string): { readonly refusal?: string; readonly inexactNumber
         const names = isMemberName(text, end) ? open.at(-1) : null;
         if (names) {
           const name = unescaped(text, at, end);
-          const known = names.size;
-          if (names.add(name).size === known)
-            return { refusal: `the member ${quote(name)} is given twice`, inexactNumbers };
+          if (!names.add(name)) return { refusal: `the member ${quote(name)} is given twice`, inexactNumbers };
         }
         at = end;
         break;
@@ -68,7 +66,7 @@ function scan(text: string): { readonly refusal?: string; readonly inexactNumber
       case OPEN_OBJECT:
       case OPEN_ARRAY:
         values += 1;
-        if (open.push(text.charCodeAt(at) === OPEN_OBJECT ? new Set() : null) > MAX_JSON_DEPTH) {
+        if (open.push(text.charCodeAt(at) === OPEN_OBJECT ? new SeenNames() : null) > MAX_JSON_DEPTH) {
           return { refusal: `the body is nested deeper than ${MAX_JSON_DEPTH} levels`, inexactNumbers };
         }
         break;
@@ -91,6 +89,24 @@ function scan(text: string): { readonly refusal?: string; readonly inexactNumber
     }
   }
   return { inexactNumbers };
+}
+
+/** A list while it is short, as it is in every message of ours: a Set for each object costs more than the rest of the scan. */
+class SeenNames {
+  static readonly LONGEST_LIST = 16;
+  readonly #list: string[] = [];
+  #set: Set<string> | undefined;
+
+  /** False when it was there. */
+  add(name: string): boolean {
+    if (this.#set === undefined) {
+      if (this.#list.includes(name)) return false;
+      if (this.#list.push(name) === SeenNames.LONGEST_LIST) this.#set = new Set(this.#list);
+      return true;
+    }
+    const known = this.#set.size;
+    return this.#set.add(name).size > known;
+  }
 }
 
 /** The index of the quote that ends the string opened at `start`; past the text when there is none. */

@@ -43,7 +43,7 @@ export function tokenDigest(key: Uint8Array, token: Uint8Array): string {
     outer[at] = byte ^ OUTER_PAD;
   }
   inner.set(token, SHA256_BLOCK_BYTES);
-  outer.set(hash('sha256', inner, 'buffer'), SHA256_BLOCK_BYTES);
+  outer.write(hash('sha256', inner, 'latin1'), SHA256_BLOCK_BYTES, 'latin1'); // bytes cost memory of their own each time
   const digest = hash('sha256', outer, 'hex');
   inner.fill(0);
   outer.fill(0);

@@ -1,7 +1,8 @@
 // Signing roots of requests that come again: parsing gives equal bodies one request (api/remembered-requests.ts), and the root of that one
-// was computed when it came first. Requests are known by identity, so a root is never taken for that of another. What is remembered ends with
-// its request: those that parsing does not remember, whole blocks among them, are not kept in memory by their root.
+// was computed when it came first. Requests are known by identity, so a root is never taken for that of another. The last few are
+// remembered, and no blocks: those do not come again, and a whole one would stay in memory.
 
+import { MAX_REMEMBERED_BODIES } from '../api/remembered-requests.ts';
 import type { SignRequest } from '../api/sign-request.ts';
 import { rememberedDomains } from './domains.ts';
 import type { Network } from './networks.ts';
@@ -12,12 +13,17 @@ export type ComputeRoot = (request: SignRequest) => Uint8Array;
 /** computeSigningRoot on one network. What is given back is shared: it is not written to. */
 export function rememberedRoots(network: Network): ComputeRoot {
   const domains = rememberedDomains();
-  const roots = new WeakMap<SignRequest, Uint8Array>();
+  const requests: SignRequest[] = [];
+  const roots: Uint8Array[] = [];
+  let oldest = 0;
   return (request) => {
-    const known = roots.get(request);
+    const known = roots[requests.indexOf(request)];
     if (known !== undefined) return known;
     const root = computeSigningRoot(request, network, domains);
-    roots.set(request, root);
+    if (request.operation === 'BLOCK_V2') return root;
+    requests[oldest] = request;
+    roots[oldest] = root;
+    oldest = (oldest + 1) % MAX_REMEMBERED_BODIES;
     return root;
   };
 }

@@ -38,8 +38,11 @@ export function rowIntegrity(options: RowIntegrityOptions): RowIntegrity {
   function code(domain: string, publicKey: Uint8Array, fields: readonly IntegrityField[]): Uint8Array {
     assert(!wiped, 'row integrity is used after it was wiped');
     const message = encode(domain, network, publicKey, fields);
+    // As text and back: asked for bytes, Node makes memory of its own for each digest, at the price of the hash.
     const digest =
-      key === undefined ? hash('sha256', message, 'buffer') : createHmac('sha256', key).update(message).digest();
+      key === undefined
+        ? Buffer.from(hash('sha256', message, 'latin1'), 'latin1')
+        : createHmac('sha256', key).update(message).digest();
     return digest.subarray(0, INTEGRITY_CODE_BYTES);
   }
 

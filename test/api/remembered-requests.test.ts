@@ -87,21 +87,37 @@ describe('remembered requests and roots', () => {
     expect(requestOf(0)).not.toBe(first);
   });
 
-  it('are not kept by their roots: what parsing does not remember is let go of', async () => {
+  describe('are let go of by their roots:', () => {
     setFlagsFromString('--expose-gc');
     const collectGarbage = runInNewContext('gc') as () => void;
     const rootOfRequest = rememberedRoots(NETWORK);
-    const rootedRequest = (): WeakRef<object> => {
-      const parsed = parseSignRequest(bytesOf(attestation()));
+    const rootedRequest = (body: Buffer): WeakRef<object> => {
+      const parsed = parseSignRequest(body);
       if (parsed.kind === 'refused') throw new Error(parsed.hint);
       rootOfRequest(parsed.request);
       return new WeakRef(parsed.request);
     };
-    const first = rootedRequest();
-    await nextTurn(); // until then a WeakRef holds what it was made of
-    collectGarbage();
-    expect(first.deref()).toBeUndefined();
-    expect(rootedRequest().deref()).toBeDefined(); // the roots are still in use
+    const isHeld = async (request: WeakRef<object>): Promise<boolean> => {
+      await nextTurn(); // until then a WeakRef holds what it was made of
+      collectGarbage();
+      return request.deref() !== undefined;
+    };
+
+    it('blocks at once', async () => {
+      const [block] = fc.sample(
+        signRequestBody.filter((body) => body['type'] === 'BLOCK_V2'),
+        { numRuns: 1, seed: 1 },
+      );
+      expect(await isHeld(rootedRequest(bytesOf(block)))).toBe(false);
+    });
+
+    it('others when as many as are remembered came after them', async () => {
+      const first = rootedRequest(bytesOf(attestation()));
+      expect(await isHeld(first)).toBe(true);
+      for (let head = 1; head <= MAX_REMEMBERED_BODIES; head++)
+        rootedRequest(bytesOf(attestation({ head: rootOf(head) })));
+      expect(await isHeld(first)).toBe(false);
+    });
   });
 
   it('leave long bodies alone', () => {

@@ -53,6 +53,17 @@ describe('strict JSON', () => {
     expect(parse(text)).toEqual({ kind: 'json', value: JSON.parse(text) });
   });
 
+  it('refuses it in objects of any size, wherever it is', () => {
+    for (let size = 1; size <= 40; size++) {
+      const names = Array.from({ length: size }, (_, index) => `name ${index}`);
+      const textOf = (all: readonly string[]): string => `{${all.map((name) => `"${name}":1`).join(',')}}`;
+      expect(parse(textOf(names)).kind).toBe('json');
+      for (const name of names) {
+        expect(parse(textOf([...names, name]))).toEqual(refused(`the member "${name}" is given twice`));
+      }
+    }
+  });
+
   it('names the doubled member, a long one in part', () => {
     const name = 'n'.repeat(1000);
     expect(parse(`{"${name}":1,"${name}":2}`)).toEqual(refused(`the member "${'n'.repeat(40)}…" is given twice`));
