@@ -107,8 +107,9 @@ static void end_batch(struct batch *batch) {
 static void end_with_environment(void *data) {
   struct core *core = data;
   struct task *left = threads_end(core->threads);
-  core->threads = NULL; // on_signed goes with the environment
+  core->threads = NULL;
   core->closed = true;
+  (void)napi_release_threadsafe_function(core->on_signed, napi_tsfn_release); // before its own hook, which comes next
   while (left != NULL) {
     struct batch *batch = (struct batch *)left;
     left = left->next;
@@ -129,7 +130,8 @@ static void sign_jobs(struct task *task) {
     signings[count++] = (struct signing){job->secret, job->root, &batch->signatures[index * SIGNATURE_BYTES]};
   }
   if (count > 0) sign_roots(batch->core->cache, signings, count);
-  (void)napi_call_threadsafe_function(batch->core->on_signed, batch, napi_tsfn_nonblocking); // fails only when there is no memory
+  // Its queue has no bound, and it ends after this thread (end_with_environment): only a fault of ours makes it refuse.
+  if (napi_call_threadsafe_function(batch->core->on_signed, batch, napi_tsfn_nonblocking) != napi_ok) abort();
 }
 
 /** On the JavaScript thread. @param env NULL when the environment ends and nobody hears the answer */

@@ -11,6 +11,7 @@ struct threads {
   struct task *first;
   struct task **end; // where the next task is linked
   bool ending;
+  const char *name;
   task_runner run;
   unsigned count; // of those running
   pthread_t handles[];
@@ -31,6 +32,9 @@ static struct task *take(struct threads *threads) {
 
 static void *work(void *argument) {
   struct threads *threads = argument;
+#ifdef __linux__
+  (void)pthread_setname_np(pthread_self(), threads->name);
+#endif
   for (struct task *task = take(threads); task != NULL; task = take(threads)) threads->run(task);
   return NULL;
 }
@@ -39,6 +43,7 @@ struct threads *threads_start(unsigned count, const char *name, task_runner run)
   struct threads *threads = calloc(1, sizeof *threads + count * sizeof(pthread_t));
   if (threads == NULL) return NULL;
   threads->end = &threads->first;
+  threads->name = name;
   threads->run = run;
   if (pthread_mutex_init(&threads->mutex, NULL) != 0) {
     free(threads);
@@ -54,11 +59,6 @@ struct threads *threads_start(unsigned count, const char *name, task_runner run)
       threads_end(threads);
       return NULL;
     }
-#ifdef __linux__
-    (void)pthread_setname_np(threads->handles[threads->count], name);
-#else
-    (void)name;
-#endif
     threads->count += 1;
   }
   return threads;

@@ -13,7 +13,7 @@ typedef void (*task_runner)(struct task *task);
 struct threads;
 
 /**
- * @param name of each thread, up to 15 characters, for whoever looks at the process
+ * @param name of each thread, up to 15 characters, a constant, for whoever looks at the process
  * @returns NULL when the system gives fewer threads than asked for: then none is left running
  */
 struct threads *threads_start(unsigned count, const char *name, task_runner run);

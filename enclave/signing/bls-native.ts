@@ -1,10 +1,19 @@
 // The BLS core over our native addon: keys lie in the addon's memory, JavaScript holds handles, threads of the addon sign batches. This
 // file only decides which jobs go when. Equal roots need no grouping here: the addon remembers the points of the last roots.
 
+import assert from 'node:assert/strict';
 import { availableParallelism } from 'node:os';
 import type { Addon, Keyring, MemoryPolicy } from '../native/load.ts';
 import type { BlsCore, KeyHandle, Lane } from './bls.ts';
-import { createJobQueue, type Job, ROOT_BYTES, rejectJobs, settleJobs, signingUnavailable } from './bls-queue.ts';
+import {
+  createJobQueue,
+  type Job,
+  ROOT_BYTES,
+  rejectJobs,
+  SIGNATURE_BYTES,
+  settleJobs,
+  signingUnavailable,
+} from './bls-queue.ts';
 
 /** Small, so that answers go out and new jobs come in while the other batches are signed. The addon takes no more than 16. */
 const MAX_BATCH_JOBS = 4;
@@ -37,7 +46,8 @@ export class NativeBlsCore implements BlsCore {
   #running = 0;
   #dispatchPending = false;
   #closed = false;
-  #onIdle: (() => void) | undefined;
+  /** Resolved when, after `close`, nothing is under way any more. */
+  readonly #idle = Promise.withResolvers<void>();
 
   /** @throws Error when memory for keys, or a thread, is refused */
   constructor(addon: Addon, options: NativeBlsCoreOptions = {}) {
@@ -80,7 +90,7 @@ export class NativeBlsCore implements BlsCore {
     this.#closed = true;
     this.#addon.closeKeyring(this.#keyring);
     this.#queue.rejectAll(signingUnavailable('the core is closed'));
-    if (this.#batchesUnderWay > 0) await new Promise<void>((resolve) => (this.#onIdle = resolve));
+    if (this.#batchesUnderWay > 0) await this.#idle.promise;
   }
 
   /** After the present microtasks: a group commit releases many jobs in one turn, and they should share batches. */
@@ -109,7 +119,9 @@ export class NativeBlsCore implements BlsCore {
     let signatures: Uint8Array | undefined;
     let failure: unknown;
     try {
-      signatures = new Uint8Array(await this.#signBatch(jobs));
+      const bytes = new Uint8Array(await this.#signBatch(jobs));
+      assert.equal(bytes.length, jobs.length * SIGNATURE_BYTES);
+      signatures = bytes;
     } catch (error) {
       failure = error;
     }
@@ -118,10 +130,11 @@ export class NativeBlsCore implements BlsCore {
     this.#dispatch();
     if (signatures === undefined) rejectJobs(jobs, signingUnavailable('the batch failed', failure));
     else settleJobs(jobs, signatures);
-    if (this.#batchesUnderWay === 0) this.#onIdle?.();
+    if (this.#closed && this.#batchesUnderWay === 0) this.#idle.resolve();
   }
 
-  #signBatch(jobs: readonly Job[]): Promise<ArrayBuffer> {
+  /** Async, so that what the addon throws comes after the batches that are begun meanwhile. */
+  async #signBatch(jobs: readonly Job[]): Promise<ArrayBuffer> {
     let count = 0;
     for (const { handle, root } of jobs) {
       this.#handles[count] = handle;

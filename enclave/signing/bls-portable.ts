@@ -54,7 +54,8 @@ export class PortableBlsCore implements BlsCore {
   #nextBatch = 0;
   #dispatchPending = false;
   #closed = false;
-  #onIdle: (() => void) | undefined;
+  /** Resolved when, after `close`, no worker has a job any more. */
+  readonly #idle = Promise.withResolvers<void>();
 
   constructor(options: PortableBlsCoreOptions) {
     this.#log = options.log;
@@ -97,7 +98,7 @@ export class PortableBlsCore implements BlsCore {
     this.#keys.wipe();
     this.#queue.rejectAll(signingUnavailable('the core is closed'));
     for (const restart of this.#restarts) clearTimeout(restart);
-    if (this.load().running > 0) await new Promise<void>((resolve) => (this.#onIdle = resolve));
+    if (this.load().running > 0) await this.#idle.promise;
     await Promise.all([...this.#workers].map((worker) => worker.thread.terminate()));
   }
 
@@ -189,7 +190,7 @@ export class PortableBlsCore implements BlsCore {
   }
 
   #noteIdle(): void {
-    if (this.#onIdle !== undefined && this.load().running === 0) this.#onIdle();
+    if (this.#closed && this.load().running === 0) this.#idle.resolve();
   }
 }
 

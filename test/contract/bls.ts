@@ -316,6 +316,17 @@ export function blsCoreContract(open: (cores: number) => BlsCore): void {
     await core.close();
   });
 
+  test('close called twice ends twice, when the jobs under way are over', async () => {
+    const { handle } = core.addKey(secretKeyOf('a key'));
+    const jobs = Array.from({ length: MAX_RUNNING_PER_CORE }, (_, index) =>
+      outcome(core.sign(handle, bytesOf(`${index}`), 'normal')),
+    );
+    await jobsHaveStarted();
+    await Promise.all([core.close(), core.close()]);
+    expect(core.load()).toEqual({ queued: 0, running: 0 });
+    expect(await Promise.all(jobs)).not.toContain('signing_unavailable');
+  });
+
   test('keys come and go while others sign: a signature is always that of the key that was asked', async () => {
     const live: { handle: KeyHandle; secretKey: Uint8Array }[] = [];
     const asked: { secretKey: Uint8Array; root: Uint8Array; result: Promise<string> }[] = [];

@@ -22,6 +22,33 @@ describe.skipIf(!addonForTests())('with the native addon', () => {
     blsCoreContract((cores) => new NativeBlsCore(addon, { cores }));
   });
 
+  describe('jobs are refused, every one,', () => {
+    const JOBS = 60_000;
+    test.each<[string, Partial<Addon>]>([
+      [
+        'when the addon throws',
+        {
+          signBatch: () => {
+            throw new Error('no memory for a batch');
+          },
+        },
+      ],
+      ['when the addon fails', { signBatch: () => Promise.reject(new Error('no memory for signatures')) }],
+      [
+        'when signatures are missing',
+        { signBatch: (_, handles) => Promise.resolve(new ArrayBuffer(handles.length * 96 - 1)) },
+      ],
+    ])('%s', async (_, fault) => {
+      const core = new NativeBlsCore({ ...addon, ...fault }, { cores: 2 });
+      const { handle } = core.addKey(KEY);
+      const jobs = Array.from({ length: JOBS }, () => core.sign(handle, bytesOf('root'), 'normal'));
+      const outcomes = await Promise.allSettled(jobs);
+      expect(outcomes.every(({ status }) => status === 'rejected')).toBe(true);
+      expect(core.load()).toEqual({ queued: 0, running: 0 });
+      await core.close();
+    });
+  });
+
   describe('a root that many keys sign', () => {
     const labels = Array.from({ length: 40 }, (_, index) => `key ${index}`);
     /** More roots than there are tables, in turns, so that tables are made, used and thrown out while others read them. */
@@ -91,8 +118,10 @@ describe.skipIf(!addonForTests())('with the native addon', () => {
           const batch = (jobs) => addon.signBatch(keyring, new Float64Array(jobs).fill(handle), new Uint8Array(32 * jobs));
           return { keyring, batch };
         };
-        const signingThreads = () => readdirSync('/proc/self/task')
-          .filter((id) => readFileSync('/proc/self/task/' + id + '/comm', 'utf8') === 'bls signing\\n').length;
+        const nameOf = (id) => {
+          try { return readFileSync('/proc/self/task/' + id + '/comm', 'utf8'); } catch { return 'gone'; }
+        };
+        const signingThreads = () => readdirSync('/proc/self/task').filter((id) => nameOf(id) === 'bls signing\\n').length;
         ${body}`;
       const { stdout, stderr, status } = spawnSync(process.execPath, ['--expose-gc', '-e', program], {
         encoding: 'utf8',
