@@ -11,6 +11,8 @@ export const MAX_JSON_DEPTH = 32;
 export const MAX_JSON_VALUES = 20_000;
 
 const MAX_QUOTED_CHARACTERS = 40;
+/** Member names of one object that are looked through one by one. */
+const LONGEST_NAME_LIST = 16;
 const PLAIN_INTEGER = /^[0-9]+$/;
 const UTF8 = new TextDecoder('utf-8', { fatal: true });
 
@@ -93,7 +95,6 @@ function scan(text: string): { readonly refusal?: string; readonly inexactNumber
 
 /** A list while it is short, as it is in every message of ours: a Set for each object costs more than the rest of the scan. */
 class SeenNames {
-  static readonly LONGEST_LIST = 16;
   readonly #list: string[] = [];
   #set: Set<string> | undefined;
 
@@ -101,7 +102,7 @@ class SeenNames {
   add(name: string): boolean {
     if (this.#set === undefined) {
       if (this.#list.includes(name)) return false;
-      if (this.#list.push(name) === SeenNames.LONGEST_LIST) this.#set = new Set(this.#list);
+      if (this.#list.push(name) === LONGEST_NAME_LIST) this.#set = new Set(this.#list);
       return true;
     }
     const known = this.#set.size;

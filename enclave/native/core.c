@@ -268,21 +268,22 @@ static napi_value remove_key(napi_env env, napi_callback_info info) {
   return NULL;
 }
 
-static napi_value wipe_keyring(napi_env env, napi_callback_info info) {
+/** The core of a function that takes nothing else, its keys wiped; NULL when it was given something else. */
+static struct core *get_wiped_core(napi_env env, napi_callback_info info) {
   napi_value argument;
-  REQUIRE(get_arguments(env, info, 1, &argument), "wipeKeyring(keyring)");
-  struct core *core = get_core(env, argument);
-  REQUIRE(core != NULL, "wipeKeyring: not a keyring");
-  if (!core->closed) keyring_wipe(core->keyring);
+  struct core *core = get_arguments(env, info, 1, &argument) ? get_core(env, argument) : NULL;
+  if (core != NULL && !core->closed) keyring_wipe(core->keyring);
+  return core;
+}
+
+static napi_value wipe_keyring(napi_env env, napi_callback_info info) {
+  REQUIRE(get_wiped_core(env, info) != NULL, "wipeKeyring(keyring): not a keyring");
   return NULL;
 }
 
 static napi_value close_keyring(napi_env env, napi_callback_info info) {
-  napi_value argument;
-  REQUIRE(get_arguments(env, info, 1, &argument), "closeKeyring(keyring)");
-  struct core *core = get_core(env, argument);
-  REQUIRE(core != NULL, "closeKeyring: not a keyring");
-  if (!core->closed) keyring_wipe(core->keyring);
+  struct core *core = get_wiped_core(env, info);
+  REQUIRE(core != NULL, "closeKeyring(keyring): not a keyring");
   core->closed = true;
   settle_core(core);
   return NULL;

@@ -37,14 +37,13 @@ export class NativeBlsCore implements BlsCore {
   readonly #addon: Addon;
   readonly #keyring: Keyring;
   readonly #threads: number;
-  readonly #queue = createJobQueue();
+  readonly #queue = createJobQueue(() => this.#dispatch());
   /** What goes to the addon, which copies it. */
   readonly #handles = new Float64Array(MAX_BATCH_JOBS);
   readonly #roots = new Uint8Array(MAX_BATCH_JOBS * ROOT_BYTES);
   #batchesUnderWay = 0;
   /** Jobs in them. */
   #running = 0;
-  #dispatchPending = false;
   #closed = false;
   /** Resolved when, after `close`, nothing is under way any more. */
   readonly #idle = Promise.withResolvers<void>();
@@ -73,9 +72,7 @@ export class NativeBlsCore implements BlsCore {
 
   sign(handle: KeyHandle, signingRoot: Uint8Array, lane: Lane): Promise<Uint8Array> {
     if (this.#closed) return Promise.reject(signingUnavailable('the core is closed'));
-    const signature = this.#queue.push(handle, signingRoot, lane);
-    this.#dispatchSoon();
-    return signature;
+    return this.#queue.push(handle, signingRoot, lane);
   }
 
   load(): { queued: number; running: number } {
@@ -91,16 +88,6 @@ export class NativeBlsCore implements BlsCore {
     this.#addon.closeKeyring(this.#keyring);
     this.#queue.rejectAll(signingUnavailable('the core is closed'));
     if (this.#batchesUnderWay > 0) await this.#idle.promise;
-  }
-
-  /** After the present microtasks: a group commit releases many jobs in one turn, and they should share batches. */
-  #dispatchSoon(): void {
-    if (this.#dispatchPending) return;
-    this.#dispatchPending = true;
-    queueMicrotask(() => {
-      this.#dispatchPending = false;
-      this.#dispatch();
-    });
   }
 
   /** Each thread gets a fair share of the queue, as far as batches go. */

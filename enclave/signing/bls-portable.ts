@@ -48,11 +48,10 @@ export class PortableBlsCore implements BlsCore {
   readonly #log: Log;
   readonly #workerUrl: URL;
   readonly #keys = createPortableKeys();
-  readonly #queue = createJobQueue();
+  readonly #queue = createJobQueue(() => this.#dispatch());
   readonly #workers = new Set<SigningWorker>();
   readonly #restarts = new Set<NodeJS.Timeout>();
   #nextBatch = 0;
-  #dispatchPending = false;
   #closed = false;
   /** Resolved when, after `close`, no worker has a job any more. */
   readonly #idle = Promise.withResolvers<void>();
@@ -77,9 +76,7 @@ export class PortableBlsCore implements BlsCore {
   sign(handle: KeyHandle, signingRoot: Uint8Array, lane: Lane): Promise<Uint8Array> {
     if (this.#closed) return Promise.reject(signingUnavailable('the core is closed'));
     if (this.#workers.size === 0) return Promise.reject(signingUnavailable('no signing worker is alive'));
-    const signature = this.#queue.push(handle, signingRoot, lane);
-    this.#dispatchSoon();
-    return signature;
+    return this.#queue.push(handle, signingRoot, lane);
   }
 
   load(): { queued: number; running: number } {
@@ -110,16 +107,6 @@ export class PortableBlsCore implements BlsCore {
     thread.on('error', (error) => this.#log.error({ error }, 'a signing worker failed'));
     thread.on('exit', () => this.#onExit(worker));
     this.#workers.add(worker);
-  }
-
-  /** After the present microtasks: a group commit releases many jobs in one turn, and they should share batches. */
-  #dispatchSoon(): void {
-    if (this.#dispatchPending) return;
-    this.#dispatchPending = true;
-    queueMicrotask(() => {
-      this.#dispatchPending = false;
-      this.#dispatch();
-    });
   }
 
   /** Give the least busy worker a fair share of the queue, until all are full or nothing waits. */

@@ -27,9 +27,19 @@ export interface JobQueue {
   rejectAll(error: SignerError): void;
 }
 
-export function createJobQueue(): JobQueue {
+/** @param onJobs called after the microtasks in which jobs came: a group commit releases many in one turn, and they should share batches */
+export function createJobQueue(onJobs: () => void): JobQueue {
   const priority = createLine();
   const normal = createLine();
+  let isTold = false;
+  const tellSoon = (): void => {
+    if (isTold) return;
+    isTold = true;
+    queueMicrotask(() => {
+      isTold = false;
+      onJobs();
+    });
+  };
   return {
     get length() {
       return priority.length + normal.length;
@@ -38,6 +48,7 @@ export function createJobQueue(): JobQueue {
       assert.equal(root.length, ROOT_BYTES);
       if (this.length >= MAX_QUEUED_JOBS) return Promise.reject(new SignerError('overloaded'));
       const line = lane === 'priority' ? priority : normal;
+      tellSoon();
       return new Promise((resolve, reject) => line.push({ handle, root: new Uint8Array(root), resolve, reject }));
     },
     take(count) {

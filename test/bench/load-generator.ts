@@ -37,13 +37,13 @@ async function run(plan: LoadPlan): Promise<LoadResult> {
   const statuses: Record<string, number> = {};
   const latencies: number[] = [];
   const slowest: Record<string, number> = {};
+  const clients = await Promise.all(Array.from({ length: plan.connections }, () => openClient(plan)));
+  const cpuBefore = process.cpuUsage();
+  const started = performance.now();
   let next = 0;
-  let [started, cpuBefore] = [0, process.cpuUsage()];
   const due = (index: number): number =>
     plan.ratePerSecond === undefined ? 0 : started + (index * 1000) / plan.ratePerSecond;
 
-  const clients = await Promise.all(Array.from({ length: plan.connections }, () => openClient(plan)));
-  [started, cpuBefore] = [performance.now(), process.cpuUsage()];
   await Promise.all(
     clients.map(
       (client) =>
@@ -127,11 +127,12 @@ function openClient({ port, tls }: LoadPlan): Promise<Client> {
     };
     socket.setNoDelay(true);
     if (tls) socket.on('data', onBytes);
+    let end = 'closed';
     socket.on('error', (error) => {
+      end = 'error';
       reject(error);
-      client.onAnswer('error');
     });
-    socket.on('close', () => client.onAnswer('closed'));
+    socket.on('close', () => client.onAnswer(end));
   });
 }
 

@@ -110,7 +110,7 @@ describe.skipIf(!addonForTests())('with the native addon', () => {
     function run(body: string): { readonly output: string; readonly status: number | null } {
       const program = `
         const { readdirSync, readFileSync } = require('node:fs');
-        const { Worker, isMainThread, parentPort } = require('node:worker_threads');
+        const { Worker } = require('node:worker_threads');
         const addon = require(${JSON.stringify(ADDON_PATH)});
         const open = () => {
           const keyring = addon.openKeyring('off', true, 2);
