@@ -4,8 +4,9 @@ import { SecretKey } from '@chainsafe/blst';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { ADDON_PATH, type Addon, type Keyring, loadAddon } from '../../enclave/native/load.ts';
 import { NativeBlsCore } from '../../enclave/signing/bls-native.ts';
-import { blsCoreContract, bytesOf, secretKeyOf } from '../contract/bls.ts';
+import { blsCoreContract } from '../contract/bls.ts';
 import { addonForTests, PROJECT_ROOT } from '../support/addon.ts';
+import { bytesOf, secretKeyOf } from '../support/bls.ts';
 
 const KEY = secretKeyOf('a');
 const LINUX = process.platform === 'linux';

@@ -5,7 +5,8 @@ import { pathToFileURL } from 'node:url';
 import { SecretKey } from '@chainsafe/blst';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { PortableBlsCore } from '../../enclave/signing/bls-portable.ts';
-import { blsCoreContract, bytesOf, secretKeyOf } from '../contract/bls.ts';
+import { blsCoreContract } from '../contract/bls.ts';
+import { bytesOf, secretKeyOf } from '../support/bls.ts';
 
 const quiet = { debug() {}, info() {}, warn() {}, error() {} };
 
