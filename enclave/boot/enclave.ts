@@ -11,7 +11,7 @@ import { CONFIGURATION_PATH, type CompiledImage } from '../compiled.ts';
 import { loadConfig } from '../config/load.ts';
 import type { Config } from '../config/options.ts';
 import type { Log } from '../observe/log.ts';
-import { parsePostgresUrl } from '../slashing/postgres-address.ts';
+import { parsePostgresUrl } from '../slashing/postgres/address.ts';
 import { type FetchLimits, fetchConfiguration, readBakedConfiguration } from '../tee/configuration-source.ts';
 import { describeNsm, isDebugMode, type Measurements, measureOnce, readMeasurements } from '../tee/measure.ts';
 import type { Nsm } from '../tee/nsm.ts';

@@ -8,7 +8,7 @@ import type { ItemLimits } from '../http/work-limits.ts';
 import type { GenerationOptions, KeyManagementParts } from '../keys/management.ts';
 import type { InFlightSigning } from '../signing/in-flight.ts';
 import type { Network } from '../signing/networks.ts';
-import { exportInterchangeText, mergeInterchangeText } from '../slashing/interchange-text.ts';
+import { exportInterchangeText, mergeInterchangeText } from '../slashing/interchange/text.ts';
 import type { SlashingProtection } from '../slashing/protection.ts';
 import { fillMixedRandom } from '../tee/nsm-random.ts';
 import type { LoadingKeys } from './keys.ts';

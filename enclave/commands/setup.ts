@@ -10,7 +10,7 @@ import { stateTableDefinition } from '../chamber/state-rows.ts';
 import { loadConfig } from '../config/load.ts';
 import type { Config } from '../config/options.ts';
 import { keyTableDefinition } from '../keys/table-rows.ts';
-import { slashingTableDefinition } from '../slashing/dynamodb-items.ts';
+import { slashingTableDefinition } from '../slashing/dynamodb/items.ts';
 import type { Terminal } from './slashing.ts';
 
 const HELP = `strongroom setup tables: the DynamoDB tables that the configuration names

@@ -3,7 +3,7 @@
 
 import { isIP } from 'node:net';
 import { type Ceremony, ceremonyArns } from '../../ceremony/definition.ts';
-import { parsePostgresUrl } from '../slashing/postgres-address.ts';
+import { parsePostgresUrl } from '../slashing/postgres/address.ts';
 import { type Destination, dynamodbRegions, isDeclared, kmsDestination } from './egress-needs.ts';
 import type { Config } from './options.ts';
 import { type Finding, type Rule, when } from './rule.ts';

@@ -7,7 +7,7 @@ import { SignerError } from '../api/errors.ts';
 import type { Clock } from '../observe/clock.ts';
 import type { Log } from '../observe/log.ts';
 import { checkQueue } from './check-queue.ts';
-import { signingMemory } from './memory.ts';
+import { signingMemory } from './doubts.ts';
 import type { KeyFault, SlashableMessage, SlashingBackend, SlashingRefusal, Verdict } from './types.ts';
 
 /** Requests that wait for their batch, at most; the next one is `overloaded`. */

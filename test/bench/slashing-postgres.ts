@@ -4,8 +4,8 @@
 // Run: bin/pinned-node test/bench/slashing-postgres.ts [rounds]
 
 import { systemClock } from '../../enclave/observe/clock.ts';
+import { NO_MARKS } from '../../enclave/slashing/history/rules.ts';
 import { SlashingProtection } from '../../enclave/slashing/protection.ts';
-import { NO_MARKS } from '../../enclave/slashing/rules.ts';
 import type { AttestationVote } from '../../enclave/slashing/types.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { history, quietLog, stream, vote } from '../support/slashing.ts';

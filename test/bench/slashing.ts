@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '../../enclave/observe/clock.ts';
 import { SlashingProtection } from '../../enclave/slashing/protection.ts';
-import { openSqliteBackend } from '../../enclave/slashing/sqlite.ts';
+import { openSqliteBackend } from '../../enclave/slashing/sqlite/backend.ts';
 import type { SlashingBackend } from '../../enclave/slashing/types.ts';
 import { MAIN_ROOT, quietLog, vote } from '../support/slashing.ts';
 

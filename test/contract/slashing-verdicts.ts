@@ -2,8 +2,8 @@
 
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../enclave/observe/clock.ts';
+import { NO_MARKS } from '../../enclave/slashing/history/rules.ts';
 import { SlashingProtection } from '../../enclave/slashing/protection.ts';
-import { NO_MARKS } from '../../enclave/slashing/rules.ts';
 import type { SlashableMessage } from '../../enclave/slashing/types.ts';
 import {
   block,

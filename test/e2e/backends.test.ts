@@ -3,7 +3,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { slashingTableDefinition } from '../../enclave/slashing/dynamodb-items.ts';
+import { slashingTableDefinition } from '../../enclave/slashing/dynamodb/items.ts';
 import { type Deployment, deploy } from '../support/deployment.ts';
 import { startDynamoDB } from '../support/dynamodb.ts';
 import { startPostgres } from '../support/postgres.ts';

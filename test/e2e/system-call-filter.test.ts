@@ -4,7 +4,7 @@ import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { request } from 'node:https';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { slashingTableDefinition } from '../../enclave/slashing/dynamodb-items.ts';
+import { slashingTableDefinition } from '../../enclave/slashing/dynamodb/items.ts';
 import { addonForTests } from '../support/addon.ts';
 import { makeCertificate } from '../support/certificates.ts';
 import { type Deployment, deploy } from '../support/deployment.ts';

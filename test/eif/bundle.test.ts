@@ -99,7 +99,7 @@ describe.runIf(withAddon)('the bundle', () => {
   it('consists of files without folders and without a trace of where it was made', () => {
     const names = bundle.files.map(({ name }) => name);
     expect(names).toContain('main.mjs');
-    expect(names).toContain('sqlite-worker.mjs');
+    expect(names).toContain('database-worker.mjs');
     expect(names).toContain('keystore-worker.mjs');
     expect(names).toContain('strongroom.node');
     expect(names.filter((name) => name.includes('/'))).toEqual([]);
@@ -121,7 +121,7 @@ describe.runIf(withAddon)('the bundle', () => {
       'package.json',
     ]);
     expect(own).toContain('enclave/main.ts');
-    expect(own).toContain('enclave/slashing/sqlite-worker.ts');
+    expect(own).toContain('enclave/slashing/sqlite/database-worker.ts');
     expect(own).not.toContain('enclave/compiled.ts');
   });
 });

@@ -13,7 +13,7 @@ import { openBlsCore } from '../../enclave/signing/bls-open.ts';
 import { type InFlightSigning, inFlightSigning } from '../../enclave/signing/in-flight.ts';
 import { publicNetwork } from '../../enclave/signing/networks.ts';
 import { createPermits } from '../../enclave/signing/permits.ts';
-import { exportInterchangeText, mergeInterchangeText } from '../../enclave/slashing/interchange-text.ts';
+import { exportInterchangeText, mergeInterchangeText } from '../../enclave/slashing/interchange/text.ts';
 import { unsafeNoopBackend } from '../../enclave/slashing/noop.ts';
 import { SlashingProtection } from '../../enclave/slashing/protection.ts';
 import { encryptKeystore, publicKeyOf, testSecret } from '../support/keys.ts';

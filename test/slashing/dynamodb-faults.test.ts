@@ -2,7 +2,7 @@
 // refused by the data is never called refused, and when the trouble is over it works again.
 
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { NO_MARKS } from '../../enclave/slashing/rules.ts';
+import { NO_MARKS } from '../../enclave/slashing/history/rules.ts';
 import type { SlashableMessage, SlashingBackend } from '../../enclave/slashing/types.ts';
 import {
   FAULTS,

@@ -2,8 +2,8 @@
 // request is believed about what it applied, and about nothing else.
 
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { partitionOf } from '../../enclave/slashing/dynamodb-items.ts';
-import { MAX_STATEMENTS } from '../../enclave/slashing/dynamodb-statements.ts';
+import { partitionOf } from '../../enclave/slashing/dynamodb/items.ts';
+import { MAX_STATEMENTS } from '../../enclave/slashing/dynamodb/statements.ts';
 import type { SlashableMessage, SlashingBackend } from '../../enclave/slashing/types.ts';
 import {
   FAULTS,

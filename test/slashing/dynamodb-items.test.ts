@@ -1,8 +1,8 @@
 // What the DynamoDB backend makes of a table that somebody altered, emptied, rolled back, or gave it by mistake.
 
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { type Item, partitionOf, slashingTableDefinition } from '../../enclave/slashing/dynamodb-items.ts';
-import { NO_MARKS } from '../../enclave/slashing/rules.ts';
+import { type Item, partitionOf, slashingTableDefinition } from '../../enclave/slashing/dynamodb/items.ts';
+import { NO_MARKS } from '../../enclave/slashing/history/rules.ts';
 import type { SlashableMessage, SlashingBackend } from '../../enclave/slashing/types.ts';
 import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts';
 import {

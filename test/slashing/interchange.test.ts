@@ -1,7 +1,7 @@
 // The EIP-3076 interchange reader and writer: what they accept, what they refuse and where, in how much memory.
 
 import { describe, expect, test } from 'vitest';
-import { readInterchange, writeInterchange } from '../../enclave/slashing/interchange.ts';
+import { readInterchange, writeInterchange } from '../../enclave/slashing/interchange/file.ts';
 import type { ValidatorHistory } from '../../enclave/slashing/types.ts';
 import {
   collect,

@@ -2,7 +2,7 @@
 // what is not as it was written.
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { NO_MARKS } from '../../enclave/slashing/rules.ts';
+import { NO_MARKS } from '../../enclave/slashing/history/rules.ts';
 import type { SlashableMessage, SlashingBackend } from '../../enclave/slashing/types.ts';
 import { type PostgresServer, startPostgres } from '../support/postgres.ts';
 import { block, checkOne, collect, history, stream, verdictName, vote } from '../support/slashing.ts';

@@ -8,9 +8,9 @@ import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { Log } from '../../enclave/observe/log.ts';
-import { NO_MARKS } from '../../enclave/slashing/rules.ts';
-import { openSqliteBackend } from '../../enclave/slashing/sqlite.ts';
-import { type Checkpoints, checkpointsBesideCommits } from '../../enclave/slashing/sqlite-checkpoint.ts';
+import { NO_MARKS } from '../../enclave/slashing/history/rules.ts';
+import { openSqliteBackend } from '../../enclave/slashing/sqlite/backend.ts';
+import { type Checkpoints, checkpointsBesideCommits } from '../../enclave/slashing/sqlite/checkpoint.ts';
 import type { SlashingBackend } from '../../enclave/slashing/types.ts';
 import { collect, history, MAIN_ROOT, quietLog, stream, vote } from '../support/slashing.ts';
 

@@ -5,11 +5,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { rowIntegrity } from '../../enclave/slashing/integrity.ts';
-import { writeHistory } from '../../enclave/slashing/sqlite-calls.ts';
-import { EXPORT_STALL_MS, heldExports } from '../../enclave/slashing/sqlite-export.ts';
-import { importer } from '../../enclave/slashing/sqlite-import.ts';
-import { openDatabase } from '../../enclave/slashing/sqlite-schema.ts';
+import { rowIntegrity } from '../../enclave/slashing/history/integrity.ts';
+import { writeHistory } from '../../enclave/slashing/sqlite/calls.ts';
+import { EXPORT_STALL_MS, heldExports } from '../../enclave/slashing/sqlite/export.ts';
+import { importer } from '../../enclave/slashing/sqlite/import.ts';
+import { openDatabase } from '../../enclave/slashing/sqlite/schema.ts';
 import { history } from '../support/slashing.ts';
 
 let folder: string;

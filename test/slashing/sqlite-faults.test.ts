@@ -12,11 +12,11 @@ import { fileURLToPath } from 'node:url';
 import type { Worker } from 'node:worker_threads';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { systemClock } from '../../enclave/observe/clock.ts';
+import { NO_MARKS } from '../../enclave/slashing/history/rules.ts';
 import { SlashingProtection } from '../../enclave/slashing/protection.ts';
 import { RETAINED_SLOTS } from '../../enclave/slashing/pruning.ts';
-import { NO_MARKS } from '../../enclave/slashing/rules.ts';
-import { openSqliteBackend } from '../../enclave/slashing/sqlite.ts';
-import { CLOSE_WAIT_MS } from '../../enclave/slashing/sqlite-client.ts';
+import { openSqliteBackend } from '../../enclave/slashing/sqlite/backend.ts';
+import { CLOSE_WAIT_MS } from '../../enclave/slashing/sqlite/client.ts';
 import type { SlashingBackend } from '../../enclave/slashing/types.ts';
 import {
   block,

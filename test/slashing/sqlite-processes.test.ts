@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { openSqliteBackend } from '../../enclave/slashing/sqlite.ts';
+import { openSqliteBackend } from '../../enclave/slashing/sqlite/backend.ts';
 import type { SlashableMessage } from '../../enclave/slashing/types.ts';
 import { block, checkOne, MAIN_ROOT, quietLog, verdictName } from '../support/slashing.ts';
 import { areSlashable } from '../support/slashing-model.ts';

@@ -13,7 +13,7 @@ import type { EgressEndpoint } from '../../enclave/api/egress.ts';
 import type { CompiledImage } from '../../enclave/compiled.ts';
 import { keyTableDefinition } from '../../enclave/keys/table-rows.ts';
 import type { Transport } from '../../enclave/native/transport.ts';
-import { slashingTableDefinition } from '../../enclave/slashing/dynamodb-items.ts';
+import { slashingTableDefinition } from '../../enclave/slashing/dynamodb/items.ts';
 import { systemClock } from '../../parent-proxy/clock.ts';
 import { readProxyConfiguration } from '../../parent-proxy/configuration.ts';
 import type { CredentialsProvider } from '../../parent-proxy/credentials.ts';

@@ -5,7 +5,7 @@
 import { openSync, writeSync } from 'node:fs';
 import { systemClock } from '../../enclave/observe/clock.ts';
 import { SlashingProtection } from '../../enclave/slashing/protection.ts';
-import { openSqliteBackend } from '../../enclave/slashing/sqlite.ts';
+import { openSqliteBackend } from '../../enclave/slashing/sqlite/backend.ts';
 import type { SlashableMessage } from '../../enclave/slashing/types.ts';
 import { block, MAIN_ROOT, quietLog, vote } from './slashing.ts';
 

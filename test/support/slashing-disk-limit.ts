@@ -4,7 +4,7 @@
 import { createInterface } from 'node:readline';
 import { systemClock } from '../../enclave/observe/clock.ts';
 import { SlashingProtection } from '../../enclave/slashing/protection.ts';
-import { openSqliteBackend } from '../../enclave/slashing/sqlite.ts';
+import { openSqliteBackend } from '../../enclave/slashing/sqlite/backend.ts';
 import { block, MAIN_ROOT, quietLog } from './slashing.ts';
 
 const backend = await openSqliteBackend(

@@ -11,9 +11,9 @@ import {
   PutItemCommand,
 } from '../../enclave/aws/dynamodb.ts';
 import type { Log } from '../../enclave/observe/log.ts';
-import { openDynamoDBBackend } from '../../enclave/slashing/dynamodb.ts';
-import { type Item, slashingTableDefinition } from '../../enclave/slashing/dynamodb-items.ts';
-import { rowIntegrity } from '../../enclave/slashing/integrity.ts';
+import { openDynamoDBBackend } from '../../enclave/slashing/dynamodb/backend.ts';
+import { type Item, slashingTableDefinition } from '../../enclave/slashing/dynamodb/items.ts';
+import { rowIntegrity } from '../../enclave/slashing/history/integrity.ts';
 import type { SlashingBackend } from '../../enclave/slashing/types.ts';
 import { type DynamoDBServer, dynamoDBClientOptions, startDynamoDB } from './dynamodb.ts';
 import { MAIN_ROOT, quietLog } from './slashing.ts';

@@ -3,10 +3,10 @@
 import { decodeHex } from '../../enclave/api/hex.ts';
 import { type Clock, systemClock } from '../../enclave/observe/clock.ts';
 import type { Log } from '../../enclave/observe/log.ts';
-import { rowIntegrity } from '../../enclave/slashing/integrity.ts';
-import { openPostgresBackend } from '../../enclave/slashing/postgres.ts';
-import { type PostgresAddress, parsePostgresUrl } from '../../enclave/slashing/postgres-address.ts';
-import type { PostgresConnectionOptions } from '../../enclave/slashing/postgres-connections.ts';
+import { rowIntegrity } from '../../enclave/slashing/history/integrity.ts';
+import { type PostgresAddress, parsePostgresUrl } from '../../enclave/slashing/postgres/address.ts';
+import { openPostgresBackend } from '../../enclave/slashing/postgres/backend.ts';
+import type { PostgresConnectionOptions } from '../../enclave/slashing/postgres/connections.ts';
 import type { SlashingBackend } from '../../enclave/slashing/types.ts';
 import { MAIN_ROOT, quietLog } from './slashing.ts';
 

@@ -5,7 +5,7 @@
 import { SignerError } from '../../enclave/api/errors.ts';
 import { systemClock } from '../../enclave/observe/clock.ts';
 import { SlashingProtection } from '../../enclave/slashing/protection.ts';
-import { openSqliteBackend } from '../../enclave/slashing/sqlite.ts';
+import { openSqliteBackend } from '../../enclave/slashing/sqlite/backend.ts';
 import type { SlashableMessage, SlashingBackend } from '../../enclave/slashing/types.ts';
 import { MAIN_ROOT, quietLog } from './slashing.ts';
 import { openSlashingTable } from './slashing-dynamodb.ts';

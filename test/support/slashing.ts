@@ -2,7 +2,7 @@
 
 import { canonicalPublicKey, decodeHex } from '../../enclave/api/hex.ts';
 import type { Log } from '../../enclave/observe/log.ts';
-import { NO_MARKS } from '../../enclave/slashing/rules.ts';
+import { NO_MARKS } from '../../enclave/slashing/history/rules.ts';
 import type {
   AttestationVote,
   BlockProposal,

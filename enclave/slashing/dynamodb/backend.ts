@@ -3,21 +3,21 @@
 // carries an integrity code that is checked before the item decides anything. The signer's role in the account should
 // be allowed to get, batch-get, put, scan and update by statement (PartiQLUpdate), and not to delete.
 
-import { SignerError } from '../api/errors.ts';
-import { encodeHex } from '../api/hex.ts';
-import type { AwsClientOptions } from '../aws/client.ts';
-import { createDynamoDBClient, type DynamoDBClient } from '../aws/dynamodb.ts';
-import type { Log } from '../observe/log.ts';
-import { type CheckContext, checkAndRecordOne, verifiedItems } from './dynamodb-check.ts';
-import { countMarks, exportHistories } from './dynamodb-export.ts';
-import { gatheringReplace } from './dynamodb-gather.ts';
-import { importHistories } from './dynamodb-import.ts';
-import { bindNetwork, checkNetwork, type NetworkBinding } from './dynamodb-network.ts';
-import { applyUpdates } from './dynamodb-statements.ts';
-import { type SlashingTable, slashingTable } from './dynamodb-table.ts';
-import type { RowIntegrity } from './integrity.ts';
-import { NO_MARKS } from './rules.ts';
-import type { BatchLimits, HighWaterMarks, SlashableMessage, SlashingBackend, Verdict } from './types.ts';
+import { SignerError } from '../../api/errors.ts';
+import { encodeHex } from '../../api/hex.ts';
+import type { AwsClientOptions } from '../../aws/client.ts';
+import { createDynamoDBClient, type DynamoDBClient } from '../../aws/dynamodb.ts';
+import type { Log } from '../../observe/log.ts';
+import type { RowIntegrity } from '../history/integrity.ts';
+import { NO_MARKS } from '../history/rules.ts';
+import type { BatchLimits, HighWaterMarks, SlashableMessage, SlashingBackend, Verdict } from '../types.ts';
+import { type CheckContext, checkAndRecordOne, verifiedItems } from './check.ts';
+import { countMarks, exportHistories } from './export.ts';
+import { gatheringReplace } from './gather.ts';
+import { importHistories } from './import.ts';
+import { bindNetwork, checkNetwork, type NetworkBinding } from './network.ts';
+import { applyUpdates } from './statements.ts';
+import { type SlashingTable, slashingTable } from './table.ts';
 
 export interface DynamoDBBackendOptions {
   /** `anti_slashing.table` */
@@ -64,7 +64,7 @@ class DynamoDBBackend implements SlashingBackend {
 
   constructor(client: DynamoDBClient, options: DynamoDBBackendOptions, log: Log) {
     const { integrity, maxConcurrentWrites } = options;
-    // Each message is a write of its own and fails alone; writes share requests further down (dynamodb-gather.ts).
+    // Each message is a write of its own and fails alone; writes share requests further down (gather.ts).
     this.batchLimits = { maxMessages: 1, maxInFlight: maxConcurrentWrites, minIntervalMs: 0 };
     this.#client = client;
     this.#binding = options;

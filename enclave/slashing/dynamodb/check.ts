@@ -8,13 +8,13 @@
 // A write whose answer was lost is repeated by the SDK and then finds its own item: same epochs and same root, which
 // may be signed again, so it is safe. A write that arrives after it was given up can only raise the mark, or fail.
 
-import { SignerError } from '../api/errors.ts';
-import { decodeHex, encodeHex } from '../api/hex.ts';
-import { highWaterMarks, type Mark, type MarkItem, type MarkKey, markItem, partitionOf } from './dynamodb-items.ts';
-import type { SlashingTable, Stored } from './dynamodb-table.ts';
-import type { RowIntegrity } from './integrity.ts';
-import { type Decision, decideAttestation, decideBlock, isRolledBack } from './rules.ts';
-import type { HighWaterMarks, SlashableMessage, Verdict } from './types.ts';
+import { SignerError } from '../../api/errors.ts';
+import { decodeHex, encodeHex } from '../../api/hex.ts';
+import type { RowIntegrity } from '../history/integrity.ts';
+import { type Decision, decideAttestation, decideBlock, isRolledBack } from '../history/rules.ts';
+import type { HighWaterMarks, SlashableMessage, Verdict } from '../types.ts';
+import { highWaterMarks, type Mark, type MarkItem, type MarkKey, markItem, partitionOf } from './items.ts';
+import type { SlashingTable, Stored } from './table.ts';
 
 /** Each failed attempt means that another signer wrote the same item in between. */
 export const MAX_WRITE_ATTEMPTS = 8;

@@ -2,11 +2,11 @@
 // table at one moment; marks only rise, so each exported mark was the highest when it was read, and an export taken
 // while keys are signing is right for every key that has stopped.
 
-import { SignerError } from '../api/errors.ts';
-import { decodeHex } from '../api/hex.ts';
-import type { Mark, MarkKind } from './dynamodb-items.ts';
-import { MAX_BATCH_ITEMS, type SlashingTable } from './dynamodb-table.ts';
-import type { PublicKeyHex, ValidatorHistory } from './types.ts';
+import { SignerError } from '../../api/errors.ts';
+import { decodeHex } from '../../api/hex.ts';
+import type { PublicKeyHex, ValidatorHistory } from '../types.ts';
+import type { Mark, MarkKind } from './items.ts';
+import { MAX_BATCH_ITEMS, type SlashingTable } from './table.ts';
 
 const KEYS_AT_ONCE = MAX_BATCH_ITEMS / 2;
 

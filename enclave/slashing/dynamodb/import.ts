@@ -3,14 +3,14 @@
 // larger import is a series of transactions that a fault may interrupt. That is safe and can be repeated, because a
 // merge only raises marks: what was written refuses more, never less, and is found already present the next time.
 
-import { SignerError } from '../api/errors.ts';
-import type { Log } from '../observe/log.ts';
-import type { VerifiedItems } from './dynamodb-check.ts';
-import { type Mark, type MarkItem, type MarkKey, markItem, partitionOf } from './dynamodb-items.ts';
-import { isSameMark, marksOfHistory, mergeMarks } from './dynamodb-merge.ts';
-import { MAX_BATCH_ITEMS, type Replacement, type SlashingTable } from './dynamodb-table.ts';
-import type { RowIntegrity } from './integrity.ts';
-import type { ImportSummary, ValidatorHistory } from './types.ts';
+import { SignerError } from '../../api/errors.ts';
+import type { Log } from '../../observe/log.ts';
+import type { RowIntegrity } from '../history/integrity.ts';
+import type { ImportSummary, ValidatorHistory } from '../types.ts';
+import type { VerifiedItems } from './check.ts';
+import { type Mark, type MarkItem, type MarkKey, markItem, partitionOf } from './items.ts';
+import { isSameMark, marksOfHistory, mergeMarks } from './merge.ts';
+import { MAX_BATCH_ITEMS, type Replacement, type SlashingTable } from './table.ts';
 
 /** Each failed attempt means that a signer wrote one of the items in between. */
 const MAX_WRITE_ATTEMPTS = 8;

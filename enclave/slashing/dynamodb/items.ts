@@ -2,10 +2,10 @@
 // never contend, and one that binds the table to a network. An item read from the table is trusted only after its
 // integrity code was checked over every attribute; an item that is not exactly of the shape below counts as damaged.
 
-import { decodeHex, encodeHex } from '../api/hex.ts';
-import type { AttributeValue, CreateTableCommandInput } from '../aws/dynamodb.ts';
-import type { RowIntegrity } from './integrity.ts';
-import type { HighWaterMarks, PublicKeyHex } from './types.ts';
+import { decodeHex, encodeHex } from '../../api/hex.ts';
+import type { AttributeValue, CreateTableCommandInput } from '../../aws/dynamodb.ts';
+import type { RowIntegrity } from '../history/integrity.ts';
+import type { HighWaterMarks, PublicKeyHex } from '../types.ts';
 
 /** The highest block of a key. A null root refuses every block at the slot. */
 export interface BlockMark {

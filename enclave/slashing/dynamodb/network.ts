@@ -2,13 +2,13 @@
 // first process that opens the table and only read afterwards. A table that is missing, is of another shape, or belongs
 // to another network or master key stops the start with a message that says what to do.
 
-import { SignerError } from '../api/errors.ts';
-import { decodeHex, encodeHex } from '../api/hex.ts';
-import { type DynamoDBClient, GetItemCommand, PutItemCommand } from '../aws/dynamodb.ts';
-import { awsFault } from '../aws/errors.ts';
-import { type Item, NETWORK_PARTITION } from './dynamodb-items.ts';
-import { unavailable } from './dynamodb-table.ts';
-import type { RowIntegrity } from './integrity.ts';
+import { SignerError } from '../../api/errors.ts';
+import { decodeHex, encodeHex } from '../../api/hex.ts';
+import { type DynamoDBClient, GetItemCommand, PutItemCommand } from '../../aws/dynamodb.ts';
+import { awsFault } from '../../aws/errors.ts';
+import type { RowIntegrity } from '../history/integrity.ts';
+import { type Item, NETWORK_PARTITION } from './items.ts';
+import { unavailable } from './table.ts';
 
 const FORMAT_VERSION = 1;
 /** The code covers the network, and proves the key that codes are made with. It belongs to no validator. */

@@ -3,10 +3,10 @@
 // The statements name every attribute of a mark; values are parameters and never part of the text.
 
 import { strict as assert } from 'node:assert';
-import { BatchExecuteStatementCommand, type BatchStatementRequest, type DynamoDBClient } from '../aws/dynamodb.ts';
-import { awsFault } from '../aws/errors.ts';
-import { type MarkItem, markAttributes, partitionOf } from './dynamodb-items.ts';
-import type { Replacement } from './dynamodb-table.ts';
+import { BatchExecuteStatementCommand, type BatchStatementRequest, type DynamoDBClient } from '../../aws/dynamodb.ts';
+import { awsFault } from '../../aws/errors.ts';
+import { type MarkItem, markAttributes, partitionOf } from './items.ts';
+import type { Replacement } from './table.ts';
 
 /** The service's own limit for one request. */
 export const MAX_STATEMENTS = 25;

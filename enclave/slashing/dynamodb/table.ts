@@ -3,7 +3,7 @@
 // `damaged`; whatever goes wrong on the way is `slashing_unavailable`, never a refusal.
 
 import { setTimeout as pause } from 'node:timers/promises';
-import { SignerError } from '../api/errors.ts';
+import { SignerError } from '../../api/errors.ts';
 import {
   BatchGetItemCommand,
   type DynamoDBClient,
@@ -11,8 +11,9 @@ import {
   PutItemCommand,
   ScanCommand,
   TransactWriteItemsCommand,
-} from '../aws/dynamodb.ts';
-import { awsFault } from '../aws/errors.ts';
+} from '../../aws/dynamodb.ts';
+import { awsFault } from '../../aws/errors.ts';
+import type { RowIntegrity } from '../history/integrity.ts';
 import {
   decodeMarkItem,
   encodeMarkItem,
@@ -22,8 +23,7 @@ import {
   type MarkKey,
   markKeyOf,
   partitionOf,
-} from './dynamodb-items.ts';
-import type { RowIntegrity } from './integrity.ts';
+} from './items.ts';
 
 /** Items of one BatchGetItem and of one TransactWriteItems: the service's own limits. */
 export const MAX_BATCH_ITEMS = 100;

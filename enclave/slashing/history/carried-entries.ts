@@ -1,7 +1,7 @@
 // What of an entry is carried into a store by an import, and out of it by an export, so that neither weakens a refusal.
 // Pure; for the stores that keep the complete history (sqlite, postgres).
 
-import type { HighWaterMarks, ValidatorHistory } from './types.ts';
+import type { HighWaterMarks, ValidatorHistory } from '../types.ts';
 
 /** Conditions 2, 4 and 5 of EIP-3076; null while a key has no entry of the kind. */
 export interface LowWaterMarks {

@@ -6,7 +6,7 @@
 // its last message (dynamodb) passes the highest slot and epochs as low-water marks and its last message as the entry:
 // the same conditions then say "source never decreases, target always increases, the same data may be signed again".
 
-import type { AttestationVote, BlockProposal, HighWaterMarks, SlashableMessage, SlashingRefusal } from './types.ts';
+import type { AttestationVote, BlockProposal, HighWaterMarks, SlashableMessage, SlashingRefusal } from '../types.ts';
 
 /** What is known of a key about one block proposal. */
 export interface BlockFacts {

@@ -3,9 +3,9 @@
 // malformed, a slot or epoch beyond 2^53 - 1. The metadata may stand anywhere in the file, so whoever consumes
 // the histories must undo them when the reader throws (SlashingBackend.importHistories is all or nothing).
 
-import { canonicalPublicKey, decodeHex, encodeHex } from '../api/hex.ts';
-import { InterchangeError, type JsonValue, readJsonPieces } from './interchange-json.ts';
-import type { ValidatorHistory } from './types.ts';
+import { canonicalPublicKey, decodeHex, encodeHex } from '../../api/hex.ts';
+import type { ValidatorHistory } from '../types.ts';
+import { InterchangeError, type JsonValue, readJsonPieces } from './json-pieces.ts';
 
 const FORMAT_VERSION = '5';
 

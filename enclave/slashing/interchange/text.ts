@@ -1,10 +1,10 @@
 // EIP-3076 files that come and go inside the JSON of a request (the Key Manager API): in memory as a whole, for as many keys as one
 // request names. Import is all or nothing; a file that names a key the caller may not touch is refused as a whole.
 
-import { SignerError } from '../api/errors.ts';
-import { readInterchange, writeInterchange } from './interchange.ts';
-import { InterchangeError } from './interchange-json.ts';
-import type { SlashingBackend, ValidatorHistory } from './types.ts';
+import { SignerError } from '../../api/errors.ts';
+import type { SlashingBackend, ValidatorHistory } from '../types.ts';
+import { readInterchange, writeInterchange } from './file.ts';
+import { InterchangeError } from './json-pieces.ts';
 
 export interface InterchangeParts {
   readonly backend: Pick<SlashingBackend, 'importHistories' | 'exportHistories'>;

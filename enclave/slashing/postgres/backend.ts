@@ -1,21 +1,21 @@
 // Slashing protection in PostgreSQL: the complete history, shared by any number of signers. It trusts the database to
 // be durable and to lock as documented, and notices when rows were altered or are gone; it never trusts an answer that
-// did not come. The rules are those of rules.ts; the transaction is told in postgres-check.ts.
+// did not come. The rules are those of rules.ts; the transaction is told in check.ts.
 
 import { strict as assert } from 'node:assert';
-import { SignerError } from '../api/errors.ts';
-import { encodeHex } from '../api/hex.ts';
-import type { Clock } from '../observe/clock.ts';
-import type { Log } from '../observe/log.ts';
-import type { RowIntegrity } from './integrity.ts';
-import { checkBatch } from './postgres-check.ts';
-import { type Connection, type PostgresConnectionOptions, PostgresConnections } from './postgres-connections.ts';
-import { exportKeys } from './postgres-export.ts';
-import { importKeys } from './postgres-import.ts';
-import { migrate } from './postgres-migrate.ts';
-import { pruneNextKey } from './postgres-prune.ts';
-import { type RowCodes, rowCodes } from './postgres-rows.ts';
-import type { BatchLimits, PublicKeyHex, SlashingBackend, ValidatorHistory } from './types.ts';
+import { SignerError } from '../../api/errors.ts';
+import { encodeHex } from '../../api/hex.ts';
+import type { Clock } from '../../observe/clock.ts';
+import type { Log } from '../../observe/log.ts';
+import type { RowIntegrity } from '../history/integrity.ts';
+import type { BatchLimits, PublicKeyHex, SlashingBackend, ValidatorHistory } from '../types.ts';
+import { checkBatch } from './check.ts';
+import { type Connection, type PostgresConnectionOptions, PostgresConnections } from './connections.ts';
+import { exportKeys } from './export.ts';
+import { importKeys } from './import.ts';
+import { migrate } from './migrate.ts';
+import { pruneNextKey } from './prune.ts';
+import { type RowCodes, rowCodes } from './rows.ts';
 
 export interface PostgresBackendOptions extends PostgresConnectionOptions {
   /** 32 bytes. */

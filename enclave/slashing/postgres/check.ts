@@ -6,8 +6,10 @@
 // not touch the others.
 
 import { strict as assert } from 'node:assert';
-import { type Connection, commit } from './postgres-connections.ts';
-import { execute, recordStatements, type SafeMessage, stateAfter } from './postgres-record.ts';
+import { type Decision, decideAttestation, decideBlock, isBeyondHistory, isRolledBack } from '../history/rules.ts';
+import type { AttestationVote, BlockProposal, HighWaterMarks, SlashableMessage, Verdict } from '../types.ts';
+import { type Connection, commit } from './connections.ts';
+import { execute, recordStatements, type SafeMessage, stateAfter } from './record.ts';
 import {
   type AttestationRow,
   type BlockRow,
@@ -16,9 +18,7 @@ import {
   VALIDATOR_COLUMNS,
   type ValidatorRow,
   type ValidatorState,
-} from './postgres-rows.ts';
-import { type Decision, decideAttestation, decideBlock, isBeyondHistory, isRolledBack } from './rules.ts';
-import type { AttestationVote, BlockProposal, HighWaterMarks, SlashableMessage, Verdict } from './types.ts';
+} from './rows.ts';
 
 /** Whatever the database or the role is set to: a commit of ours is on disk when it is answered. */
 const BEGIN = 'BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL synchronous_commit = on';
@@ -35,7 +35,7 @@ const LOCK_FREE: LockStatement = { name: 'lock_free', text: `${SELECT_VALIDATORS
 /** Everything, after others are done with it; fails after the lock timeout. */
 const LOCK_ALL: LockStatement = { name: 'lock_all', text: `${SELECT_VALIDATORS} FOR UPDATE` };
 
-/** Held by an import from its first locked row to its commit. "strongim" in ASCII, as in postgres-migrate.ts. */
+/** Held by an import from its first locked row to its commit. "strongim" in ASCII, as in migrate.ts. */
 export const IMPORT_LOCK = 0x7374_726f_6e67_696dn;
 const LOOK_AROUND = `
   SELECT count(*)::int AS known, pg_try_advisory_xact_lock_shared($2) AS "noImport"

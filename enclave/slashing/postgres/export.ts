@@ -1,18 +1,12 @@
 // Reads the whole history out, one key after the other, from one consistent state. Every row is checked: a history
 // that was tampered with is not handed on as if it were good, and what comes out is never weaker than what is in.
 
-import { SignerError } from '../api/errors.ts';
-import { encodeHex } from '../api/hex.ts';
-import { exportedBlocks, exportedVotes } from './carried-entries.ts';
-import type { Connection } from './postgres-connections.ts';
-import {
-  type AttestationRow,
-  type BlockRow,
-  type RowCodes,
-  VALIDATOR_COLUMNS,
-  type ValidatorRow,
-} from './postgres-rows.ts';
-import type { PublicKeyHex, ValidatorHistory } from './types.ts';
+import { SignerError } from '../../api/errors.ts';
+import { encodeHex } from '../../api/hex.ts';
+import { exportedBlocks, exportedVotes } from '../history/carried-entries.ts';
+import type { PublicKeyHex, ValidatorHistory } from '../types.ts';
+import type { Connection } from './connections.ts';
+import { type AttestationRow, type BlockRow, type RowCodes, VALIDATOR_COLUMNS, type ValidatorRow } from './rows.ts';
 
 /** Rows of keys read at once; their entries are read key by key. */
 const PAGE_SIZE = 500;

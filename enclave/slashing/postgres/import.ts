@@ -3,21 +3,15 @@
 // for the other in a circle. One import merges at a time, and batches can tell that one does: they answer its keys with
 // 503 and do not wait for its commit. A key whose recorded history fails its codes stops the whole import.
 
-import { SignerError } from '../api/errors.ts';
-import { encodeHex } from '../api/hex.ts';
-import { minimalMarks } from './carried-entries.ts';
-import { addValidators, IMPORT_LOCK } from './postgres-check.ts';
-import { type Connection, commit } from './postgres-connections.ts';
-import { type KeyHistory, mergeKey } from './postgres-merge.ts';
-import { execute, insertAttestations, insertBlocks, updateValidators } from './postgres-record.ts';
-import {
-  type AttestationRow,
-  type BlockRow,
-  type RowCodes,
-  VALIDATOR_COLUMNS,
-  type ValidatorRow,
-} from './postgres-rows.ts';
-import type { ImportSummary, ValidatorHistory } from './types.ts';
+import { SignerError } from '../../api/errors.ts';
+import { encodeHex } from '../../api/hex.ts';
+import { minimalMarks } from '../history/carried-entries.ts';
+import type { ImportSummary, ValidatorHistory } from '../types.ts';
+import { addValidators, IMPORT_LOCK } from './check.ts';
+import { type Connection, commit } from './connections.ts';
+import { type KeyHistory, mergeKey } from './merge.ts';
+import { execute, insertAttestations, insertBlocks, updateValidators } from './record.ts';
+import { type AttestationRow, type BlockRow, type RowCodes, VALIDATOR_COLUMNS, type ValidatorRow } from './rows.ts';
 
 /** Rows in one insert at most. */
 const CHUNK_SIZE = 5_000;

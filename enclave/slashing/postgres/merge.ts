@@ -2,8 +2,8 @@
 // contradicts another takes its root away, so that both are refused, an entry that would have been refused comes without
 // its root, and low-water marks are never lowered.
 
-import { importedBlock, importedVote } from './carried-entries.ts';
-import { type AttestationEntry, type BlockEntry, highest, type ValidatorState } from './postgres-rows.ts';
+import { importedBlock, importedVote } from '../history/carried-entries.ts';
+import { type AttestationEntry, type BlockEntry, highest, type ValidatorState } from './rows.ts';
 
 export interface KeyHistory {
   readonly blocks: readonly BlockEntry[];

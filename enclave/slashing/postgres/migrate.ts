@@ -4,9 +4,9 @@
 
 import { strict as assert } from 'node:assert';
 import { hash } from 'node:crypto';
-import { SignerError } from '../api/errors.ts';
-import { type Migration, POSTGRES_MIGRATIONS } from './migrations/postgres.ts';
-import { type Connection, commit } from './postgres-connections.ts';
+import { SignerError } from '../../api/errors.ts';
+import { type Connection, commit } from './connections.ts';
+import { type Migration, POSTGRES_MIGRATIONS } from './migrations.ts';
 
 /** "strongro" in ASCII; the key of an advisory lock is any 64-bit number that nobody else uses. */
 const ADVISORY_LOCK = 0x7374_726f_6e67_726fn;

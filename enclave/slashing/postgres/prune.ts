@@ -1,9 +1,10 @@
 // Forgets what lies behind the horizon of pruning.ts, one key a transaction and at most so many entries. A key whose
 // record fails its codes, or is not whole, is left as it is.
 
-import type { LowWaterMarks } from './carried-entries.ts';
-import { type Connection, commit } from './postgres-connections.ts';
-import { execute, updateValidators } from './postgres-record.ts';
+import type { LowWaterMarks } from '../history/carried-entries.ts';
+import { RETAINED_EPOCHS, RETAINED_SLOTS } from '../pruning.ts';
+import { type Connection, commit } from './connections.ts';
+import { execute, updateValidators } from './record.ts';
 import {
   type AttestationEntry,
   type AttestationRow,
@@ -14,8 +15,7 @@ import {
   VALIDATOR_COLUMNS,
   type ValidatorRow,
   type ValidatorState,
-} from './postgres-rows.ts';
-import { RETAINED_EPOCHS, RETAINED_SLOTS } from './pruning.ts';
+} from './rows.ts';
 
 const BEGIN = 'BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL synchronous_commit = on';
 

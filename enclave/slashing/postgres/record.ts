@@ -1,10 +1,10 @@
 // Writes what was found safe: the new entries and the new state of each key, with their codes. The caller holds the
 // locks and commits.
 
-import type { Connection } from './postgres-connections.ts';
-import type { AttestationEntry, BlockEntry, RowCodes, ValidatorRow, ValidatorState } from './postgres-rows.ts';
-import { raiseMarks } from './rules.ts';
-import type { SlashableMessage } from './types.ts';
+import { raiseMarks } from '../history/rules.ts';
+import type { SlashableMessage } from '../types.ts';
+import type { Connection } from './connections.ts';
+import type { AttestationEntry, BlockEntry, RowCodes, ValidatorRow, ValidatorState } from './rows.ts';
 
 export interface SafeMessage {
   readonly message: SlashableMessage;

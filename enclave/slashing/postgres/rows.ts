@@ -1,9 +1,9 @@
 // The rows of the PostgreSQL schema as values, and their integrity codes. Whatever is read for a decision passes
 // through here: a row that fails its code, or a set of rows that is not what the row of its key says, is `undefined`.
 
-import type { LowWaterMarks } from './carried-entries.ts';
-import type { IntegrityField, RowIntegrity } from './integrity.ts';
-import type { HighWaterMarks } from './types.ts';
+import type { LowWaterMarks } from '../history/carried-entries.ts';
+import type { IntegrityField, RowIntegrity } from '../history/integrity.ts';
+import type { HighWaterMarks } from '../types.ts';
 
 /** What the row of a key says, and its code covers. */
 export interface ValidatorState {

@@ -1,15 +1,10 @@
 // Slashing protection in one SQLite file, for one signer: the complete history, every commit on disk (WAL,
 // synchronous=FULL) before a verdict is given. The file is private, bound to one network and locked by this process.
-// The database itself lives in a worker (sqlite-worker.ts).
+// The database itself lives in a worker (database-worker.ts).
 
 import { strict as assert } from 'node:assert';
-import { SignerError } from '../api/errors.ts';
-import type { Log } from '../observe/log.ts';
-import { readHistory, writeHistory } from './sqlite-calls.ts';
-import { type Checkpoints, checkpointsBesideCommits } from './sqlite-checkpoint.ts';
-import { DatabaseClient } from './sqlite-client.ts';
-import { type FileLock, lockDatabase, preparePrivateFile, unusable } from './sqlite-file.ts';
-import { packBatch, unpackVerdicts } from './sqlite-wire.ts';
+import { SignerError } from '../../api/errors.ts';
+import type { Log } from '../../observe/log.ts';
 import type {
   HighWaterMarks,
   ImportOptions,
@@ -19,7 +14,12 @@ import type {
   SlashingBackend,
   ValidatorHistory,
   Verdict,
-} from './types.ts';
+} from '../types.ts';
+import { readHistory, writeHistory } from './calls.ts';
+import { type Checkpoints, checkpointsBesideCommits } from './checkpoint.ts';
+import { DatabaseClient } from './client.ts';
+import { type FileLock, lockDatabase, preparePrivateFile, unusable } from './file.ts';
+import { packBatch, unpackVerdicts } from './wire.ts';
 
 export interface SqliteOptions {
   /** anti_slashing.path; made when it is missing, its folder is not. */

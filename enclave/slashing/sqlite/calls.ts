@@ -1,11 +1,11 @@
 // What the main thread may ask of the database worker, and what it gets back. Histories travel as JSON text and
 // batches as one buffer: a structured clone of every entry would cost more than the database does.
 
-import type { ImportSummary, PublicKeyHex, ValidatorHistory } from './types.ts';
+import type { ImportSummary, PublicKeyHex, ValidatorHistory } from '../types.ts';
 
 export interface DatabaseCalls {
   open: [arguments_: Record<string, never>, result: null];
-  /** sqlite-wire.ts, both ways. */
+  /** wire.ts, both ways. */
   check: [arguments_: { batch: ArrayBuffer }, result: Uint8Array<ArrayBuffer>];
   health: [arguments_: Record<string, never>, result: null];
   /** Keep histories aside; nothing is merged yet. */

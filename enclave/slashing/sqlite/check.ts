@@ -3,13 +3,20 @@
 // one row, and is safe only when the whole history of the key was read and shown to be whole.
 
 import type { DatabaseSync } from 'node:sqlite';
-import { SignerError } from '../api/errors.ts';
-import { type Decision, decideAttestation, decideBlock, isBeyondHistory, isRolledBack, NO_MARKS } from './rules.ts';
-import { type EntryTables, entryTables } from './sqlite-entries.ts';
-import { type DatabaseOptions, inTransaction, validatorCounter } from './sqlite-schema.ts';
-import { damaged, marksOf, newValidator, type Validator, validatorTable } from './sqlite-validators.ts';
-import type { PackedCheck } from './sqlite-wire.ts';
-import type { AttestationVote, BlockProposal, SlashableMessage, Verdict } from './types.ts';
+import { SignerError } from '../../api/errors.ts';
+import {
+  type Decision,
+  decideAttestation,
+  decideBlock,
+  isBeyondHistory,
+  isRolledBack,
+  NO_MARKS,
+} from '../history/rules.ts';
+import type { AttestationVote, BlockProposal, SlashableMessage, Verdict } from '../types.ts';
+import { type EntryTables, entryTables } from './entries.ts';
+import { type DatabaseOptions, inTransaction, validatorCounter } from './schema.ts';
+import { damaged, marksOf, newValidator, type Validator, validatorTable } from './validators.ts';
+import type { PackedCheck } from './wire.ts';
 
 /** Prepares the statements once; the function checks and records a batch, or throws and has recorded nothing. */
 export function batchChecker(connection: DatabaseSync, options: DatabaseOptions) {

@@ -3,8 +3,8 @@
 
 import type { DatabaseSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';
-import type { CheckpointData, CheckpointReply, CheckpointRequest } from './sqlite-checkpoint.ts';
-import { openBesideWriter } from './sqlite-schema.ts';
+import type { CheckpointData, CheckpointReply, CheckpointRequest } from './checkpoint.ts';
+import { openBesideWriter } from './schema.ts';
 
 if (parentPort === null) throw new Error('this file runs as a worker');
 const port = parentPort;

@@ -1,10 +1,10 @@
 // Checkpoints beside the commits: SQLite's own come in the middle of a commit, and writing and syncing some thousand pages of the database
 // file kept the whole batch waiting for 10 to 40 ms. Without this (its worker died, its disk is full) SQLite makes them in a commit as
-// before, when the log has grown to its bound (sqlite-schema.ts).
+// before, when the log has grown to its bound (schema.ts).
 
 import { Worker } from 'node:worker_threads';
-import type { Log } from '../observe/log.ts';
-import { CLOSE_WAIT_MS } from './sqlite-client.ts';
+import type { Log } from '../../observe/log.ts';
+import { CLOSE_WAIT_MS } from './client.ts';
 
 /** Messages recorded between two checkpoints: some 700 pages, so that one is short and the disk is soon free for commits. */
 const MESSAGES = 256;
@@ -30,7 +30,7 @@ export interface Checkpoints {
 export function checkpointsBesideCommits(
   data: CheckpointData,
   log: Log,
-  workerUrl: URL = new URL('./sqlite-checkpoint-worker.ts', import.meta.url),
+  workerUrl: URL = new URL('./checkpoint-worker.ts', import.meta.url),
 ): Checkpoints {
   let worker: Worker | undefined;
   let isOver = false;

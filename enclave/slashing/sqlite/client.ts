@@ -2,9 +2,9 @@
 // Whatever was asked of a worker that died is answered `slashing_unavailable`: it may have been done or not.
 
 import { Worker } from 'node:worker_threads';
-import { SignerError } from '../api/errors.ts';
-import type { Log } from '../observe/log.ts';
-import type { DatabaseCall, DatabaseCalls, DatabaseWorkerData, ReplyMessage } from './sqlite-calls.ts';
+import { SignerError } from '../../api/errors.ts';
+import type { Log } from '../../observe/log.ts';
+import type { DatabaseCall, DatabaseCalls, DatabaseWorkerData, ReplyMessage } from './calls.ts';
 
 /** Before the first new start after a worker died; doubled up to the largest, and back at the first answer. */
 const FIRST_RESTART_MS = 50;
@@ -77,7 +77,7 @@ export class DatabaseClient {
   }
 
   #start(): void {
-    const worker = new Worker(new URL('./sqlite-worker.ts', import.meta.url), {
+    const worker = new Worker(new URL('./database-worker.ts', import.meta.url), {
       workerData: { ...this.#data, integrityKey: this.#data.integrityKey && Uint8Array.from(this.#data.integrityKey) },
       name: 'slashing database',
     });
@@ -100,7 +100,7 @@ export class DatabaseClient {
     this.#pending.delete(reply.id);
     this.#restartMs = FIRST_RESTART_MS;
     if ('reason' in reply) pending?.reject(new SignerError(reply.reason, { cause: reply.error }));
-    // The worker answers each call with the result of its name (sqlite-calls.ts).
+    // The worker answers each call with the result of its name (calls.ts).
     else pending?.resolve(reply.result as never);
   }
 

@@ -3,8 +3,8 @@
 // digest must be those of the head. Changing entries changes the head in memory; the caller saves it.
 
 import type { DatabaseSync, SQLOutputValue, StatementSync } from 'node:sqlite';
-import type { RowIntegrity } from './integrity.ts';
-import { bytesOf, bytesOrNull, damaged, numberOf, type Validator } from './sqlite-validators.ts';
+import type { RowIntegrity } from '../history/integrity.ts';
+import { bytesOf, bytesOrNull, damaged, numberOf, type Validator } from './validators.ts';
 
 export interface BlockEntry {
   readonly slot: number;

@@ -2,13 +2,13 @@
 // is in (carried-entries.ts).
 
 import type { DatabaseSync } from 'node:sqlite';
-import type { Clock } from '../observe/clock.ts';
-import { exportedBlocks, exportedVotes } from './carried-entries.ts';
-import { writeHistory } from './sqlite-calls.ts';
-import { type EntryTables, entryTables } from './sqlite-entries.ts';
-import { type DatabaseOptions, openSnapshot } from './sqlite-schema.ts';
-import { bytesOf, lowWaterOf, marksOf, type Validator, validatorTable } from './sqlite-validators.ts';
-import type { PublicKeyHex, ValidatorHistory } from './types.ts';
+import type { Clock } from '../../observe/clock.ts';
+import { exportedBlocks, exportedVotes } from '../history/carried-entries.ts';
+import type { PublicKeyHex, ValidatorHistory } from '../types.ts';
+import { writeHistory } from './calls.ts';
+import { type EntryTables, entryTables } from './entries.ts';
+import { type DatabaseOptions, openSnapshot } from './schema.ts';
+import { bytesOf, lowWaterOf, marksOf, type Validator, validatorTable } from './validators.ts';
 
 /** Entries after which a step ends, so that checks go on in between. */
 const STEP_ENTRIES = 1000;

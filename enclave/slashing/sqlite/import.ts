@@ -4,12 +4,12 @@
 // their place is refused, and an entry that would have been refused comes without its root.
 
 import type { DatabaseSync } from 'node:sqlite';
-import { importedBlock, importedVote, type LowWaterMarks, minimalMarks } from './carried-entries.ts';
-import { readHistory } from './sqlite-calls.ts';
-import { type BlockEntry, type EntryTables, entryTables, type VoteEntry } from './sqlite-entries.ts';
-import { type DatabaseOptions, inTransaction, validatorCounter } from './sqlite-schema.ts';
-import { damaged, lowWaterOf, newValidator, type Validator, validatorTable } from './sqlite-validators.ts';
-import type { ImportSummary, ValidatorHistory } from './types.ts';
+import { importedBlock, importedVote, type LowWaterMarks, minimalMarks } from '../history/carried-entries.ts';
+import type { ImportSummary, ValidatorHistory } from '../types.ts';
+import { readHistory } from './calls.ts';
+import { type BlockEntry, type EntryTables, entryTables, type VoteEntry } from './entries.ts';
+import { type DatabaseOptions, inTransaction, validatorCounter } from './schema.ts';
+import { damaged, lowWaterOf, newValidator, type Validator, validatorTable } from './validators.ts';
 
 type Merged = 'new' | 'alreadyPresent' | 'conflicts';
 

@@ -2,11 +2,11 @@
 // a slice. A key whose rows fail their check is left alone: its requests are refused until it is repaired.
 
 import type { DatabaseSync } from 'node:sqlite';
-import { RETAINED_EPOCHS, RETAINED_SLOTS } from './pruning.ts';
-import { isDamage } from './sqlite-check.ts';
-import { entryTables } from './sqlite-entries.ts';
-import { type DatabaseOptions, inTransaction } from './sqlite-schema.ts';
-import { numberOf, type Validator, validatorTable } from './sqlite-validators.ts';
+import { RETAINED_EPOCHS, RETAINED_SLOTS } from '../pruning.ts';
+import { isDamage } from './check.ts';
+import { entryTables } from './entries.ts';
+import { type DatabaseOptions, inTransaction } from './schema.ts';
+import { numberOf, type Validator, validatorTable } from './validators.ts';
 
 /** Heads looked at in one slice. */
 const SLICE_VALIDATORS = 1000;

@@ -2,14 +2,14 @@
 // network, of a newer program, or whose integrity codes are of another kind than this process can make.
 
 import { DatabaseSync } from 'node:sqlite';
-import type { RowIntegrity } from './integrity.ts';
+import type { RowIntegrity } from '../history/integrity.ts';
 
 const SCHEMA_VERSION = 1;
 /** How long a lock of another process (a backup, a shell) may hold up a batch before it is 503. */
 const BUSY_TIMEOUT_MS = 250;
 /** Each key has pages of its own, so the default of 2 MB holds those of some hundred keys. */
 const CACHE_KIBIBYTES = 16 * 1024;
-/** Pages (4 KiB) of the write-ahead log from which on a commit moves them to the database itself (sqlite-checkpoint.ts is to be faster). */
+/** Pages (4 KiB) of the write-ahead log from which on a commit moves them to the database itself (checkpoint.ts is to be faster). */
 const CHECKPOINT_PAGES = 8000;
 
 // `validators` is the head of each key's history: the marks of EIP-3076, how many entries there are, and the XOR of

@@ -3,10 +3,10 @@
 // holds as many heads as were ever made.
 
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
-import { SignerError } from '../api/errors.ts';
-import type { LowWaterMarks } from './carried-entries.ts';
-import type { RowIntegrity } from './integrity.ts';
-import type { HighWaterMarks } from './types.ts';
+import { SignerError } from '../../api/errors.ts';
+import type { LowWaterMarks } from '../history/carried-entries.ts';
+import type { RowIntegrity } from '../history/integrity.ts';
+import type { HighWaterMarks } from '../types.ts';
 
 /** One key's head. Changed in place by the entry tables, then saved. */
 export interface Validator {

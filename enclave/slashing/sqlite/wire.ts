@@ -2,7 +2,7 @@
 // fixed-size records, so that no request costs a structured clone of its own.
 
 import { strict as assert } from 'node:assert';
-import type { HighWaterMarks, KeyFault, SlashableMessage, SlashingRefusal, Verdict } from './types.ts';
+import type { HighWaterMarks, KeyFault, SlashableMessage, SlashingRefusal, Verdict } from '../types.ts';
 
 const PUBLIC_KEY_BYTES = 48;
 const ROOT_BYTES = 32;

@@ -7,7 +7,7 @@ import { createServer } from 'node:tls';
 import { createDynamoDBClient, type DynamoDBClient } from '../../../../enclave/aws/dynamodb.ts';
 import { stateTableDefinition } from '../../../../enclave/chamber/state-rows.ts';
 import { keyTableDefinition } from '../../../../enclave/keys/table-rows.ts';
-import { slashingTableDefinition } from '../../../../enclave/slashing/dynamodb-items.ts';
+import { slashingTableDefinition } from '../../../../enclave/slashing/dynamodb/items.ts';
 import { dynamoDBClientOptions, startDynamoDB } from '../../../support/dynamodb.ts';
 import { type KmsServer, startKmsServer } from '../../../support/kms-server.ts';
 import { CUSTODY_KEYS, DYNAMODB_HOST, GUEST, KMS_HOST, PARENT_HOSTS, TABLES } from '../settings.ts';

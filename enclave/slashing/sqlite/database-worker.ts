@@ -4,15 +4,15 @@
 
 import type { DatabaseSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';
-import { systemClock } from '../observe/clock.ts';
-import { rowIntegrity } from './integrity.ts';
-import type { CallMessage, DatabaseCall, DatabaseCalls, DatabaseWorkerData, ReplyMessage } from './sqlite-calls.ts';
-import { batchChecker, isDamage } from './sqlite-check.ts';
-import { heldExports } from './sqlite-export.ts';
-import { importer } from './sqlite-import.ts';
-import { pruner } from './sqlite-prune.ts';
-import { type DatabaseOptions, openDatabase } from './sqlite-schema.ts';
-import { packVerdicts, unpackBatch } from './sqlite-wire.ts';
+import { systemClock } from '../../observe/clock.ts';
+import { rowIntegrity } from '../history/integrity.ts';
+import type { CallMessage, DatabaseCall, DatabaseCalls, DatabaseWorkerData, ReplyMessage } from './calls.ts';
+import { batchChecker, isDamage } from './check.ts';
+import { heldExports } from './export.ts';
+import { importer } from './import.ts';
+import { pruner } from './prune.ts';
+import { type DatabaseOptions, openDatabase } from './schema.ts';
+import { packVerdicts, unpackBatch } from './wire.ts';
 
 type Handlers = { [Name in DatabaseCall]: (arguments_: DatabaseCalls[Name][0]) => DatabaseCalls[Name][1] };
 
@@ -98,7 +98,7 @@ port.on('message', (message: CallMessage) => {
 function answer({ id, call, arguments_ }: CallMessage): ReplyMessage {
   try {
     exports_.endStalled();
-    // The main thread sends each call with the arguments of its name (sqlite-calls.ts).
+    // The main thread sends each call with the arguments of its name (calls.ts).
     return { id, result: handlers[call](arguments_ as never) };
   } catch (error) {
     if (isDamage(error)) return { id, reason: 'slashing_integrity', error };
