@@ -38,6 +38,11 @@ export const ERROR_REASONS = {
   source_after_target: { status: 412, message: 'slashing protection refused the request' },
   source_below_low_water_mark: { status: 412, message: 'slashing protection refused the request' },
   target_below_low_water_mark: { status: 412, message: 'slashing protection refused the request' },
+  key_retired: {
+    status: 412,
+    message:
+      'the key was deleted or made inactive here: nothing is signed with it until it is imported again or reinstated',
+  },
   body_too_large: { status: 413, message: 'the request body is larger than the signer accepts' },
   client_closed: { status: 499, message: 'the client went away before it was answered' },
   internal_error: { status: 500, message: 'the signer failed; the request id finds the cause in its log' },
@@ -50,6 +55,11 @@ export const ERROR_REASONS = {
   slashing_unavailable: { status: 503, message: 'the slashing protection backend is unavailable' },
   slashing_integrity: { status: 503, message: 'the slashing protection record of this key fails its integrity check' },
   slashing_rollback: { status: 503, message: 'the slashing protection backend has lost records that were written' },
+  slashing_unbound: {
+    status: 503,
+    message: 'the fleet of this signer signs over another slashing store, or it is not yet known that it does not',
+  },
+  ahead_of_clock: { status: 503, message: 'the message lies ahead of the clock of the signer' },
   signing_unavailable: { status: 503, message: 'the signing core is unavailable' },
   key_table_unavailable: { status: 503, message: 'the key table cannot be reached' },
   attestation_unavailable: { status: 503, message: 'the security module gives no attestation document now' },
@@ -57,6 +67,27 @@ export const ERROR_REASONS = {
 } as const satisfies Record<string, ReasonEntry>;
 
 export type ErrorReason = keyof typeof ERROR_REASONS;
+
+/** The one list of what slashing protection refuses a message for (412); slashing/types.ts says which condition each is. */
+export const SLASHING_REFUSALS = [
+  'double_block',
+  'block_below_low_water_mark',
+  'double_vote',
+  'surrounding_vote',
+  'surrounded_vote',
+  'source_after_target',
+  'source_below_low_water_mark',
+  'target_below_low_water_mark',
+  'key_retired',
+] as const satisfies readonly ErrorReason[];
+
+/** The one list of faults that keep slashing protection from deciding about a key (503). */
+export const SLASHING_KEY_FAULTS = [
+  'slashing_integrity',
+  'slashing_rollback',
+  'slashing_unavailable',
+  'ahead_of_clock',
+] as const satisfies readonly ErrorReason[];
 
 /** The body of every error answer. It never has a member named `signature` (wire.md, Grandine). */
 export interface ErrorBody {

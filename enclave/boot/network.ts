@@ -2,7 +2,7 @@
 
 import { decodeHex } from '../api/hex.ts';
 import type { Config } from '../config/options.ts';
-import { type Network, publicNetwork } from '../signing/networks.ts';
+import { chainTime, type Network, publicNetwork } from '../signing/networks.ts';
 
 export function networkOf({ network, custom_network: custom }: Pick<Config, 'network' | 'custom_network'>): Network {
   if (network !== 'custom') return publicNetwork(network);
@@ -11,6 +11,7 @@ export function networkOf({ network, custom_network: custom }: Pick<Config, 'net
     genesisValidatorsRoot: constant(custom.genesis_validators_root, 32),
     genesisForkVersion: constant(custom.genesis_fork_version, 4),
     capellaForkVersion: constant(custom.capella_fork_version, 4),
+    time: custom.genesis_time === undefined ? undefined : chainTime(custom.genesis_time),
   };
 }
 

@@ -163,7 +163,7 @@ async function importFile({ backend, genesisValidatorsRoot, terminal, args }: Op
       yield history;
     }
   }
-  const summary = await backend.importHistories(counted(), { asMinimal: args.asMinimal });
+  const summary = await backend.importHistories(counted(), { strategy: args.asMinimal ? 'minimal' : 'by_key' });
   terminal.stdout.write(
     `keys: ${summary.validators}\nblocks: ${summary.blocks}\nattestations: ${summary.attestations}\n` +
       `already present: ${summary.alreadyPresent}\nconflicts: ${summary.conflicts}\n`,

@@ -80,6 +80,11 @@ export const OPTIONS = {
     undefined,
     'Capella fork version of a devnet, which voluntary exits are signed with (EIP-7044)',
   ),
+  'custom_network.genesis_time': unflagged(
+    integer(0, 253_402_300_799),
+    undefined,
+    'Genesis time of a devnet, seconds since 1970; needed wherever a slot is compared with the clock (a jump of the slashing store)',
+  ),
   'key_sources.filesystem.paths': flagged(listOf(text, 'repeated'), [], 'Key directories'),
   'key_sources.filesystem.keystore_load_concurrency': flagged(
     CONCURRENCY,

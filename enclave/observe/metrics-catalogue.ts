@@ -3,7 +3,7 @@
 // does not exist. Labels are bounded by construction: no public key, address, accessor or name of a policy is ever one.
 
 import { MAX_EGRESS_ENDPOINTS } from '../api/egress.ts';
-import { ERROR_REASONS, type ErrorReason } from '../api/errors.ts';
+import { ERROR_REASONS, type ErrorReason, SLASHING_KEY_FAULTS, SLASHING_REFUSALS } from '../api/errors.ts';
 import { OPERATIONS } from '../api/operations.ts';
 
 /** A label that takes these values and no others. */
@@ -53,19 +53,7 @@ const callOutcome = closed(
   'failed',
 );
 const keySource = closed('filesystem', 'dynamodb', 'memory');
-const slashingReason = closed(
-  'double_block',
-  'block_below_low_water_mark',
-  'double_vote',
-  'surrounding_vote',
-  'surrounded_vote',
-  'source_after_target',
-  'source_below_low_water_mark',
-  'target_below_low_water_mark',
-  'slashing_integrity',
-  'slashing_rollback',
-  'slashing_unavailable',
-);
+const slashingReason = closed(...SLASHING_REFUSALS, ...SLASHING_KEY_FAULTS);
 const authReason = folded(
   'missing_credentials',
   'malformed_credentials',

@@ -1,6 +1,7 @@
 // No slashing protection at all: every vote and every block is called safe and nothing is remembered. It exists for
 // test networks, behind `--allow-unsafe-noop-anti-slashing`; whoever calls this has checked the flag.
 
+import { NO_MARKS } from './history/rules.ts';
 import type { HighWaterMarks, SlashableMessage, SlashingBackend, ValidatorHistory, Verdict } from './types.ts';
 
 /** @param genesisValidatorsRoot `0x` and 64 hex digits, for the status only */
@@ -15,6 +16,25 @@ export function unsafeNoopBackend(genesisValidatorsRoot: string): SlashingBacken
       return messages.map(() => ({ kind: 'safe', repeat: false }));
     },
     async checkHealth() {},
+    async identity() {
+      return { id: NO_STORE, revision: 0, floor: null };
+    },
+    async advance() {
+      return 0;
+    },
+    async jump() {
+      return { id: NO_STORE, revision: 0, floor: null };
+    },
+    async highestMarks() {
+      return NO_MARKS;
+    },
+    async retire() {},
+    async reinstate() {
+      return [];
+    },
+    async retiredKeys() {
+      return [];
+    },
     /** Reads the file, so that a malformed one is refused, and keeps nothing of it. */
     async importHistories(histories: AsyncIterable<ValidatorHistory>) {
       for await (const _history of histories);
@@ -30,3 +50,5 @@ export function unsafeNoopBackend(genesisValidatorsRoot: string): SlashingBacken
     async close() {},
   };
 }
+
+const NO_STORE = '0'.repeat(32);

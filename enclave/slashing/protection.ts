@@ -3,7 +3,7 @@
 // It trusts nothing a backend does not say plainly: a failed, short or unknown answer is a doubt, and a doubt is 503.
 
 import { strict as assert } from 'node:assert';
-import { SignerError } from '../api/errors.ts';
+import { type ErrorReason, SignerError } from '../api/errors.ts';
 import type { Clock } from '../observe/clock.ts';
 import type { Log } from '../observe/log.ts';
 import { checkQueue } from './check-queue.ts';
@@ -17,6 +17,13 @@ export const CLOSE_WAIT_MS = 10_000;
 
 export interface SlashingProtectionOptions {
   readonly maxQueuedChecks?: number;
+  /**
+   * Why nothing may be signed over this store now; undefined when it may. Asked before a check reaches the store and
+   * again before its answer is released: a process that was stopped in between may have lost the right meanwhile.
+   */
+  readonly hindrance?: () => ErrorReason | undefined;
+  /** A store holds less than this process knows to be recorded; called once for each such answer. */
+  readonly onRollback?: () => void;
   /** After each batch: how many messages, how long it took, and whether its commit succeeded. */
   readonly onBatch?: (size: number, seconds: number, outcome: 'committed' | 'failed') => void;
   readonly onRefusal?: (reason: SlashingRefusal | KeyFault) => void;
@@ -163,17 +170,24 @@ export class SlashingProtection {
     return this.#lastBatch.startedAt + this.backend.batchLimits.minIntervalMs - this.#clock.monotonic();
   }
 
-  /** The next checks. Those that a failed commit put in doubt are answered here and go no further. */
+  /** The next checks. Those that may not reach the store, or that a failed commit put in doubt, are answered here. */
   #takeBatch(): WaitingCheck[] {
     return this.#queue.take(this.backend.batchLimits.maxMessages).filter((check) => {
       check.detach();
-      if (!this.#memory.isInDoubt(check.message)) return true;
+      const fault = this.#faultOf(check.message);
+      if (fault === undefined) return true;
       this.#queue.release(check.message.publicKey);
-      check.reject(
-        new SignerError('slashing_unavailable', { detail: { doubt: 'an earlier commit of this key failed' } }),
-      );
+      check.reject(fault);
       return false;
     });
+  }
+
+  /** What keeps a check from reaching the store. */
+  #faultOf(message: SlashableMessage): SignerError | undefined {
+    const hindrance = this.#options.hindrance?.();
+    if (hindrance !== undefined) return new SignerError(hindrance);
+    if (!this.#memory.isInDoubt(message)) return undefined;
+    return new SignerError('slashing_unavailable', { detail: { doubt: 'an earlier commit of this key failed' } });
   }
 
   #start(checks: readonly WaitingCheck[]): void {
@@ -216,6 +230,11 @@ export class SlashingProtection {
       reject(failure instanceof SignerError ? failure : new SignerError('slashing_unavailable', { cause: failure }));
       return;
     }
+    const hindrance = verdict.kind === 'safe' ? this.#options.hindrance?.() : undefined;
+    if (hindrance !== undefined) {
+      reject(new SignerError(hindrance));
+      return;
+    }
     if (verdict.kind === 'safe') {
       resolve({ kind: 'safe', repeat: verdict.repeat });
       return;
@@ -227,6 +246,7 @@ export class SlashingProtection {
       return;
     }
     this.#log.error({ public_key: message.publicKey, reason: verdict.reason }, 'slashing protection fails for a key');
+    if (reason === 'slashing_rollback') this.#tell(() => this.#options.onRollback?.());
     reject(new SignerError(verdict.reason));
   }
 

@@ -1,6 +1,8 @@
 // What slashing protection is asked and what it answers. Backends implement SlashingBackend; the signing path sees
 // only SlashingProtection (protection.ts), which groups requests and remembers what this process has signed.
 
+import type { SLASHING_KEY_FAULTS, SLASHING_REFUSALS } from '../api/errors.ts';
+
 /** `0x` and 96 lower-case hex digits. */
 export type PublicKeyHex = string;
 
@@ -24,16 +26,14 @@ export interface AttestationVote {
 
 export type SlashableMessage = BlockProposal | AttestationVote;
 
-/** Why a message is refused, each with the EIP-3076 condition it comes from; the names are reasons of api/errors.ts. */
-export type SlashingRefusal =
-  | 'double_block' // condition 1: another block at this slot, or one without a root
-  | 'block_below_low_water_mark' // condition 2
-  | 'double_vote' // condition 3: another vote for this target, or one without a root
-  | 'surrounding_vote' // condition 3
-  | 'surrounded_vote' // condition 3
-  | 'source_after_target' // source epoch larger than target epoch: no valid vote
-  | 'source_below_low_water_mark' // condition 4
-  | 'target_below_low_water_mark'; // condition 5
+/**
+ * Why a message is refused. The conditions are those of EIP-3076:
+ * `double_block` 1, another block at this slot, or one without a root; `block_below_low_water_mark` 2;
+ * `double_vote` 3, another vote for this target, or one without a root; `surrounding_vote` and `surrounded_vote` 3;
+ * `source_after_target`, no valid vote; `source_below_low_water_mark` 4; `target_below_low_water_mark` 5;
+ * `key_retired`, the key left this store (`retire`).
+ */
+export type SlashingRefusal = (typeof SLASHING_REFUSALS)[number];
 
 /**
  * `unavailable` verdicts concern one key only (its record fails its check, or somebody else holds it: nothing was decided
@@ -44,7 +44,7 @@ export type Verdict =
   | { readonly kind: 'refused'; readonly reason: SlashingRefusal }
   | { readonly kind: 'unavailable'; readonly reason: KeyFault };
 
-export type KeyFault = 'slashing_integrity' | 'slashing_rollback' | 'slashing_unavailable';
+export type KeyFault = (typeof SLASHING_KEY_FAULTS)[number];
 
 /** The highest slot and epochs known for a key; null where there is none. */
 export interface HighWaterMarks {
@@ -53,7 +53,10 @@ export interface HighWaterMarks {
   readonly targetEpoch: number | null;
 }
 
-/** One key's part of an EIP-3076 file. A null root is an entry without `signing_root`: it refuses everything there. */
+/**
+ * One key's part of an EIP-3076 file. A null root is an entry without `signing_root`: it refuses everything there.
+ * A stream of histories may name a key several times: a store merges all parts of one import together.
+ */
 export interface ValidatorHistory {
   readonly publicKey: PublicKeyHex;
   readonly blocks: readonly { readonly slot: number; readonly signingRoot: Uint8Array | null }[];
@@ -62,14 +65,40 @@ export interface ValidatorHistory {
     readonly targetEpoch: number;
     readonly signingRoot: Uint8Array | null;
   }[];
+  /** The highest slot and epochs of entries that the reader left out, because they lie far behind the highest ones. */
+  readonly leftOut?: HighWaterMarks | undefined;
 }
 
+/**
+ * How a file is merged beside records of a key:
+ * `by_key` (the rule): a key that the store has records of as `minimal`, a key that is new to it with the file's entries;
+ * `minimal`: everything at or below the file's highest entries is refused, for new keys too;
+ * `complete`: the complete strategy of EIP-3076, for whoever knows that the file lists everything the key ever signed.
+ */
+export type MergeStrategy = 'by_key' | 'minimal' | 'complete';
+
 export interface ImportOptions {
-  /**
-   * The file is the end of a history whose middle is nowhere: what lies at or below its highest entries is refused, also
-   * where this store has older entries of its own and would otherwise find it safe.
-   */
-  readonly asMinimal?: boolean;
+  /** `by_key` unless given. A store that keeps the highest marks only (dynamodb) merges every file as minimal. */
+  readonly strategy?: MergeStrategy;
+}
+
+/**
+ * What a store refuses of every key, whatever it knows of the key: blocks at or below the slot, votes with a target at or
+ * below the target epoch or a source below the source epoch. Raised by a jump, and never lowered.
+ */
+export interface StoreFloor {
+  readonly slot: number;
+  readonly sourceEpoch: number;
+  readonly targetEpoch: number;
+}
+
+/** Which store this is, under the store's integrity code. */
+export interface StoreIdentity {
+  /** 32 lower-case hex digits, random, made with the store and never changed. */
+  readonly id: string;
+  /** Counted up while signers use the store: an older copy of the same store has a lower one. */
+  readonly revision: number;
+  readonly floor: StoreFloor | null;
 }
 
 export interface ImportSummary {
@@ -113,10 +142,44 @@ export interface SlashingBackend {
   /** Resolves when the store answers a real query; rejects otherwise. */
   checkHealth(signal: AbortSignal): Promise<void>;
 
+  /** Strongly consistent. Rejects with `slashing_integrity` when the record of the store fails its code. */
+  identity(): Promise<StoreIdentity>;
+
+  /**
+   * Raise the revision by one, and at least to `atLeast`; durable when it resolves with the new one.
+   * Any number of signers may do it at once; each gets a revision of its own or a later one.
+   */
+  advance(atLeast?: number): Promise<number>;
+
+  /**
+   * Raise the floor, member by member, for every key and every signer of this store. When the promise resolves the floor is
+   * durable, no batch that began before is still undecided, and every later check is judged by it.
+   * The revision rises too, at least to `revision` when that is given. Retired keys stay retired.
+   */
+  jump(floor: StoreFloor, options?: { readonly revision?: number }): Promise<StoreIdentity>;
+
+  /** The highest slot and epochs that any key has signed: a clock that is behind them is not believed. */
+  highestMarks(): Promise<HighWaterMarks>;
+
+  /**
+   * From now on every check of these keys is refused with `key_retired`, by every signer of this store; durable when it
+   * resolves. Also keys that the store has no records of. Again does no harm. All keys, or on rejection any of them.
+   */
+  retire(publicKeys: readonly PublicKeyHex[]): Promise<void>;
+
+  /** Take `retire` back; the records of the keys stay. Resolves with the keys that were retired. */
+  reinstate(publicKeys: readonly PublicKeyHex[]): Promise<readonly PublicKeyHex[]>;
+
+  /** Which of these keys, or of all, are retired; ascending. */
+  retiredKeys(publicKeys?: readonly PublicKeyHex[]): Promise<readonly PublicKeyHex[]>;
+
   /** Merge histories: all or nothing, never weakening what is there. */
   importHistories(histories: AsyncIterable<ValidatorHistory>, options?: ImportOptions): Promise<ImportSummary>;
 
-  /** The whole history, or that of the given keys, one key at a time in ascending order, from one consistent state. */
+  /**
+   * The whole history, or that of the given keys, one key at a time in ascending order, from one consistent state.
+   * With a floor, every key that is named has a history: at least what the floor says.
+   */
   exportHistories(publicKeys?: readonly PublicKeyHex[]): AsyncIterable<ValidatorHistory>;
 
   /** Delete a bounded number of entries behind the low-water mark; resolves with how many (0: nothing left to do). */

@@ -1,7 +1,7 @@
 // Slashing contract: import, export and pruning. Whatever they do to the history, no verdict becomes weaker.
 
 import { describe, expect, test } from 'vitest';
-import { RETAINED_EPOCHS, RETAINED_SLOTS } from '../../enclave/slashing/pruning.ts';
+import { RETAINED_EPOCHS, RETAINED_SLOTS } from '../../enclave/slashing/history/prune.ts';
 import type { SlashableMessage, ValidatorHistory } from '../../enclave/slashing/types.ts';
 import {
   block,

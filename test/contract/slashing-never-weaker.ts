@@ -3,7 +3,7 @@
 // were refused.
 
 import { describe, expect, test } from 'vitest';
-import { RETAINED_EPOCHS, RETAINED_SLOTS } from '../../enclave/slashing/pruning.ts';
+import { RETAINED_EPOCHS, RETAINED_SLOTS } from '../../enclave/slashing/history/prune.ts';
 import type { SlashableMessage, SlashingBackend, ValidatorHistory } from '../../enclave/slashing/types.ts';
 import {
   block,
@@ -104,8 +104,8 @@ export function neverWeakerContract({ complete, fresh }: SlashingHarness): void 
 
     test('merged as a minimal one, refuses everything up to its highest entries, here and in what is exported', async () => {
       const backend = await older();
-      await backend.importHistories(stream([file]), { asMinimal: true });
-      await backend.importHistories(stream([history(1, [[30, 'b']], [[29, 30, 'b']])]), { asMinimal: true });
+      await backend.importHistories(stream([file]), { strategy: 'minimal' });
+      await backend.importHistories(stream([history(1, [[30, 'b']], [[29, 30, 'b']])]), { strategy: 'minimal' });
       const copy = await fresh();
       await copy.importHistories(backend.exportHistories());
       for (const store of [backend, copy]) {

@@ -42,6 +42,7 @@ interface Capture {
 const TEST_NETWORK: Network = {
   name: 'custom',
   genesisValidatorsRoot: hexBytes('0x04700007fabc8282644aed6d1c7c9e21d38a03a0c4ba193f3afe428824b3a673'),
+  time: undefined,
   genesisForkVersion: hexBytes('0x00000001'),
   capellaForkVersion: hexBytes('0x00000001'),
 };

@@ -13,7 +13,9 @@ export type IntegrityField = number | null | Uint8Array;
 
 export interface RowIntegrity {
   readonly kind: 'hmac' | 'checksum';
-  /** 16 bytes over the kind of row (`domain`), the network, the key the row belongs to (48 bytes), and the fields. */
+  /** 32 bytes over the kind of row (`domain`), the network, the key the row belongs to (48 bytes), and the fields. */
+  hash(domain: string, publicKey: Uint8Array, fields: readonly IntegrityField[]): Uint8Array;
+  /** The first 16 bytes of the hash. */
   code(domain: string, publicKey: Uint8Array, fields: readonly IntegrityField[]): Uint8Array;
   /** Whether `stored` is the code of these. */
   verify(stored: Uint8Array, domain: string, publicKey: Uint8Array, fields: readonly IntegrityField[]): boolean;
@@ -35,19 +37,22 @@ export function rowIntegrity(options: RowIntegrityOptions): RowIntegrity {
   const network = Buffer.from(options.genesisValidatorsRoot);
   let wiped = false;
 
-  function code(domain: string, publicKey: Uint8Array, fields: readonly IntegrityField[]): Uint8Array {
+  function hashOf(domain: string, publicKey: Uint8Array, fields: readonly IntegrityField[]): Uint8Array {
     assert(!wiped, 'row integrity is used after it was wiped');
     const message = encode(domain, network, publicKey, fields);
     // As text and back: asked for bytes, Node makes memory of its own for each digest, at the price of the hash.
-    const digest =
-      key === undefined
-        ? Buffer.from(hash('sha256', message, 'latin1'), 'latin1')
-        : createHmac('sha256', key).update(message).digest();
-    return digest.subarray(0, INTEGRITY_CODE_BYTES);
+    return key === undefined
+      ? Buffer.from(hash('sha256', message, 'latin1'), 'latin1')
+      : createHmac('sha256', key).update(message).digest();
+  }
+
+  function code(domain: string, publicKey: Uint8Array, fields: readonly IntegrityField[]): Uint8Array {
+    return hashOf(domain, publicKey, fields).subarray(0, INTEGRITY_CODE_BYTES);
   }
 
   return {
     kind: key === undefined ? 'checksum' : 'hmac',
+    hash: hashOf,
     code,
     verify(stored, domain, publicKey, fields) {
       return stored.length === INTEGRITY_CODE_BYTES && timingSafeEqual(stored, code(domain, publicKey, fields));

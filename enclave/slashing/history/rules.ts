@@ -101,7 +101,7 @@ export const NO_MARKS: HighWaterMarks = { blockSlot: null, sourceEpoch: null, ta
 const safe: Decision = { kind: 'safe', repeat: false };
 const repeat: Decision = { kind: 'safe', repeat: true };
 
-function refused(reason: SlashingRefusal): Decision {
+export function refused(reason: SlashingRefusal): Decision {
   return { kind: 'refused', reason };
 }
 

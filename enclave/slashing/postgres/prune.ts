@@ -2,7 +2,7 @@
 // record fails its codes, or is not whole, is left as it is.
 
 import type { LowWaterMarks } from '../history/carried-entries.ts';
-import { RETAINED_EPOCHS, RETAINED_SLOTS } from '../pruning.ts';
+import { RETAINED_EPOCHS, RETAINED_SLOTS } from '../history/prune.ts';
 import { type Connection, commit } from './connections.ts';
 import { execute, updateValidators } from './record.ts';
 import {

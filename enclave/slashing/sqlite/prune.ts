@@ -2,7 +2,7 @@
 // a slice. A key whose rows fail their check is left alone: its requests are refused until it is repaired.
 
 import type { DatabaseSync } from 'node:sqlite';
-import { RETAINED_EPOCHS, RETAINED_SLOTS } from '../pruning.ts';
+import { RETAINED_EPOCHS, RETAINED_SLOTS } from '../history/prune.ts';
 import { isDamage } from './check.ts';
 import { entryTables } from './entries.ts';
 import { type DatabaseOptions, inTransaction } from './schema.ts';

@@ -2,6 +2,7 @@
 // fixed-size records, so that no request costs a structured clone of its own.
 
 import { strict as assert } from 'node:assert';
+import { SLASHING_KEY_FAULTS, SLASHING_REFUSALS } from '../../api/errors.ts';
 import type { HighWaterMarks, KeyFault, SlashableMessage, SlashingRefusal, Verdict } from '../types.ts';
 
 const PUBLIC_KEY_BYTES = 48;
@@ -99,21 +100,10 @@ function verdictOf(byte: number): Verdict {
 const SAFE = 1;
 const REPEAT = 2;
 const FIRST_REASON = 3;
-const KEY_FAULTS = ['slashing_integrity', 'slashing_rollback', 'slashing_unavailable'] as const satisfies KeyFault[];
-const REASONS: readonly (SlashingRefusal | KeyFault)[] = [
-  'double_block',
-  'block_below_low_water_mark',
-  'double_vote',
-  'surrounding_vote',
-  'surrounded_vote',
-  'source_after_target',
-  'source_below_low_water_mark',
-  'target_below_low_water_mark',
-  ...KEY_FAULTS,
-];
+const REASONS: readonly (SlashingRefusal | KeyFault)[] = [...SLASHING_REFUSALS, ...SLASHING_KEY_FAULTS];
 
 function isKeyFault(reason: SlashingRefusal | KeyFault): reason is KeyFault {
-  return (KEY_FAULTS as readonly string[]).includes(reason);
+  return (SLASHING_KEY_FAULTS as readonly string[]).includes(reason);
 }
 
 function numberOrNull(value: number): number | null {

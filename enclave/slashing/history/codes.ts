@@ -1,0 +1,144 @@
+// The integrity codes of a complete store's rows, and the multiset hash by which a head knows its entries.
+//
+// Every entry has one keyed hash of 32 bytes. The first half is its code, which stands beside it and tells an altered or
+// moved row. The second half is its element, which is stored nowhere: the digest of a history is the XOR of its elements,
+// stored under a mask made from a fresh nonce (MSet-XOR-Hash: Clarke, Devadas, van Dijk, Gassend, Suh, ASIACRYPT 2003, section 4).
+// So whoever can write rows but has no key cannot find another set of rows with the digest of the head: the codes do
+// not say what the elements are, and two digests do not either, because no mask is used twice.
+// Without a key (static tokens, no master key) all of it is a checksum: it notices accidents, not people.
+
+import { strict as assert } from 'node:assert';
+import { randomFillSync } from 'node:crypto';
+import { INTEGRITY_CODE_BYTES, type IntegrityField, type RowIntegrity } from './integrity.ts';
+import type { BlockEntry, EntrySet, KeyState, VoteEntry } from './state.ts';
+
+export const DIGEST_BYTES = 16;
+export const NONCE_BYTES = 16;
+
+/** What a head's row holds beside the numbers of its state. */
+export interface HeadSeal {
+  /** Empty without a key: there is nothing to hide then. */
+  readonly nonce: Uint8Array;
+  /** Under the mask of the nonce. */
+  readonly blockDigest: Uint8Array;
+  readonly attestationDigest: Uint8Array;
+  readonly code: Uint8Array;
+}
+
+/** A head as it was read: nothing of it is believed yet. Digests in `state` are not set. */
+export interface UncheckedHead {
+  readonly state: Omit<KeyState, 'blocks' | 'attestations'>;
+  readonly blockCount: number;
+  readonly attestationCount: number;
+  readonly seal: HeadSeal;
+}
+
+/** An entry with the two halves of its hash. */
+export interface EntryCodes {
+  /** 16 bytes, stored beside the entry. */
+  readonly code: Uint8Array;
+  /** 16 bytes, stored nowhere. */
+  readonly element: Uint8Array;
+}
+
+export interface HistoryCodes {
+  block(publicKey: Uint8Array, entry: BlockEntry): EntryCodes;
+  attestation(publicKey: Uint8Array, entry: VoteEntry): EntryCodes;
+  sealHead(publicKey: Uint8Array, state: KeyState): HeadSeal;
+  /** Undefined when the head fails its code. */
+  openHead(publicKey: Uint8Array, head: UncheckedHead): KeyState | undefined;
+  /** The code of a row that is not of one key (the record of the store): 16 bytes. */
+  storeCode(fields: readonly IntegrityField[]): Uint8Array;
+}
+
+export function historyCodes(integrity: RowIntegrity): HistoryCodes {
+  const isKeyed = integrity.kind === 'hmac';
+
+  const entryCodes = (domain: string, publicKey: Uint8Array, fields: readonly IntegrityField[]): EntryCodes => {
+    const hash = integrity.hash(domain, publicKey, fields);
+    return { code: hash.subarray(0, INTEGRITY_CODE_BYTES), element: hash.subarray(INTEGRITY_CODE_BYTES) };
+  };
+  /** Two masks of 16 bytes in one hash; of zeros without a key. */
+  const masksOf = (publicKey: Uint8Array, nonce: Uint8Array): Uint8Array =>
+    isKeyed ? integrity.hash('digest mask v2', publicKey, [nonce]) : NO_MASKS;
+
+  return {
+    block: (publicKey, { slot, signingRoot }) => entryCodes('block', publicKey, [slot, signingRoot]),
+    attestation: (publicKey, { sourceEpoch, targetEpoch, signingRoot }) =>
+      entryCodes('attestation', publicKey, [sourceEpoch, targetEpoch, signingRoot]),
+
+    sealHead(publicKey, state) {
+      const nonce = isKeyed ? randomFillSync(new Uint8Array(NONCE_BYTES)) : NO_NONCE;
+      const masks = masksOf(publicKey, nonce);
+      const blockDigest = xor(state.blocks.digest, masks, 0);
+      const attestationDigest = xor(state.attestations.digest, masks, DIGEST_BYTES);
+      const counts = { blockCount: state.blocks.count, attestationCount: state.attestations.count };
+      const fields = headFields({ state, ...counts, seal: { nonce, blockDigest, attestationDigest } });
+      return { nonce, blockDigest, attestationDigest, code: integrity.code(HEAD_DOMAIN, publicKey, fields) };
+    },
+
+    openHead(publicKey, head) {
+      const fields = headFields(head);
+      if (!fields.every(isPossible)) return undefined;
+      if (!integrity.verify(head.seal.code, HEAD_DOMAIN, publicKey, fields)) return undefined;
+      const masks = masksOf(publicKey, head.seal.nonce);
+      return {
+        ...head.state,
+        blocks: { count: head.blockCount, digest: xor(head.seal.blockDigest, masks, 0) },
+        attestations: { count: head.attestationCount, digest: xor(head.seal.attestationDigest, masks, DIGEST_BYTES) },
+      };
+    },
+
+    storeCode: (fields) => integrity.code('store v2', NO_PUBLIC_KEY, fields),
+  };
+}
+
+/** The set with one entry more. */
+export function withEntry({ count, digest }: EntrySet, { element }: EntryCodes): EntrySet {
+  return { count: count + 1, digest: xor(digest, element, 0) };
+}
+
+/** The set with one entry less. @throws AssertionError when it has none */
+export function withoutEntry({ count, digest }: EntrySet, { element }: EntryCodes): EntrySet {
+  assert(count > 0, 'an entry is taken from a set that has one');
+  return { count: count - 1, digest: xor(digest, element, 0) };
+}
+
+/** Whether these are all the entries of the set, none more and none less. */
+export function isWholeSet({ count, digest }: EntrySet, elements: readonly Uint8Array[]): boolean {
+  if (elements.length !== count) return false;
+  const sum = new Uint8Array(DIGEST_BYTES);
+  for (const element of elements)
+    for (let at = 0; at < DIGEST_BYTES; at++) sum[at] = (sum[at] ?? 0) ^ (element[at] ?? 0);
+  return Buffer.compare(sum, digest) === 0;
+}
+
+const HEAD_DOMAIN = 'head v2';
+const NO_NONCE = new Uint8Array(0);
+const NO_MASKS = new Uint8Array(2 * DIGEST_BYTES);
+const NO_PUBLIC_KEY = new Uint8Array(48);
+
+type HeadParts = Omit<UncheckedHead, 'seal'> & { readonly seal: Omit<HeadSeal, 'code'> };
+
+function headFields({ state, blockCount, attestationCount, seal }: HeadParts): IntegrityField[] {
+  const { highest, lowWater, prunedBelow, isRetired } = state;
+  return [
+    ...[highest.blockSlot, highest.sourceEpoch, highest.targetEpoch],
+    ...[lowWater.slot, lowWater.sourceEpoch, lowWater.targetEpoch],
+    ...[prunedBelow.slot, prunedBelow.targetEpoch],
+    ...[isRetired ? 1 : 0, blockCount, attestationCount],
+    ...[seal.nonce, seal.blockDigest, seal.attestationDigest],
+  ];
+}
+
+/** A number that this program never wrote has no code; the codes assert that they are not asked for one. */
+function isPossible(field: IntegrityField): boolean {
+  return typeof field !== 'number' || (Number.isSafeInteger(field) && field >= 0);
+}
+
+/** Sixteen bytes of `one` with as many of `other` from an offset. A loop: `map` would call a function for each byte. */
+function xor(one: Uint8Array, other: Uint8Array, offset: number): Uint8Array {
+  const result = new Uint8Array(DIGEST_BYTES);
+  for (let at = 0; at < DIGEST_BYTES; at++) result[at] = (one[at] ?? 0) ^ (other[offset + at] ?? 0);
+  return result;
+}

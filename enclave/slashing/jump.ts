@@ -1,0 +1,74 @@
+// The jump: what a store refuses after records may have been lost. Nothing that was lost can lie beyond the present, so
+// every key's marks are raised to the present epoch and slot, with a tolerance for clocks; then signing goes on. It costs
+// a validator at most one vote. It rests on the clock: one that is behind what any key has signed is not believed, and
+// whoever jumps must also have kept its keys from signing far ahead of the clock (local-floor.ts). Pure.
+
+import { SignerError } from '../api/errors.ts';
+import type { HighWaterMarks, StoreFloor } from './types.ts';
+
+export interface ChainTime {
+  /** Unix time, seconds. */
+  readonly genesisTimeSeconds: number;
+  readonly secondsPerSlot: number;
+  readonly slotsPerEpoch: number;
+}
+
+/** How far the clocks of the signer, and of whoever asked for the lost messages, may differ. */
+export const CLOCK_TOLERANCE_SECONDS = 12;
+
+/** @param now milliseconds since the Unix epoch */
+export function floorAt(now: number, chain: ChainTime): StoreFloor {
+  const slot = slotAt(now + CLOCK_TOLERANCE_SECONDS * 1000, chain);
+  const epoch = Math.floor(slot / chain.slotsPerEpoch);
+  return { slot, targetEpoch: epoch, sourceEpoch: Math.max(0, epoch - 1) };
+}
+
+/** Whether some key has signed for a time that by this clock is still to come: then the clock is wrong. */
+export function isClockBehind(now: number, chain: ChainTime, { blockSlot, targetEpoch }: HighWaterMarks): boolean {
+  const latest = floorAt(now, chain);
+  return (blockSlot ?? 0) > latest.slot || (targetEpoch ?? 0) > latest.targetEpoch;
+}
+
+/** What a jump made now raises a store to, given what its keys have signed; throws when no clock can be believed. */
+export type JumpFloor = (highest: HighWaterMarks) => StoreFloor;
+
+/** @throws SignerError slashing_unavailable, from the function: the genesis time is not known, or the clock is behind */
+export function jumpFloor(chain: ChainTime | undefined, now: () => number): JumpFloor {
+  return (highest) => {
+    if (chain === undefined) throw new SignerError('slashing_unavailable', { hint: NO_GENESIS_TIME });
+    const time = now();
+    if (isClockBehind(time, chain, highest)) throw new SignerError('slashing_unavailable', { hint: CLOCK_BEHIND });
+    return floorAt(time, chain);
+  };
+}
+
+const NO_GENESIS_TIME =
+  'records may have been lost, and the slashing store cannot be raised to the present: set custom_network.genesis_time, ' +
+  'or raise it by hand (strongroom slashing jump)';
+const CLOCK_BEHIND =
+  'records may have been lost, and the clock of this signer is behind what keys have signed: set the clock, ' +
+  'or raise the slashing store by hand (strongroom slashing jump)';
+
+/** The floor that refuses whatever either refuses. */
+export function higherFloor(one: StoreFloor | null, other: StoreFloor): StoreFloor {
+  return {
+    slot: Math.max(one?.slot ?? 0, other.slot),
+    sourceEpoch: Math.max(one?.sourceEpoch ?? 0, other.sourceEpoch),
+    targetEpoch: Math.max(one?.targetEpoch ?? 0, other.targetEpoch),
+  };
+}
+
+/** Whether nothing changes when the floor is raised to the other. */
+export function coversFloor(one: StoreFloor | null, other: StoreFloor): boolean {
+  return (
+    one !== null &&
+    one.slot >= other.slot &&
+    one.sourceEpoch >= other.sourceEpoch &&
+    one.targetEpoch >= other.targetEpoch
+  );
+}
+
+/** 0 before genesis. */
+function slotAt(now: number, { genesisTimeSeconds, secondsPerSlot }: ChainTime): number {
+  return Math.max(0, Math.floor((now / 1000 - genesisTimeSeconds) / secondsPerSlot));
+}
