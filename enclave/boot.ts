@@ -78,7 +78,7 @@ async function runSteps(config: Config, given: World, opened: AsyncDisposableSta
   const aws = await step('credentials', () => openAwsAccess(config, given));
   const world: World = { ...given, aws };
   const custody = await step('custody', () => openCustody(config, world, telemetry, opened));
-  const slashing = await step('slashing protection', () =>
+  const { slashing, binding } = await step('slashing protection', () =>
     openSlashingProtection({ config, network, custody }, world, telemetry, opened),
   );
   const { authenticator, stateful } = await step('authorization', () =>
@@ -94,6 +94,7 @@ async function runSteps(config: Config, given: World, opened: AsyncDisposableSta
   const inFlight = inFlightSigning();
   const parts = {
     authenticator,
+    binding,
     core,
     custody,
     inFlight,

@@ -5,9 +5,11 @@ import type { Ceremony } from '../../ceremony/definition.ts';
 import { ceremonyArns, parseCeremony } from '../../ceremony/definition.ts';
 import { replaceRootToken } from '../auth/stateful-root-token.ts';
 import { createToken } from '../auth/tokens.ts';
-import { createDynamoDBClient } from '../aws/dynamodb.ts';
+import { createDynamoDBClient, type DynamoDBClient } from '../aws/dynamodb.ts';
 import { createKms, custodyKeysOf, type Kms } from '../aws/kms.ts';
 import type { World } from '../boot.ts';
+import { bindingCodes } from '../chamber/binding-row.ts';
+import { type BindingTable, bindingTable } from '../chamber/binding-table.ts';
 import { bootChamber, type MakeRootToken, type UnsealParts, unsealOnly } from '../chamber/boot-chamber.ts';
 import { Chamber } from '../chamber/chamber.ts';
 import { type CustodyKeyHealth, custodyHealth } from '../chamber/custody-health.ts';
@@ -27,6 +29,10 @@ export interface Custody {
   readonly keyHealth: () => Promise<readonly CustodyKeyHealth[]>;
   /** By the monotonic clock: when the start began to read the table. */
   readonly readAt: number;
+  /** This start has initialised the state table: no other signer has used it yet. */
+  readonly isNewTable: boolean;
+  /** The row that binds the fleet to a slashing store; undefined while sealed. */
+  readonly binding: BindingTable | undefined;
 }
 
 /** Undefined without `signer_state`. @throws StateTableFailure, CustodyFailure (service.md, startup failures 8 and 9) */
@@ -40,7 +46,7 @@ export async function openCustody(
   if (tableName === undefined) return undefined;
   const { logger, clock, enclave } = world;
   const log = logger.module('chamber');
-  const { kms, ...parts } = openParts(config, tableName, world, telemetry, opened);
+  const { kms, client, ...parts } = openParts(config, tableName, world, telemetry, opened);
   const { table, ceremony } = parts;
   const readAt = clock.monotonic();
   const booted = await bootChamber({
@@ -55,7 +61,23 @@ export async function openCustody(
   telemetry.metrics.chamberUnsealed.set(1);
   chamber.onSealed(() => telemetry.metrics.chamberUnsealed.set(0));
   const keyHealth = custodyHealth(ceremony.kmsKeys, { reachable: kms.reachable, clock });
-  return { chamber, table, ceremony, keyHealth, readAt };
+  const isNewTable = booted.kind === 'unsealed' && booted.isNewTable;
+  const binding = openBinding(chamber, client, tableName, opened);
+  return { chamber, table, ceremony, keyHealth, readAt, isNewTable, binding };
+}
+
+/** Its key ends with the chamber. */
+function openBinding(
+  chamber: Chamber,
+  client: DynamoDBClient,
+  tableName: string,
+  opened: AsyncDisposableStack,
+): BindingTable | undefined {
+  if (chamber.state === 'Sealed') return undefined;
+  const codes = bindingCodes(chamber.masterKey.subKey('storeBindingHmac'));
+  chamber.onSealed(() => codes.wipe());
+  opened.defer(() => codes.wipe());
+  return bindingTable(client, tableName, codes);
 }
 
 function openParts(
@@ -64,7 +86,7 @@ function openParts(
   { logger, enclave, aws = DEFAULT_AWS_ACCESS }: Pick<World, 'logger' | 'enclave' | 'aws'>,
   telemetry: Partial<Pick<Telemetry, 'dynamodbCalled' | 'kmsCalled'>>,
   opened: AsyncDisposableStack,
-): UnsealParts & { readonly table: StateTable; readonly kms: Kms } {
+): UnsealParts & { readonly table: StateTable; readonly kms: Kms; readonly client: DynamoDBClient } {
   const log = logger.module('chamber');
   const ceremony = enclave?.ceremony ?? parseCeremony(config.ceremony);
   const { dynamodbCalled, kmsCalled } = telemetry;
@@ -80,6 +102,7 @@ function openParts(
   opened.defer(() => kms.close());
   return {
     kms,
+    client,
     table: stateTable(client, tableName),
     ceremony,
     custodyKeys: custodyKeysOf(kms),

@@ -6,6 +6,7 @@ import type { Operation } from '../api/operations.ts';
 import type { Authenticator } from '../auth/authenticator.ts';
 import type { StatefulAuthenticator } from '../auth/stateful.ts';
 import type { SignerState, World } from '../boot.ts';
+import type { StoreBinding } from '../chamber/store-binding.ts';
 import type { Watcher } from '../chamber/watcher.ts';
 import type { Config } from '../config/options.ts';
 import { buildApp } from '../http/app.ts';
@@ -24,6 +25,8 @@ import type { Telemetry } from './telemetry.ts';
 
 export interface Parts {
   readonly authenticator: Authenticator;
+  /** Undefined when there is no state table that could bind a fleet to one slashing store. */
+  readonly binding: StoreBinding | undefined;
   readonly core: BlsCore;
   readonly custody: Custody | undefined;
   readonly inFlight: InFlightSigning;
@@ -54,10 +57,16 @@ export interface Application {
 export async function openApplication(config: Config, parts: Parts, world: World): Promise<Application> {
   const { server, signing } = config;
   const { logger, clock } = world;
-  const { state, loading, telemetry, custody, watcher, slashing } = parts;
+  const { state, loading, telemetry, custody, watcher, slashing, binding } = parts;
   const { keys } = loading;
   const refusal = () => custodyRefusal(custody, watcher);
-  const readiness = readinessOf(state, { keys, slashing, keyTable: loading.table?.loader, custodyRefusal: refusal });
+  const readiness = readinessOf(state, {
+    keys,
+    slashing,
+    binding,
+    keyTable: loading.table?.loader,
+    custodyRefusal: refusal,
+  });
   const app = await buildApp(
     {
       maxRequestBodyBytes: server.max_request_body_bytes,
@@ -90,7 +99,7 @@ export async function openApplication(config: Config, parts: Parts, world: World
       readiness,
       chamber: chamberRoutes(config, { custody, watcher, keys, slashing }, world),
       attestation: world.enclave,
-      signingRefusal: () => refusal() ?? (state.shuttingDown ? 'shutting_down' : undefined),
+      signingRefusal: () => refusal() ?? (state.shuttingDown ? 'shutting_down' : binding?.hindrance),
       observer: telemetry.http,
       tracing: telemetry.tracing,
       clock,

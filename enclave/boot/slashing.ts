@@ -3,10 +3,13 @@
 
 import { encodeHex } from '../api/hex.ts';
 import type { World } from '../boot.ts';
+import type { StoreBinding } from '../chamber/store-binding.ts';
 import type { Config } from '../config/options.ts';
+import type { Log } from '../observe/log.ts';
 import type { Network } from '../signing/networks.ts';
 import { openDynamoDBBackend } from '../slashing/dynamodb/backend.ts';
 import { rowIntegrity } from '../slashing/history/integrity.ts';
+import { type JumpFloor, jumpFloor, jumpToPresent } from '../slashing/jump.ts';
 import { unsafeNoopBackend } from '../slashing/noop.ts';
 import { type PostgresAddress, parsePostgresUrl } from '../slashing/postgres/address.ts';
 import { openPostgresBackend } from '../slashing/postgres/backend.ts';
@@ -17,6 +20,7 @@ import { openSqliteBackend } from '../slashing/sqlite/backend.ts';
 import type { SlashingBackend } from '../slashing/types.ts';
 import { DEFAULT_AWS_ACCESS } from './aws-access.ts';
 import { type Custody, slashingIntegrityKey } from './chamber.ts';
+import { bindStore } from './store-binding.ts';
 import type { Telemetry } from './telemetry.ts';
 
 export interface SlashingStoreOptions {
@@ -33,26 +37,66 @@ export interface SlashingProtectionParts {
   readonly custody: Custody | undefined;
 }
 
+export interface OpenSlashing {
+  readonly slashing: SlashingProtection;
+  /** Undefined without a state table: nothing is bound, and nothing can notice a second signer. */
+  readonly binding: StoreBinding | undefined;
+}
+
 export async function openSlashingProtection(
   parts: SlashingProtectionParts,
   world: World,
   telemetry: Pick<Telemetry, 'slashing' | 'dynamodbCalled'>,
   opened: AsyncDisposableStack,
-): Promise<SlashingProtection> {
+): Promise<OpenSlashing> {
   const log = world.logger.module('slashing');
-  if (parts.custody?.chamber.state === 'Sealed') return sealedProtection(parts.config, world, telemetry);
+  if (parts.custody?.chamber.state === 'Sealed') {
+    return { slashing: sealedProtection(parts.config, world, telemetry), binding: undefined };
+  }
   const integrityKey = slashingIntegrityKey(parts.custody);
   const backend = await openSlashingBackend({ ...parts, integrityKey }, world, telemetry.dynamodbCalled).finally(() =>
     integrityKey?.fill(0),
   );
-  const slashing = new SlashingProtection(backend, telemetry.slashing, { clock: world.clock, log });
+  const floorOf = jumpFloor(parts.network.time, () => world.clock.now());
+  const bound: { binding?: StoreBinding | undefined } = {};
+  const options = {
+    ...telemetry.slashing,
+    hindrance: () => bound.binding?.hindrance,
+    onRollback: raisedOnce(backend, floorOf, log),
+  };
+  const slashing = new SlashingProtection(backend, options, { clock: world.clock, log });
   opened.defer(() => slashing.close());
+  if (parts.custody !== undefined) {
+    const wiring = { config: parts.config, custody: parts.custody, backend, jumpFloor: floorOf };
+    bound.binding = await bindStore(wiring, world, opened);
+  }
   const pruning = startPruning({}, { backend, log });
   opened.defer(() => pruning.stop());
   if (backend.name === 'noop') log.warn({}, 'NO SLASHING PROTECTION: every message is signed, slashable or not');
   log.info({ backend: backend.name }, 'slashing protection is open');
-  return slashing;
+  return { slashing, binding: bound.binding };
 }
+
+/** What follows when a store holds less than this process knows: it is raised to the present, one raise at a time. */
+function raisedOnce(backend: SlashingBackend, floorOf: JumpFloor, log: Log): () => void {
+  let raising = false;
+  return () => {
+    if (raising) return;
+    raising = true;
+    jumpToPresent(backend, floorOf)
+      .then(({ floor }) => log.warn({ backend: backend.name, floor }, RAISED))
+      .catch((error: unknown) => log.error({ backend: backend.name, err: error }, NOT_RAISED))
+      .finally(() => {
+        raising = false;
+      });
+  };
+}
+
+const RAISED =
+  'the slashing store had lost records that this signer knows of: it was raised to the present, which costs a validator at most ' +
+  'one vote. Find out what happened to the store';
+const NOT_RAISED =
+  'the slashing store has lost records that this signer knows of, and could not be raised to the present: those keys sign nothing';
 
 /** Without a master key no row could be verified, and nothing may be signed: the store is left alone. */
 function sealedProtection(

@@ -45,7 +45,8 @@ export interface BootChamberParts {
 
 export type Booted =
   | { readonly kind: 'sealed'; readonly latch: SealOverride }
-  | { readonly kind: 'unsealed'; readonly masterKey: MasterKey };
+  /** `isNewTable`: this start has initialised the table, so no other signer has used it yet. */
+  | { readonly kind: 'unsealed'; readonly masterKey: MasterKey; readonly isNewTable: boolean };
 
 /** service.md, startup failures 8 and 9: no master key, and why. */
 export class CustodyFailure extends Error {
@@ -67,10 +68,11 @@ export async function bootChamber(parts: BootChamberParts): Promise<Booted> {
       parts.log.warn({ reason, sealed_at: sealedAt }, 'SEAL_OVERRIDE is there: this replica stays sealed');
       return { kind: 'sealed', latch: rows.sealOverride };
     }
+    const isNewTable = rows.masterKey === undefined;
     const masterKey = await (rows.masterKey === undefined
       ? autoInit(rows, parts)
       : openWith(rows.masterKey, rows, parts));
-    if (masterKey !== 'raced') return { kind: 'unsealed', masterKey };
+    if (masterKey !== 'raced') return { kind: 'unsealed', masterKey, isNewTable };
     parts.log.info({ round }, 'another replica was faster: starting over from what it wrote');
   }
   throw new StateTableFailure(parts.table.tableName, 'it changes under every attempt; start again');

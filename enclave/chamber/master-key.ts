@@ -16,6 +16,7 @@ export const PURPOSES = {
   authRowHmac: 'strongroom/auth-row-hmac/v1',
   tokenHmac: 'strongroom/token-hmac/v1',
   slashingRowHmac: 'strongroom/slashing-row-hmac/v1',
+  storeBindingHmac: 'strongroom/store-binding-hmac/v1',
   shareBinding: 'strongroom/share-binding/v1',
 } as const;
 

@@ -14,6 +14,11 @@ const STALE_AT_LEAST_SECONDS = 10;
 /** The first pause after a failed read; doubled with each further one, never longer than the interval. */
 const FIRST_BACKOFF_MS = 50;
 
+/** How long a signer may go on without having seen the state table. @param intervalSeconds 0 when nothing is watched */
+export function stalenessBoundSeconds(intervalSeconds: number): number {
+  return Math.max(STALE_INTERVALS * intervalSeconds, STALE_AT_LEAST_SECONDS);
+}
+
 export interface WatcherOptions {
   /** `signer_state.refresh_interval_seconds`, above 0. */
   readonly intervalSeconds: number;
@@ -63,7 +68,7 @@ export class Watcher {
   }
 
   get stale(): boolean {
-    return this.ageSeconds() > Math.max(STALE_INTERVALS * this.#options.intervalSeconds, STALE_AT_LEAST_SECONDS);
+    return this.ageSeconds() > stalenessBoundSeconds(this.#options.intervalSeconds);
   }
 
   /** Read now, and then every interval until `stop`. Resolves after the first poll. */

@@ -4,7 +4,7 @@
 // whoever jumps must also have kept its keys from signing far ahead of the clock (local-floor.ts). Pure.
 
 import { SignerError } from '../api/errors.ts';
-import type { HighWaterMarks, StoreFloor } from './types.ts';
+import type { HighWaterMarks, SlashingBackend, StoreFloor, StoreIdentity } from './types.ts';
 
 export interface ChainTime {
   /** Unix time, seconds. */
@@ -15,6 +15,12 @@ export interface ChainTime {
 
 /** How far the clocks of the signer, and of whoever asked for the lost messages, may differ. */
 export const CLOCK_TOLERANCE_SECONDS = 12;
+
+/**
+ * A jump raises a store's revision by this: more than signers count up between two notes of it. So a store that was jumped
+ * has a higher revision than any that was noted of it before it lost records.
+ */
+export const JUMP_REVISIONS = 2 ** 20;
 
 /** @param now milliseconds since the Unix epoch */
 export function floorAt(now: number, chain: ChainTime): StoreFloor {
@@ -40,6 +46,20 @@ export function jumpFloor(chain: ChainTime | undefined, now: () => number): Jump
     if (isClockBehind(time, chain, highest)) throw new SignerError('slashing_unavailable', { hint: CLOCK_BEHIND });
     return floorAt(time, chain);
   };
+}
+
+/**
+ * Raise a store to the present.
+ * @param revision the store's revision becomes at least this
+ * @throws what `floorOf` and the store throw: then nothing was raised
+ */
+export async function jumpToPresent(
+  backend: Pick<SlashingBackend, 'highestMarks' | 'jump'>,
+  floorOf: JumpFloor,
+  revision?: number,
+): Promise<StoreIdentity> {
+  const floor = floorOf(await backend.highestMarks());
+  return backend.jump(floor, revision === undefined ? {} : { revision });
 }
 
 const NO_GENESIS_TIME =

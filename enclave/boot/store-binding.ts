@@ -1,0 +1,56 @@
+// Step "slashing store": which store this signer's fleet signs over, when there is a state table to say so. Without one
+// nothing can notice a second signer, and nothing is bound.
+
+import { randomBytes } from 'node:crypto';
+import { statSync } from 'node:fs';
+import { hostname } from 'node:os';
+import type { World } from '../boot.ts';
+import { StoreBinding } from '../chamber/store-binding.ts';
+import { stalenessBoundSeconds } from '../chamber/watcher.ts';
+import type { Config } from '../config/options.ts';
+import { type JumpFloor, jumpToPresent } from '../slashing/jump.ts';
+import type { SlashingBackend } from '../slashing/types.ts';
+import type { Custody } from './chamber.ts';
+
+export interface StoreBindingWiring {
+  readonly config: Config;
+  /** Unsealed. */
+  readonly custody: Custody;
+  readonly backend: SlashingBackend;
+  readonly jumpFloor: JumpFloor;
+}
+
+/** Undefined where there is nothing to bind; otherwise after the first look at the row. */
+export async function bindStore(
+  { config, custody, backend, jumpFloor }: StoreBindingWiring,
+  { clock, logger }: Pick<World, 'clock' | 'logger'>,
+  opened: AsyncDisposableStack,
+): Promise<StoreBinding | undefined> {
+  if (custody.binding === undefined || backend.name === 'noop') return undefined;
+  const binding = new StoreBinding(
+    {
+      boundMs: stalenessBoundSeconds(config.signer_state.refresh_interval_seconds) * 1000,
+      isFreshTable: custody.isNewTable,
+      replica: `${hostname()}-${randomBytes(4).toString('hex')}`,
+      seat: seatOf(config),
+    },
+    {
+      table: custody.binding,
+      backend,
+      jump: async (revision) => void (await jumpToPresent(backend, jumpFloor, revision)),
+      clock,
+      log: logger.module('slashing'),
+    },
+  );
+  custody.chamber.onSealed(() => binding.stop());
+  opened.defer(() => binding.stop());
+  await binding.start();
+  return binding;
+}
+
+/** A file and when it was made: a copy has another, and a lock keeps each to one process. Stores of many signers have none. */
+function seatOf({ anti_slashing: { backend, path } }: Config): string {
+  if (backend !== 'sqlite') return '';
+  const { ino, birthtimeNs } = statSync(path, { bigint: true });
+  return `${ino}/${birthtimeNs}`;
+}
