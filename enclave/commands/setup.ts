@@ -11,7 +11,7 @@ import { loadConfig } from '../config/load.ts';
 import type { Config } from '../config/options.ts';
 import { keyTableDefinition } from '../keys/table-rows.ts';
 import { slashingTableDefinition } from '../slashing/dynamodb/items.ts';
-import type { Terminal } from './slashing.ts';
+import type { Terminal } from './slashing-parts.ts';
 
 const HELP = `strongroom setup tables: the DynamoDB tables that the configuration names
 

@@ -6,8 +6,7 @@ import { createReadStream, createWriteStream } from 'node:fs';
 import { rename } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { parseArgs } from 'node:util';
-import { canonicalPublicKey, encodeHex } from '../api/hex.ts';
+import { encodeHex } from '../api/hex.ts';
 import { renderViolations } from '../api/violations.ts';
 import { commandIntegrityKey } from '../boot/chamber.ts';
 import { networkOf } from '../boot/network.ts';
@@ -18,40 +17,28 @@ import { systemClock } from '../observe/clock.ts';
 import { createLogger } from '../observe/logger.ts';
 import { readInterchange, writeInterchange } from '../slashing/interchange/file.ts';
 import { InterchangeError } from '../slashing/interchange/json-pieces.ts';
-import { PRUNE_STEP_ENTRIES } from '../slashing/pruning.ts';
-import type { SlashingBackend, ValidatorHistory } from '../slashing/types.ts';
+import type { ValidatorHistory } from '../slashing/types.ts';
+import {
+  readSlashingArguments,
+  SLASHING_COMMANDS,
+  type SlashingArguments,
+  type SlashingCommand,
+} from './slashing-arguments.ts';
 import { SLASHING_HELP } from './slashing-help.ts';
-
-export interface Terminal {
-  readonly env: NodeJS.ProcessEnv;
-  readonly stdin: NodeJS.ReadableStream;
-  readonly stdout: NodeJS.WritableStream;
-  readonly stderr: NodeJS.WritableStream;
-}
+import type { OpenStore, Terminal } from './slashing-parts.ts';
+import { jump, prune, reinstate, retire, status } from './slashing-store.ts';
 
 const EXIT = { ok: 0, failed: 1, refused: 2, configuration: 78 } as const;
 /** Keys between two lines of progress. */
 const PROGRESS_KEYS = 10_000;
 
-interface Arguments {
-  readonly config: string;
-  readonly output: string | undefined;
-  readonly publicKeys: readonly string[] | undefined;
-  readonly file: string | undefined;
-  readonly asMinimal: boolean;
-}
-
-interface Open {
-  readonly backend: SlashingBackend;
-  readonly genesisValidatorsRoot: string;
-  readonly terminal: Terminal;
-  readonly args: Arguments;
-}
-
-const COMMANDS: Readonly<Record<string, (open: Open) => Promise<number>>> = {
+const COMMANDS: Readonly<Record<SlashingCommand, (open: OpenStore) => Promise<number>>> = {
   export: exportFile,
   import: importFile,
+  jump,
   prune,
+  reinstate,
+  retire,
   status,
 };
 
@@ -62,9 +49,9 @@ export async function runSlashingCommand(argv: readonly string[], terminal: Term
     terminal.stdout.write(SLASHING_HELP);
     return argv.length === 0 ? EXIT.failed : EXIT.ok;
   }
-  const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+  const command = SLASHING_COMMANDS.find((one) => one === name);
   if (command === undefined) return usage(terminal, `there is no command slashing ${name}`);
-  const args = readArguments(name, rest);
+  const args = readSlashingArguments(command, rest);
   if ('problem' in args) return usage(terminal, args.problem);
   const loaded = loadConfig({ argv: ['-c', args.config], env: terminal.env }, { compiledCeremony: false });
   if (!loaded.ok) {
@@ -72,7 +59,7 @@ export async function runSlashingCommand(argv: readonly string[], terminal: Term
     return EXIT.configuration;
   }
   try {
-    return await withBackend(loaded.config, args, terminal, command);
+    return await withBackend(loaded.config, args, terminal, COMMANDS[command]);
   } catch (error) {
     if (error instanceof InterchangeError) {
       terminal.stderr.write(`strongroom: the file is refused as a whole, nothing was merged: ${error.message}\n`);
@@ -83,29 +70,6 @@ export async function runSlashingCommand(argv: readonly string[], terminal: Term
   }
 }
 
-function readArguments(name: string, argv: readonly string[]): Arguments | { readonly problem: string } {
-  try {
-    const { values, positionals } = parseArgs({
-      args: [...argv],
-      allowPositionals: name === 'import',
-      options: {
-        config: { type: 'string', short: 'c' },
-        ...(name === 'export' ? { output: { type: 'string' }, pubkeys: { type: 'string' } } : {}),
-        ...(name === 'import' ? { 'as-minimal': { type: 'boolean' } } : {}),
-      } as const,
-    });
-    const { 'as-minimal': asMinimal = false, ...texts } = values as { readonly 'as-minimal'?: boolean };
-    const { config, output, pubkeys } = texts as Readonly<Record<string, string | undefined>>;
-    if (config === undefined) return { problem: 'name the configuration file with -c' };
-    if (name === 'import' && positionals.length !== 1) return { problem: 'name one file to import, or - for stdin' };
-    const publicKeys = pubkeys?.split(',').map((key) => canonicalPublicKey(key.trim()));
-    if (publicKeys?.includes(undefined) === true) return { problem: '--pubkeys: a public key is 48 bytes of hex' };
-    return { config, output, publicKeys: publicKeys as string[] | undefined, file: positionals[0], asMinimal };
-  } catch (error) {
-    return { problem: error instanceof Error ? error.message : String(error) };
-  }
-}
-
 function usage({ stderr }: Terminal, problem: string): number {
   stderr.write(`strongroom: ${problem}\nSee strongroom slashing --help\n`);
   return EXIT.failed;
@@ -113,9 +77,9 @@ function usage({ stderr }: Terminal, problem: string): number {
 
 async function withBackend(
   config: Config,
-  args: Arguments,
+  args: SlashingArguments,
   terminal: Terminal,
-  command: (open: Open) => Promise<number>,
+  command: (open: OpenStore) => Promise<number>,
 ): Promise<number> {
   const network = networkOf(config);
   const logger = createLogger({ level: 'warn', format: 'text', color: false }, terminal.stderr);
@@ -124,15 +88,14 @@ async function withBackend(
     () => integrityKey?.fill(0),
   );
   try {
-    const genesisValidatorsRoot = encodeHex(network.genesisValidatorsRoot);
-    return await command({ backend, genesisValidatorsRoot, terminal, args });
+    return await command({ backend, network, clock: systemClock, terminal, args });
   } finally {
     await backend.close();
   }
 }
 
 /** To a file: first beside it, then in its place, so that a broken export never looks like a whole one. */
-async function exportFile({ backend, genesisValidatorsRoot, terminal, args }: Open): Promise<number> {
+async function exportFile({ backend, network, terminal, args }: OpenStore): Promise<number> {
   let validators = 0;
   async function* counted(): AsyncGenerator<ValidatorHistory> {
     for await (const history of backend.exportHistories(args.publicKeys)) {
@@ -141,7 +104,7 @@ async function exportFile({ backend, genesisValidatorsRoot, terminal, args }: Op
       yield history;
     }
   }
-  const text = Readable.from(writeInterchange(counted(), genesisValidatorsRoot));
+  const text = Readable.from(writeInterchange(counted(), encodeHex(network.genesisValidatorsRoot)));
   if (args.output === undefined) {
     await pipeline(text, terminal.stdout, { end: false });
   } else {
@@ -153,17 +116,18 @@ async function exportFile({ backend, genesisValidatorsRoot, terminal, args }: Op
   return EXIT.ok;
 }
 
-async function importFile({ backend, genesisValidatorsRoot, terminal, args }: Open): Promise<number> {
+async function importFile({ backend, network, terminal, args }: OpenStore): Promise<number> {
   const source = args.file === '-' || args.file === undefined ? terminal.stdin : createReadStream(args.file);
   let validators = 0;
   async function* counted(): AsyncGenerator<ValidatorHistory> {
+    const genesisValidatorsRoot = encodeHex(network.genesisValidatorsRoot);
     for await (const history of readInterchange(source as AsyncIterable<Buffer>, genesisValidatorsRoot)) {
       validators += 1;
       if (validators % PROGRESS_KEYS === 0) terminal.stderr.write(`${validators} keys …\n`);
       yield history;
     }
   }
-  const summary = await backend.importHistories(counted(), { strategy: args.asMinimal ? 'minimal' : 'by_key' });
+  const summary = await backend.importHistories(counted(), { strategy: args.strategy });
   terminal.stdout.write(
     `keys: ${summary.validators}\nblocks: ${summary.blocks}\nattestations: ${summary.attestations}\n` +
       `already present: ${summary.alreadyPresent}\nconflicts: ${summary.conflicts}\n`,
@@ -171,21 +135,5 @@ async function importFile({ backend, genesisValidatorsRoot, terminal, args }: Op
   if (summary.conflicts > 0) {
     terminal.stderr.write('The file and the records hold slashable messages; both are kept, so nothing is weakened.\n');
   }
-  return EXIT.ok;
-}
-
-async function prune({ backend, terminal }: Open): Promise<number> {
-  let total = 0;
-  for (let deleted = -1; deleted !== 0; total += deleted) deleted = await backend.pruneStep(PRUNE_STEP_ENTRIES);
-  terminal.stdout.write(`pruned entries: ${total}\n`);
-  return EXIT.ok;
-}
-
-async function status({ backend, terminal }: Open): Promise<number> {
-  const { validators, blocks, attestations, genesisValidatorsRoot } = await backend.status();
-  terminal.stdout.write(
-    `backend: ${backend.name}\ngenesis validators root: ${genesisValidatorsRoot}\n` +
-      `keys: ${validators}\nblocks: ${blocks}\nattestations: ${attestations}\n`,
-  );
   return EXIT.ok;
 }

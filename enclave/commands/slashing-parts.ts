@@ -1,0 +1,21 @@
+// What every `strongroom slashing` command works with.
+
+import type { Clock } from '../observe/clock.ts';
+import type { Network } from '../signing/networks.ts';
+import type { SlashingBackend } from '../slashing/types.ts';
+import type { SlashingArguments } from './slashing-arguments.ts';
+
+export interface Terminal {
+  readonly env: NodeJS.ProcessEnv;
+  readonly stdin: NodeJS.ReadableStream;
+  readonly stdout: NodeJS.WritableStream;
+  readonly stderr: NodeJS.WritableStream;
+}
+
+export interface OpenStore {
+  readonly backend: SlashingBackend;
+  readonly network: Network;
+  readonly clock: Clock;
+  readonly terminal: Terminal;
+  readonly args: SlashingArguments;
+}
