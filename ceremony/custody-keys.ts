@@ -1,6 +1,8 @@
 // What the ceremony asks of whatever holds the custody keys (KMS, in production), and how each key answered. A key that
 // does not serve is an answer with its reason, never an exception: any threshold of the keys suffices.
 
+import type { Deployment } from './deployment.ts';
+
 /** Why one key ARN did not serve. The words say what an operator looks at next. */
 export const KEY_FAULTS = {
   outside_ceremony: 'not in the ceremony of this signer, so it was not called',
@@ -18,7 +20,7 @@ export const KEY_FAULTS = {
   bad_envelope: 'its envelope is not one that this enclave can open; the log names the reason',
   throttled: 'throttled',
   unreachable: 'unreachable: no answer in time',
-  bad_ciphertext: 'the ciphertext was not made by this key for this service, generation and share',
+  bad_ciphertext: 'the ciphertext was not made by this key for this deployment, generation and share',
   wrong_answer: 'the answer is not of this key',
   wrong_share: 'what it decrypted is not the share: it does not fit the others, or another key gave the same one',
   failed: 'refused for another reason, which the log names',
@@ -36,11 +38,14 @@ export type KeyAnswer =
   | { readonly ok: true; readonly arn: string; readonly bytes: Buffer }
   | { readonly ok: false; readonly attempts: readonly KeyAttempt[] };
 
-/** The encryption context of a share (decisions.md section 7): the key serves it for nothing else. */
-export type ShareContext = Readonly<Record<'service' | 'generation' | 'index', string>>;
+/** The encryption context of a share (decisions.md section 7): the key serves it for nothing else. A key policy may ask for it. */
+export type ShareContext = Readonly<Record<'service' | 'generation' | 'index', string>> &
+  Partial<Readonly<Record<'network' | 'deployment', string>>>;
 
-export function shareContext(generation: number, index: number): ShareContext {
-  return { service: 'strongroom', generation: String(generation), index: String(index) };
+/** @param deployment undefined for a share of a record that was written before records named one */
+export function shareContext(deployment: Deployment | undefined, generation: number, index: number): ShareContext {
+  const share = { service: 'strongroom', generation: String(generation), index: String(index) };
+  return deployment === undefined ? share : { ...share, network: deployment.network, deployment: deployment.id };
 }
 
 /** `arns` are one custody key's, in the order to try. Rejects for bugs only. The bytes of an answer are the receiver's to wipe. */

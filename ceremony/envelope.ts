@@ -4,7 +4,9 @@
 
 import { type CustodyKeys, type KeyAnswer, type KeyResult, shareContext } from './custody-keys.ts';
 import { type Ceremony, type CustodyKey, ceremonyArns } from './definition.ts';
-import { bindingVerifies, bindRecord, type MasterKeyRecord, RECORD_VERSION, type WrappedShare } from './record.ts';
+import { type Deployment, isSameDeployment } from './deployment.ts';
+import { bindRecord, type MasterKeyRecord, type WrappedShare } from './record.ts';
+import { recover } from './recovery.ts';
 import {
   belowThreshold,
   bindingMismatch,
@@ -12,9 +14,20 @@ import {
   generationBehind,
   keyRefusedShare,
   otherCeremony,
+  otherDeployment,
   retiredThresholdTooLow,
+  unboundRecord,
 } from './refusals.ts';
-import { combineShares, splitSecret } from './shares.ts';
+import { splitSecret } from './shares.ts';
+
+/** What a record is held to, and made for. */
+export interface EnvelopeTerms {
+  readonly ceremony: Ceremony;
+  /** Of this signer. */
+  readonly deployment: Deployment;
+  /** Refuse a record that names no deployment; every record that is written names one. */
+  readonly requireBound: boolean;
+}
 
 export interface Unwrapped {
   readonly ok: true;
@@ -22,6 +35,8 @@ export interface Unwrapped {
   readonly masterKey: Buffer;
   /** The record is of an earlier generation: wrap the same master key for this ceremony and replace the record. */
   readonly rotationDue: boolean;
+  /** False: the record names no deployment, so another signer with the same custody keys could have written it. */
+  readonly bound: boolean;
   /** In the order of the shares; those that did not serve deserve a warning. */
   readonly keys: readonly KeyResult[];
 }
@@ -39,18 +54,19 @@ export interface Wrapped {
  */
 export async function wrapMasterKey(
   masterKey: Buffer,
-  ceremony: Ceremony,
+  terms: EnvelopeTerms,
   custodyKeys: CustodyKeys,
 ): Promise<Wrapped | CustodyRefusal> {
-  const encrypted = await encryptShares(masterKey, ceremony, custodyKeys);
+  const { deployment } = terms;
+  const encrypted = await encryptShares(masterKey, terms, custodyKeys);
   if (!encrypted.every(({ answer }) => answer.ok)) return keyRefusedShare(encrypted.map(keyResult));
-  const { generation, kmsThreshold: threshold } = ceremony;
+  const { generation, kmsThreshold: threshold } = terms.ceremony;
   const shares = encrypted.flatMap(({ index, arns, answer }) =>
     answer.ok ? [{ index, arns: [...arns].sort(), ciphertext: answer.bytes }] : [],
   );
-  const record = bindRecord(masterKey, { version: RECORD_VERSION, generation, threshold, shares });
+  const record = bindRecord(masterKey, { deployment, generation, threshold, shares });
   // A role that may encrypt and not decrypt would seal the master key for ever: found out here, before anything depends on it.
-  const proof = await unwrapMasterKey(record, ceremony, custodyKeys);
+  const proof = await unwrapMasterKey(record, terms, custodyKeys);
   if (!proof.ok) return proof;
   proof.masterKey.fill(0);
   return { ok: true, record, keys: proof.keys };
@@ -58,9 +74,12 @@ export async function wrapMasterKey(
 
 export async function unwrapMasterKey(
   record: MasterKeyRecord,
-  ceremony: Ceremony,
+  terms: EnvelopeTerms,
   custodyKeys: CustodyKeys,
 ): Promise<Unwrapped | CustodyRefusal> {
+  const { ceremony } = terms;
+  const foreign = refuseForeign(record, terms);
+  if (foreign !== undefined) return foreign;
   if (record.generation > ceremony.generation) return generationBehind(record, ceremony);
   if (record.generation === ceremony.generation && !isOfCeremony(record, ceremony)) {
     return otherCeremony(record, ceremony);
@@ -83,7 +102,8 @@ export async function unwrapMasterKey(
       return arn === undefined ? result : { ...result, ok: false, attempts: [{ arn, fault: 'wrong_share' as const }] };
     });
     const rotationDue = record.generation < ceremony.generation;
-    return { ok: true, masterKey: recovered.masterKey, rotationDue, keys };
+    const bound = record.deployment !== undefined;
+    return { ok: true, masterKey: recovered.masterKey, rotationDue, bound, keys };
   } finally {
     wipeAnswers(opened);
   }
@@ -95,10 +115,16 @@ interface Asked {
   readonly answer: KeyAnswer;
 }
 
-interface OpenedShare {
-  readonly index: number;
-  readonly arn: string;
-  readonly bytes: Buffer;
+/**
+ * Before a key is called, for words that help. What makes it certain is the encryption context: a record that gives itself out for one of
+ * this deployment has shares that no key opens for it.
+ */
+function refuseForeign(
+  record: MasterKeyRecord,
+  { deployment, requireBound }: EnvelopeTerms,
+): CustodyRefusal | undefined {
+  if (record.deployment === undefined) return requireBound ? unboundRecord(record) : undefined;
+  return isSameDeployment(record.deployment, deployment) ? undefined : otherDeployment(record.deployment, deployment);
 }
 
 /**
@@ -120,7 +146,7 @@ function keySet(keys: readonly CustodyKey[]): string {
 
 async function encryptShares(
   masterKey: Buffer,
-  ceremony: Ceremony,
+  { ceremony, deployment }: EnvelopeTerms,
   custodyKeys: CustodyKeys,
 ): Promise<readonly Asked[]> {
   const { generation, kmsKeys, kmsThreshold } = ceremony;
@@ -128,7 +154,8 @@ async function encryptShares(
   try {
     return await askAll(
       kmsKeys.map(({ arns }, at) => ({ index: at + 1, arns, share: shares[at] ?? Buffer.alloc(0) })),
-      ({ index, arns, share }) => custodyKeys.encryptShare(index, arns, share, shareContext(generation, index)),
+      ({ index, arns, share }) =>
+        custodyKeys.encryptShare(index, arns, share, shareContext(deployment, generation, index)),
     );
   } finally {
     for (const share of shares) share.fill(0);
@@ -145,7 +172,12 @@ function decryptShares(
     // In the ceremony's order: the row keeps them sorted, the ceremony says which replica comes first.
     const callable = accepted.filter((arn) => arns.includes(arn));
     if (callable.length > 0) {
-      return custodyKeys.decryptShare(index, callable, ciphertext, shareContext(record.generation, index));
+      return custodyKeys.decryptShare(
+        index,
+        callable,
+        ciphertext,
+        shareContext(record.deployment, record.generation, index),
+      );
     }
     return { ok: false, attempts: arns.map((arn) => ({ arn, fault: 'outside_ceremony' })) };
   });
@@ -164,51 +196,6 @@ async function askAll<Key extends { readonly index: number; readonly arns: reado
   if (bug === undefined) return asked;
   wipeAnswers(asked);
   throw bug.reason;
-}
-
-/**
- * A share can be wrong although its key decrypted it, when the key service is at fault: AES-CBC to the enclave carries no MAC of
- * its own. So each run of `threshold` neighbours is tried, the last followed by the first: one of them is without any given
- * share, and they are no more than there are shares.
- */
-async function recover(
-  record: MasterKeyRecord,
-  shares: readonly OpenedShare[],
-): Promise<{ readonly masterKey: Buffer; readonly wrong: readonly OpenedShare[] } | undefined> {
-  const runs = shares.length === record.threshold ? 1 : shares.length;
-  const ring = [...shares, ...shares];
-  for (let start = 0; start < runs; start++) {
-    const run = ring.slice(start, start + record.threshold);
-    const candidate = await combineShares(run.map(({ bytes }) => bytes));
-    if (candidate === undefined) continue;
-    if (bindingVerifies(candidate, record))
-      return { masterKey: candidate, wrong: await strangers(candidate, shares, run) };
-    candidate.fill(0);
-  }
-  return undefined;
-}
-
-/**
- * The shares that do not give the master key in place of one of the run that did, and those that came already: they count once, so the
- * redundancy that they seem to be is none (with a threshold of 1 all shares are copies). Which key gave another's share cannot be told,
- * for a share carries its point and not its index; that keys give each other's is otherwise no matter, the binding proves what came out.
- */
-async function strangers(
-  masterKey: Buffer,
-  shares: readonly OpenedShare[],
-  run: readonly OpenedShare[],
-): Promise<readonly OpenedShare[]> {
-  const wrong: OpenedShare[] = [];
-  const right = [...run];
-  const others = run.slice(1).map(({ bytes }) => bytes);
-  for (const share of shares.filter((share) => !run.includes(share))) {
-    const candidate = await combineShares([share.bytes, ...others]);
-    const isRepeated = run.length > 1 && right.some(({ bytes }) => bytes.equals(share.bytes));
-    if (candidate?.equals(masterKey) === true && !isRepeated) right.push(share);
-    else wrong.push(share);
-    candidate?.fill(0);
-  }
-  return wrong;
 }
 
 function keyResult({ index, arns, answer }: Asked): KeyResult {

@@ -1,14 +1,18 @@
 // The MASTER_KEY record: the shares of the master key as the custody keys encrypted them, and the share binding, an HMAC
-// under a key derived from the master key itself (decisions.md section 7). The text is whatever the table returned: it is
-// refused unless every member has its exact form, and trusted only after the binding of the opened master key verifies.
+// under a key derived from the master key itself (decisions.md section 7). Version 2 names the deployment that it belongs to; version 1,
+// which was written before, names none, and is read and never written. The text is whatever the table returned: it is refused unless
+// every member has its exact form, and trusted only after the binding of the opened master key verifies.
 
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
 import { MAX_CUSTODY_KEYS, MAX_GENERATION, MAX_REPLICAS } from './definition.ts';
+import { type Deployment, isDeploymentId, isNetwork } from './deployment.ts';
 import { parseKeyArn } from './key-arn.ts';
 import { deriveSubKey } from './sub-key.ts';
 
-export const RECORD_VERSION = 1;
+export const RECORD_VERSION = 2;
+/** Of a record that names no deployment. */
+const UNBOUND_VERSION = 1;
 const BINDING_BYTES = 32;
 /** AWS KMS API Reference, Decrypt: CiphertextBlob. */
 export const MAX_CIPHERTEXT_BYTES = 6144;
@@ -22,14 +26,16 @@ export interface WrappedShare {
   readonly ciphertext: Buffer;
 }
 
-export interface UnboundRecord {
-  readonly version: typeof RECORD_VERSION;
+/** A record without its binding. */
+export interface RecordContent {
+  /** Undefined in a record of version 1. */
+  readonly deployment: Deployment | undefined;
   readonly generation: number;
   readonly threshold: number;
   readonly shares: readonly WrappedShare[];
 }
 
-export interface MasterKeyRecord extends UnboundRecord {
+export interface MasterKeyRecord extends RecordContent {
   readonly binding: Buffer;
 }
 
@@ -39,7 +45,7 @@ export function shareBindingKey(masterKey: Buffer): Buffer {
 }
 
 /** HMAC-SHA256 over every member but the binding, each number as 32 bits big endian and each text or blob behind its length. */
-export function shareBinding(bindingKey: Buffer, record: UnboundRecord): Buffer {
+export function shareBinding(bindingKey: Buffer, record: RecordContent): Buffer {
   const hmac = createHmac('sha256', bindingKey);
   const number = (value: number) => {
     const bytes = Buffer.alloc(4);
@@ -50,7 +56,12 @@ export function shareBinding(bindingKey: Buffer, record: UnboundRecord): Buffer 
     number(bytes.length);
     hmac.update(bytes);
   };
-  for (const value of [record.version, record.generation, record.threshold, record.shares.length]) number(value);
+  const { deployment } = record;
+  number(versionOf(record));
+  // Behind the version: what follows it in one version is never taken for what follows it in the other.
+  if (deployment !== undefined)
+    for (const text of [deployment.network, deployment.id]) blob(Buffer.from(text, 'ascii'));
+  for (const value of [record.generation, record.threshold, record.shares.length]) number(value);
   for (const { index, arns, ciphertext } of record.shares) {
     number(index);
     number(arns.length);
@@ -60,7 +71,7 @@ export function shareBinding(bindingKey: Buffer, record: UnboundRecord): Buffer 
   return hmac.digest();
 }
 
-export function bindRecord(masterKey: Buffer, record: UnboundRecord): MasterKeyRecord {
+export function bindRecord(masterKey: Buffer, record: RecordContent): MasterKeyRecord {
   const bindingKey = shareBindingKey(masterKey);
   try {
     return { ...record, binding: shareBinding(bindingKey, record) };
@@ -79,13 +90,23 @@ export function bindingVerifies(masterKey: Buffer, record: MasterKeyRecord): boo
 }
 
 /** One line of JSON, which `parseRecord` reads back. */
-export function serializeRecord({ version, generation, threshold, shares, binding }: MasterKeyRecord): string {
+export function serializeRecord(record: MasterKeyRecord): string {
+  const { deployment, generation, threshold, shares, binding } = record;
   const written = shares.map(({ index, arns, ciphertext }) => ({
     index,
     arns,
     ciphertext: ciphertext.toString('base64'),
   }));
-  return JSON.stringify({ version, generation, threshold, shares: written, binding: binding.toString('base64') });
+  const head = { version: versionOf(record), ...(deployment === undefined ? {} : { deployment: named(deployment) }) };
+  return JSON.stringify({ ...head, generation, threshold, shares: written, binding: binding.toString('base64') });
+}
+
+function versionOf({ deployment }: RecordContent): number {
+  return deployment === undefined ? UNBOUND_VERSION : RECORD_VERSION;
+}
+
+function named({ network, id }: Deployment): Deployment {
+  return { network, id };
 }
 
 /** @returns undefined for anything that `serializeRecord` does not write: startup failure 9, see `malformedRecord` */
@@ -118,18 +139,32 @@ const arnsSchema = z
   .refine((arns) => arns.every((arn, at) => at === 0 || (arns[at - 1] ?? '') < arn))
   .refine((arns) => new Set(arns.map((arn) => keyIdOf(arn))).size === 1);
 
+const COMMON_MEMBERS = {
+  generation: z.int().min(1).max(MAX_GENERATION),
+  threshold: z.int().min(1).max(MAX_CUSTODY_KEYS),
+  shares: z
+    .array(z.strictObject({ index: z.int(), arns: arnsSchema, ciphertext: bytesSchema(1, MAX_CIPHERTEXT_BYTES) }))
+    .min(1)
+    .max(MAX_CUSTODY_KEYS)
+    .refine((shares) => shares.every(({ index }, at) => index === at + 1))
+    // A key that holds two shares would count twice towards the threshold.
+    .refine((shares) => new Set(shares.map(({ arns: [arn = ''] }) => keyIdOf(arn))).size === shares.length),
+  binding: bytesSchema(BINDING_BYTES, BINDING_BYTES),
+};
+
+const deploymentSchema = z.strictObject({
+  network: z.string().refine(isNetwork),
+  id: z.string().refine(isDeploymentId),
+});
+
 const recordSchema = z
-  .strictObject({
-    version: z.literal(RECORD_VERSION),
-    generation: z.int().min(1).max(MAX_GENERATION),
-    threshold: z.int().min(1).max(MAX_CUSTODY_KEYS),
-    shares: z
-      .array(z.strictObject({ index: z.int(), arns: arnsSchema, ciphertext: bytesSchema(1, MAX_CIPHERTEXT_BYTES) }))
-      .min(1)
-      .max(MAX_CUSTODY_KEYS)
-      .refine((shares) => shares.every(({ index }, at) => index === at + 1))
-      // A key that holds two shares would count twice towards the threshold.
-      .refine((shares) => new Set(shares.map(({ arns: [arn = ''] }) => keyIdOf(arn))).size === shares.length),
-    binding: bytesSchema(BINDING_BYTES, BINDING_BYTES),
-  })
-  .refine(({ threshold, shares }) => threshold <= shares.length);
+  .discriminatedUnion('version', [
+    z.strictObject({ version: z.literal(UNBOUND_VERSION), ...COMMON_MEMBERS }),
+    z.strictObject({ version: z.literal(RECORD_VERSION), deployment: deploymentSchema, ...COMMON_MEMBERS }),
+  ])
+  .refine(({ threshold, shares }) => threshold <= shares.length)
+  .transform((record): MasterKeyRecord => {
+    const { generation, threshold, shares, binding } = record;
+    const deployment = record.version === RECORD_VERSION ? record.deployment : undefined;
+    return { deployment, generation, threshold, shares, binding };
+  });

@@ -3,6 +3,7 @@
 
 import { describeKeyResult, type KeyResult } from './custody-keys.ts';
 import type { Ceremony } from './definition.ts';
+import type { Deployment } from './deployment.ts';
 import type { MasterKeyRecord } from './record.ts';
 
 export interface CustodyRefusal {
@@ -11,6 +12,8 @@ export interface CustodyRefusal {
     | 'malformed_record'
     | 'generation_behind'
     | 'other_ceremony'
+    | 'other_deployment'
+    | 'unbound_record'
     | 'below_threshold'
     | 'binding_mismatch'
     | 'key_refused_share';
@@ -51,6 +54,28 @@ export function otherCeremony(record: MasterKeyRecord, ceremony: Ceremony): Cust
     `the MASTER_KEY row is of ceremony generation ${record.generation}, as this signer's, and names ${differs}: ` +
       `a changed ceremony needs a higher generation, with the former keys in retired_kms_keys; ` +
       `if the ceremony was not changed the row was: ${RESTORE}`,
+  );
+}
+
+export function otherDeployment(record: Deployment, ours: Deployment): CustodyRefusal {
+  const ofId = `the MASTER_KEY row is of the deployment "${record.id}" and this signer is of "${ours.id}": if this table was restored or copied from `;
+  return refuse(
+    'other_deployment',
+    9,
+    record.network === ours.network
+      ? `${ofId}that deployment's, set signer_state.deployment_id: ${record.id}; if it was not, the row was put there: ${RESTORE}`
+      : `the MASTER_KEY row is of the network with the genesis validators root ${record.network} and this signer is of ${ours.network}: ` +
+          `correct signer_state.table or the network; if both are right, the row was put there: ${RESTORE}`,
+  );
+}
+
+export function unboundRecord({ generation }: MasterKeyRecord): CustodyRefusal {
+  return refuse(
+    'unbound_record',
+    9,
+    `the MASTER_KEY row, of ceremony generation ${generation}, names no deployment, and signer_state.require_bound_master_key is true: if it ` +
+      'was never rotated since records name one, set that option to false, start once with a higher ceremony generation, and set it to ' +
+      `true again; if it was, the row is an old one or another signer's: ${RESTORE}`,
   );
 }
 

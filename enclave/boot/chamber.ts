@@ -3,6 +3,8 @@
 
 import type { Ceremony } from '../../ceremony/definition.ts';
 import { ceremonyArns, parseCeremony } from '../../ceremony/definition.ts';
+import { deploymentOf } from '../../ceremony/deployment.ts';
+import { encodeHex } from '../api/hex.ts';
 import { replaceRootToken } from '../auth/stateful-root-token.ts';
 import { createToken } from '../auth/tokens.ts';
 import { createDynamoDBClient, type DynamoDBClient } from '../aws/dynamodb.ts';
@@ -19,6 +21,7 @@ import { Watcher, type WatcherParts } from '../chamber/watcher.ts';
 import type { Config } from '../config/options.ts';
 import { nsmRandomBytes } from '../tee/nsm-random.ts';
 import { DEFAULT_AWS_ACCESS } from './aws-access.ts';
+import { networkOf } from './network.ts';
 import { memoryPolicy } from './secret-memory.ts';
 import type { Telemetry } from './telemetry.ts';
 
@@ -47,7 +50,8 @@ export async function openCustody(
   const { logger, clock, enclave } = world;
   const log = logger.module('chamber');
   const { kms, client, ...parts } = openParts(config, tableName, world, telemetry, opened);
-  const { table, ceremony } = parts;
+  const { table, terms } = parts;
+  const { ceremony } = terms;
   const readAt = clock.monotonic();
   const booted = await bootChamber({
     ...parts,
@@ -104,7 +108,14 @@ function openParts(
     kms,
     client,
     table: stateTable(client, tableName),
-    ceremony,
+    terms: {
+      ceremony,
+      deployment: deploymentOf(
+        encodeHex(networkOf(config).genesisValidatorsRoot),
+        config.signer_state.deployment_id ?? tableName,
+      ),
+      requireBound: config.signer_state.require_bound_master_key,
+    },
     custodyKeys: custodyKeysOf(kms),
     memory: memoryPolicy(config, enclave),
     log,

@@ -5,8 +5,7 @@
 
 import { strict as assert } from 'node:assert';
 import { type CustodyKeys, describeKeyResult, type KeyResult } from '../../ceremony/custody-keys.ts';
-import type { Ceremony } from '../../ceremony/definition.ts';
-import { unwrapMasterKey, wrapMasterKey } from '../../ceremony/envelope.ts';
+import { type EnvelopeTerms, unwrapMasterKey, wrapMasterKey } from '../../ceremony/envelope.ts';
 import { parseRecord, serializeRecord } from '../../ceremony/record.ts';
 import { type CustodyRefusal, malformedRecord } from '../../ceremony/refusals.ts';
 import { sealRootToken } from '../../ceremony/root-token.ts';
@@ -33,7 +32,7 @@ export type MakeRootToken = (masterKey: MasterKey, head: AuthHead | undefined) =
 
 export interface BootChamberParts {
   readonly table: StateTable;
-  readonly ceremony: Ceremony;
+  readonly terms: EnvelopeTerms;
   readonly custodyKeys: CustodyKeys;
   readonly makeRootToken: MakeRootToken;
   /** 32 bytes that a new master key is mixed with; in an enclave the NSM's. */
@@ -78,7 +77,7 @@ export async function bootChamber(parts: BootChamberParts): Promise<Booted> {
   throw new StateTableFailure(parts.table.tableName, 'it changes under every attempt; start again');
 }
 
-export type UnsealParts = Pick<BootChamberParts, 'table' | 'ceremony' | 'custodyKeys' | 'memory' | 'log'>;
+export type UnsealParts = Pick<BootChamberParts, 'table' | 'terms' | 'custodyKeys' | 'memory' | 'log'>;
 
 /**
  * For a command beside the signers: the master key of a table that they have initialised; nothing is ever written.
@@ -101,7 +100,7 @@ export async function unsealOnly(parts: UnsealParts): Promise<MasterKey> {
 
 /** MASTER_KEY, ROOT_TOKEN_BOOTSTRAP, the root token's row and AUTH_REVISION, all or none. */
 async function autoInit(rows: BootRows, parts: BootChamberParts): Promise<MasterKey | 'raced'> {
-  const { table, ceremony, custodyKeys, log } = parts;
+  const { table, terms, custodyKeys, log } = parts;
   if (rows.hasRootToken || rows.hasAuthHead) {
     throw new StateTableFailure(
       table.tableName,
@@ -111,13 +110,17 @@ async function autoInit(rows: BootRows, parts: BootChamberParts): Promise<Master
   }
   const masterKey = MasterKey.generate(parts.memory, await parts.randomness?.());
   return keepIf(masterKey, async () => {
-    const wrapped = servedOrThrow(await masterKey.use((bytes) => wrapMasterKey(bytes, ceremony, custodyKeys)), log);
-    const row = { generation: ceremony.generation, record: serializeRecord(wrapped.record) };
+    const wrapped = servedOrThrow(await masterKey.use((bytes) => wrapMasterKey(bytes, terms, custodyKeys)), log);
+    const row = { generation: terms.ceremony.generation, record: serializeRecord(wrapped.record) };
     const fresh = parts.makeRootToken(masterKey, undefined);
     const rootToken = await sealedFor(fresh, parts);
     const outcome = await patiently(table, () => table.initialise(row, rootToken, fresh));
     const ours = outcome === 'written' || (await readBack(parts))?.record === row.record;
-    if (ours) log.info({ generation: ceremony.generation }, 'initialised: a new master key and root token are written');
+    if (ours)
+      log.info(
+        { generation: row.generation, deployment: terms.deployment.id },
+        'initialised: a new master key and root token are written',
+      );
     return ours;
   });
 }
@@ -134,24 +137,33 @@ async function openWith(row: MasterKeyRow, rows: BootRows, parts: BootChamberPar
 
 async function autoUnseal(
   row: MasterKeyRow,
-  { ceremony, custodyKeys, memory, log }: UnsealParts,
+  { terms, custodyKeys, memory, log }: UnsealParts,
 ): Promise<{ readonly masterKey: MasterKey; readonly rotationDue: boolean }> {
   const record = parseRecord(row.record);
   // The copy beside the record is for the watcher; whoever changed one alone has altered the row.
   if (record === undefined || record.generation !== row.generation) throw new CustodyFailure(malformedRecord());
-  const opened = servedOrThrow(await unwrapMasterKey(record, ceremony, custodyKeys), log);
+  const opened = servedOrThrow(await unwrapMasterKey(record, terms, custodyKeys), log);
   log.info({ generation: record.generation, threshold: record.threshold }, 'unsealed');
+  if (!opened.bound && !opened.rotationDue) log.warn({ generation: record.generation }, UNBOUND);
   return { masterKey: new MasterKey(opened.masterKey, memory), rotationDue: opened.rotationDue };
 }
 
+const UNBOUND =
+  'the MASTER_KEY row was written before rows named their deployment: a signer that shares the custody keys, the threshold and the generation ' +
+  'could have written it. Raise ceremony.generation by one for a rotation, then set signer_state.require_bound_master_key to true';
+
 /** The same master key under the custody keys of the newer ceremony. False: the row changed meanwhile. */
 async function rotate(row: MasterKeyRow, masterKey: MasterKey, parts: BootChamberParts): Promise<boolean> {
-  const { table, ceremony, custodyKeys, log } = parts;
-  const wrapped = servedOrThrow(await masterKey.use((bytes) => wrapMasterKey(bytes, ceremony, custodyKeys)), log);
-  const next = { generation: ceremony.generation, record: serializeRecord(wrapped.record) };
+  const { table, terms, custodyKeys, log } = parts;
+  const wrapped = servedOrThrow(await masterKey.use((bytes) => wrapMasterKey(bytes, terms, custodyKeys)), log);
+  const next = { generation: terms.ceremony.generation, record: serializeRecord(wrapped.record) };
   const outcome = await patiently(table, () => table.replaceMasterKey(row, next));
   const ours = outcome === 'written' || (await readBack(parts))?.record === next.record;
-  if (ours) log.info({ generation: next.generation, was: row.generation }, 'rotated: the master key is wrapped anew');
+  if (ours)
+    log.info(
+      { generation: next.generation, was: row.generation, deployment: terms.deployment.id },
+      'rotated: the master key is wrapped anew',
+    );
   return ours;
 }
 
@@ -173,9 +185,9 @@ const ALL_DROPPED =
   'the row AUTH_REVISION was altered or gone and is written anew: ALL POLICIES AND ALL OTHER TOKENS ARE DROPPED, only the new root token is ' +
   'valid. Find out who wrote the state table; a point-in-time recovery of it has what was lost';
 
-async function sealedFor({ token }: NewRootToken, { ceremony, clock }: BootChamberParts) {
+async function sealedFor({ token }: NewRootToken, { terms, clock }: BootChamberParts) {
   try {
-    const value = await sealRootToken(token, ceremony.rootTokenRecipients);
+    const value = await sealRootToken(token, terms.ceremony.rootTokenRecipients);
     return { value, createdAt: new Date(clock.now()).toISOString() };
   } finally {
     token.fill(0);

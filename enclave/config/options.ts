@@ -11,6 +11,7 @@ import { type StaticAuth, staticAuthSchema } from './static-auth.ts';
 import {
   boolean,
   corsOrigins,
+  deploymentId,
   hex,
   httpUrl,
   integer,
@@ -108,6 +109,17 @@ export const OPTIONS = {
     '--signer-state-dynamodb-table',
   ),
   'signer_state.refresh_interval_seconds': flagged(SECONDS_OR_OFF, 1, 'State and auth reload period; 0 disables both'),
+  'signer_state.deployment_id': unflagged(
+    deploymentId,
+    undefined,
+    'Names the deployment that the master key belongs to, for its custody keys to tell it from others; the name of the table when unset. ' +
+      'It stays the same for the life of the master key, also when the table is restored under another name',
+  ),
+  'signer_state.require_bound_master_key': unflagged(
+    boolean,
+    false,
+    'Refuse a MASTER_KEY row that names no deployment, as versions before wrote it; set it once the row was written or rotated by this one',
+  ),
   'signing.max_concurrent_jobs': flagged(integer(1, 100_000), 2000, 'Concurrent signing operations'),
   'signing.queue_buffer_size': flagged(integer(0, 1_000_000), 4000, 'Queue size; overflow gets 503'),
   'signing.priority.enabled': unflagged(boolean, false, 'Enable the priority pool'),

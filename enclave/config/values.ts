@@ -3,6 +3,7 @@
 
 import { isIP } from 'node:net';
 import { z } from 'zod';
+import { isDeploymentId } from '../../ceremony/deployment.ts';
 import { HOSTNAME } from '../api/egress.ts';
 import { canonicalPublicKey } from '../api/hex.ts';
 import { type Cidr, parseCidr, unsafeCidrReason } from '../auth/cidr.ts';
@@ -45,6 +46,8 @@ export function oneOf<const Choices extends readonly [string, ...string[]]>(
 }
 
 export const text: Kind<string> = textThat('non-empty text', (value) => value !== '');
+
+export const deploymentId: Kind<string> = textThat('up to 1024 of A-Z a-z 0-9 . _ : / -', isDeploymentId);
 
 export const listenAddress: Kind<string> = textThat(
   'an IP address or a host name',

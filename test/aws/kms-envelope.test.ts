@@ -7,7 +7,7 @@ import { type Ceremony, ceremonyArns } from '../../ceremony/definition.ts';
 import { unwrapMasterKey } from '../../ceremony/envelope.ts';
 import { parseRecord, serializeRecord } from '../../ceremony/record.ts';
 import { createKms, custodyKeysOf, type Kms } from '../../enclave/aws/kms.ts';
-import { ceremonyOf, failed, succeeded, wrapped } from '../ceremony/custody.ts';
+import { ceremonyOf, failed, succeeded, termsOf, wrapped } from '../ceremony/custody.ts';
 import { keyArn, multiRegionArn } from '../config/loading.ts';
 import { type KeyBehaviour, type KmsServer, kmsClientOptions, startKmsServer } from '../support/kms-server.ts';
 import { recordingLog } from '../support/recording-log.ts';
@@ -59,7 +59,9 @@ describe('with 2 of 3 keys', () => {
     const masterKey = randomBytes(32);
     const record = await written(masterKey);
     server.setBehaviour(keyArn(1), behaviour);
-    const { masterKey: recovered, keys } = succeeded(await unwrapMasterKey(record, CEREMONY, keysOf(CEREMONY)));
+    const { masterKey: recovered, keys } = succeeded(
+      await unwrapMasterKey(record, termsOf(CEREMONY), keysOf(CEREMONY)),
+    );
     expect(recovered).toEqual(masterKey);
     expect(keys.map(({ ok }) => ok)).toEqual([false, true, true]);
   });
@@ -67,7 +69,7 @@ describe('with 2 of 3 keys', () => {
   it.each(FAILURES)('two keys that are %s are not', async (behaviour) => {
     const record = await written(randomBytes(32));
     for (const arn of [keyArn(1), keyArn(2, 'us-east-1')]) server.setBehaviour(arn, behaviour);
-    const refused = failed(await unwrapMasterKey(record, CEREMONY, keysOf(CEREMONY)));
+    const refused = failed(await unwrapMasterKey(record, termsOf(CEREMONY), keysOf(CEREMONY)));
     expect(refused).toMatchObject({ refusal: 'below_threshold', startupFailure: 8 });
     expect(refused.message).toContain(`key 1: ${keyArn(1)}`);
   });
@@ -77,7 +79,7 @@ describe('with 2 of 3 keys', () => {
     const record = await written(masterKey);
     server.setBehaviour(REPLICAS[0] ?? '', 'unreachable');
     server.setBehaviour(keyArn(1), 'unreachable');
-    expect(succeeded(await unwrapMasterKey(record, CEREMONY, keysOf(CEREMONY))).masterKey).toEqual(masterKey);
+    expect(succeeded(await unwrapMasterKey(record, termsOf(CEREMONY), keysOf(CEREMONY))).masterKey).toEqual(masterKey);
   });
 });
 
@@ -90,10 +92,10 @@ it('the keys of the ceremony are rotated: one retired, one new', async () => {
   });
   server.createKey([keyArn(4)]);
   const masterKey = randomBytes(32);
-  const opened = succeeded(await unwrapMasterKey(await written(masterKey), next, keysOf(next)));
+  const opened = succeeded(await unwrapMasterKey(await written(masterKey), termsOf(next), keysOf(next)));
   expect(opened.rotationDue).toBe(true);
   const rotated = await written(opened.masterKey, next);
-  expect(succeeded(await unwrapMasterKey(rotated, next, keysOf(next)))).toMatchObject({
+  expect(succeeded(await unwrapMasterKey(rotated, termsOf(next), keysOf(next)))).toMatchObject({
     masterKey,
     rotationDue: false,
   });
@@ -106,7 +108,7 @@ it('shares that changed places open under no key', async () => {
     ...share,
     ciphertext: ciphertexts.at(at - 1) ?? Buffer.alloc(1),
   }));
-  const refused = failed(await unwrapMasterKey({ ...record, shares }, CEREMONY, keysOf(CEREMONY)));
+  const refused = failed(await unwrapMasterKey({ ...record, shares }, termsOf(CEREMONY), keysOf(CEREMONY)));
   expect(refused).toMatchObject({ refusal: 'below_threshold', startupFailure: 8 });
   const faults = refused.keys.flatMap(({ attempts }) => attempts.map(({ fault }) => fault));
   expect(faults).toEqual(Array(4).fill('bad_ciphertext'));

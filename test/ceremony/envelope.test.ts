@@ -4,12 +4,24 @@
 import { randomBytes } from 'node:crypto';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { KeyFault } from '../../ceremony/custody-keys.ts';
+import { type KeyFault, shareContext } from '../../ceremony/custody-keys.ts';
+import { deploymentOf } from '../../ceremony/deployment.ts';
 import { unwrapMasterKey, wrapMasterKey } from '../../ceremony/envelope.ts';
-import { bindRecord, type MasterKeyRecord, RECORD_VERSION } from '../../ceremony/record.ts';
+import { bindRecord, type MasterKeyRecord } from '../../ceremony/record.ts';
 import { splitSecret } from '../../ceremony/shares.ts';
 import { keyArn, multiRegionArn } from '../config/loading.ts';
-import { ceremonyOf, custodyKeys, failed, isWiped, refusal, succeeded, wrapped } from './custody.ts';
+import {
+  ceremonyOf,
+  custodyKeys,
+  DEPLOYMENT,
+  failed,
+  isWiped,
+  refusal,
+  succeeded,
+  termsOf,
+  wrapped,
+  wrappedUnbound,
+} from './custody.ts';
 
 /** k of n, and which keys are lost. */
 const losses = fc
@@ -31,7 +43,7 @@ describe('threshold', () => {
         const masterKey = randomBytes(32);
         const record = await wrapped(masterKey, ceremony, keys);
         for (const arn of lost) keys.lose(arn);
-        const outcome = await unwrapMasterKey(record, ceremony, keys);
+        const outcome = await unwrapMasterKey(record, termsOf(ceremony), keys);
         expect(outcome).toMatchObject(
           count - lost.length >= threshold
             ? { ok: true, masterKey }
@@ -63,7 +75,7 @@ describe('threshold', () => {
     const keys = custodyKeys();
     const record = await wrapped(randomBytes(32), ceremony, keys);
     keys.lose(keyArn(2), 'invalid_state');
-    const { keys: results } = succeeded(await unwrapMasterKey(record, ceremony, keys));
+    const { keys: results } = succeeded(await unwrapMasterKey(record, termsOf(ceremony), keys));
     expect(results.map(({ index, ok }) => [index, ok])).toEqual([
       [1, true],
       [2, false],
@@ -103,7 +115,7 @@ describe('a record of the same generation is refused before any key is called wh
     const masterKey = randomBytes(32);
     const record = await wrapped(masterKey, base, keys);
     const reordered = ceremonyOf({ threshold: 2, keys: [[keyArn(3)], [keyArn(1)], [keyArn(2)]], generation: 4 });
-    expect(succeeded(await unwrapMasterKey(record, reordered, keys)).masterKey).toEqual(masterKey);
+    expect(succeeded(await unwrapMasterKey(record, termsOf(reordered), keys)).masterKey).toEqual(masterKey);
   });
 });
 
@@ -160,7 +172,9 @@ describe('an altered record gives no master key:', () => {
     const later = ceremonyOf({ threshold: 2, keys: 4, generation: 2 });
     const refused = await refusal({ ...record, generation: 2 }, later, keys);
     expect(refused).toMatchObject({ refusal: 'below_threshold', startupFailure: 8 });
-    expect(refused.message).toContain('the ciphertext was not made by this key for this service, generation and share');
+    expect(refused.message).toContain(
+      'the ciphertext was not made by this key for this deployment, generation and share',
+    );
   });
 
   it('a share at x = 0, with which one key alone would choose the master key', async () => {
@@ -183,7 +197,7 @@ describe('a wrong share that its key vouches for', () => {
         const masterKey = randomBytes(32);
         const record = await wrapped(masterKey, ceremony, keys);
         keys.falsify(keyArn(bad), flip);
-        const outcome = succeeded(await unwrapMasterKey(record, ceremony, keys));
+        const outcome = succeeded(await unwrapMasterKey(record, termsOf(ceremony), keys));
         expect(outcome.masterKey).toEqual(masterKey);
         expect(
           outcome.keys.flatMap(({ index, attempts }) => attempts.map(({ arn, fault }) => [index, arn, fault])),
@@ -214,14 +228,14 @@ describe('shares that keys give for one another', () => {
         shares[index - 1] = Buffer.from(share);
       });
     }
-    succeeded(await unwrapMasterKey(record, ceremony, keys)).masterKey.fill(0);
+    succeeded(await unwrapMasterKey(record, termsOf(ceremony), keys)).masterKey.fill(0);
     /** From now on the key of each place gives the share of the place that is named there. */
     const give = (places: readonly number[]): void => {
       places.forEach((place, at) => {
         keys.falsify(keyArn(at + 1), (share) => void shares[place - 1]?.copy(share));
       });
     };
-    return { masterKey, give, unwrap: () => unwrapMasterKey(record, ceremony, keys) };
+    return { masterKey, give, unwrap: () => unwrapMasterKey(record, termsOf(ceremony), keys) };
   }
 
   it('give the master key whatever their order: each carries its own point, and the binding proves what came out', async () => {
@@ -275,9 +289,9 @@ describe('rotation', () => {
     });
     const keys = custodyKeys();
     const masterKey = randomBytes(32);
-    const opened = succeeded(await unwrapMasterKey(await wrapped(masterKey, old, keys), next, keys));
+    const opened = succeeded(await unwrapMasterKey(await wrapped(masterKey, old, keys), termsOf(next), keys));
     expect(opened).toMatchObject({ masterKey, rotationDue: true });
-    const rotated = succeeded(await unwrapMasterKey(await wrapped(opened.masterKey, next, keys), next, keys));
+    const rotated = succeeded(await unwrapMasterKey(await wrapped(opened.masterKey, next, keys), termsOf(next), keys));
     expect(rotated).toMatchObject({ masterKey, rotationDue: false });
   });
 
@@ -291,7 +305,10 @@ describe('rotation', () => {
     expect(refused).toMatchObject({ refusal: 'other_ceremony', startupFailure: 9 });
     expect(refused.message).toMatch(/set retired_kms_threshold to 1/);
     const stated = { ...next, retiredKmsThreshold: 1 };
-    expect(succeeded(await unwrapMasterKey(record, stated, keys))).toMatchObject({ masterKey, rotationDue: true });
+    expect(succeeded(await unwrapMasterKey(record, termsOf(stated), keys))).toMatchObject({
+      masterKey,
+      rotationDue: true,
+    });
   });
 
   it('away from a lost key works while k others serve', async () => {
@@ -305,8 +322,8 @@ describe('rotation', () => {
     const masterKey = randomBytes(32);
     const record = await wrapped(masterKey, old, keys);
     keys.lose(keyArn(1), 'not_found');
-    const opened = succeeded(await unwrapMasterKey(record, next, keys));
-    expect(succeeded(await wrapMasterKey(opened.masterKey, next, keys)).record.generation).toBe(2);
+    const opened = succeeded(await unwrapMasterKey(record, termsOf(next), keys));
+    expect(succeeded(await wrapMasterKey(opened.masterKey, termsOf(next), keys)).record.generation).toBe(2);
   });
 
   it('calls no key that is neither in use nor retired', async () => {
@@ -314,7 +331,7 @@ describe('rotation', () => {
     const keys = custodyKeys();
     const record = await wrapped(randomBytes(32), old, keys);
     const before = keys.asked.length;
-    const { keys: results } = succeeded(await unwrapMasterKey(record, next, keys));
+    const { keys: results } = succeeded(await unwrapMasterKey(record, termsOf(next), keys));
     expect(keys.asked.slice(before)).toEqual([keyArn(2), keyArn(3)]);
     expect(results[0]?.attempts).toEqual([{ arn: keyArn(1), fault: 'outside_ceremony' }]);
   });
@@ -332,13 +349,108 @@ describe('rotation', () => {
   });
 });
 
+describe('deployments that share custody keys, threshold and generation', () => {
+  const ceremony = ceremonyOf({ threshold: 2, keys: 3 });
+  const ours = termsOf(ceremony);
+  const others = [
+    [
+      'another id',
+      deploymentOf(DEPLOYMENT.network, 'state-2'),
+      'of the deployment "state-1" and this signer is of "state-2"',
+    ],
+    [
+      'another network',
+      deploymentOf(`0x${'00'.repeat(32)}`, DEPLOYMENT.id),
+      'of the network with the genesis validators root 0x4b',
+    ],
+  ] as const;
+
+  it.each(others)('%s: the record is refused before any key is called', async (_, deployment, words) => {
+    const keys = custodyKeys();
+    const record = await wrapped(randomBytes(32), ceremony, keys);
+    const calls = keys.asked.length;
+    const refused = failed(await unwrapMasterKey(record, { ...ours, deployment }, keys));
+    expect(refused).toMatchObject({ refusal: 'other_deployment', startupFailure: 9, keys: [] });
+    expect(refused.message).toContain(words);
+    expect(keys.asked).toHaveLength(calls);
+  });
+
+  it.each([...others, ['none', undefined, '']] as const)(
+    '%s: no key opens a record that is given out for one of it',
+    async (_, deployment) => {
+      const keys = custodyKeys();
+      const masterKey = randomBytes(32);
+      const record = await wrapped(masterKey, ceremony, keys);
+      // The worst case: whoever does it has the master key, so that even the share binding is right.
+      const forged = bindRecord(masterKey, { ...record, deployment });
+      const refused = failed(await unwrapMasterKey(forged, { ...ours, ...(deployment && { deployment }) }, keys));
+      expect(refused).toMatchObject({ refusal: 'below_threshold', startupFailure: 8 });
+      expect(refused.keys.flatMap(({ attempts }) => attempts.map(({ fault }) => fault))).toEqual(
+        Array(3).fill('bad_ciphertext'),
+      );
+    },
+  );
+
+  it('a rotation keeps to its own deployment, too', async () => {
+    const keys = custodyKeys();
+    const record = await wrapped(randomBytes(32), ceremony, keys);
+    const later = termsOf({ ...ceremony, generation: 2 }, { deployment: deploymentOf(DEPLOYMENT.network, 'state-2') });
+    expect(failed(await unwrapMasterKey(record, later, keys))).toMatchObject({ refusal: 'other_deployment' });
+  });
+});
+
+describe('a record that was written before records named a deployment', () => {
+  const ceremony = ceremonyOf({ threshold: 2, keys: 3 });
+
+  it('opens, and is said to be unbound', async () => {
+    const keys = custodyKeys();
+    const masterKey = randomBytes(32);
+    const record = await wrappedUnbound(masterKey, ceremony, keys);
+    expect(succeeded(await unwrapMasterKey(record, termsOf(ceremony), keys))).toMatchObject({
+      masterKey,
+      bound: false,
+    });
+  });
+
+  it('is refused where rows have to be bound, before any key is called, at this generation and at an earlier one', async () => {
+    const keys = custodyKeys();
+    const record = await wrappedUnbound(randomBytes(32), ceremony, keys);
+    const calls = keys.asked.length;
+    for (const generation of [1, 2]) {
+      const terms = termsOf({ ...ceremony, generation }, { requireBound: true });
+      const refused = failed(await unwrapMasterKey(record, terms, keys));
+      expect(refused).toMatchObject({ refusal: 'unbound_record', startupFailure: 9, keys: [] });
+      expect(refused.message).toContain('start once with a higher ceremony generation');
+    }
+    expect(keys.asked).toHaveLength(calls);
+  });
+
+  it('is wrapped anew under the deployment by a higher generation, and opens for no other signer then', async () => {
+    const keys = custodyKeys();
+    const masterKey = randomBytes(32);
+    const next = { ...ceremony, generation: 2 };
+    const opened = succeeded(
+      await unwrapMasterKey(await wrappedUnbound(masterKey, ceremony, keys), termsOf(next), keys),
+    );
+    expect(opened).toMatchObject({ masterKey, rotationDue: true, bound: false });
+    const rotated = await wrapped(opened.masterKey, next, keys);
+    expect(succeeded(await unwrapMasterKey(rotated, termsOf(next, { requireBound: true }), keys))).toMatchObject({
+      masterKey,
+      rotationDue: false,
+      bound: true,
+    });
+  });
+});
+
 describe('wrapping', () => {
   it.each<KeyFault>(['denied', 'unreachable', 'outside_ceremony'])(
     'needs every custody key: one that is %s refuses it',
     async (fault) => {
       const keys = custodyKeys();
       keys.lose(keyArn(2), fault);
-      const refused = failed(await wrapMasterKey(randomBytes(32), ceremonyOf({ threshold: 1, keys: 3 }), keys));
+      const refused = failed(
+        await wrapMasterKey(randomBytes(32), termsOf(ceremonyOf({ threshold: 1, keys: 3 })), keys),
+      );
       expect(refused).toMatchObject({ refusal: 'key_refused_share', startupFailure: 8 });
       expect(refused.keys.map(({ ok }) => ok)).toEqual([true, false, true]);
     },
@@ -359,10 +471,10 @@ describe('wrapping', () => {
           : { ok: false as const, attempts: [{ arn: arns[0] ?? '', fault: 'denied' as const }] },
     };
     const masterKey = randomBytes(32);
-    const refused = failed(await wrapMasterKey(masterKey, ceremonyOf({ threshold: 2, keys: 3 }), encryptOnly));
+    const refused = failed(await wrapMasterKey(masterKey, termsOf(ceremonyOf({ threshold: 2, keys: 3 })), encryptOnly));
     expect(refused).toMatchObject({ refusal: 'below_threshold', startupFailure: 8 });
     expect(
-      succeeded(await wrapMasterKey(masterKey, ceremonyOf({ threshold: 1, keys: 3 }), encryptOnly)).keys.map(
+      succeeded(await wrapMasterKey(masterKey, termsOf(ceremonyOf({ threshold: 1, keys: 3 })), encryptOnly)).keys.map(
         ({ ok }) => ok,
       ),
     ).toEqual([true, false, false]);
@@ -374,7 +486,7 @@ describe('wrapping', () => {
     const keys = custodyKeys();
     const record = await wrapped(randomBytes(32), ceremony, keys);
     expect(record.shares[0]?.arns).toEqual(arns.toReversed());
-    succeeded(await unwrapMasterKey(record, ceremony, keys));
+    succeeded(await unwrapMasterKey(record, termsOf(ceremony), keys));
     expect(new Set(keys.asked)).toEqual(new Set([arns[0]]));
   });
 });
@@ -399,7 +511,7 @@ describe('nothing secret outlives a call', () => {
     const keys = custodyKeys();
     const record = await wrapped(randomBytes(32), ceremony, keys);
     for (let index = 1; index <= lost; index++) keys.lose(keyArn(index));
-    await unwrapMasterKey(record, ceremony, keys);
+    await unwrapMasterKey(record, termsOf(ceremony), keys);
     expect(keys.seen).toHaveLength(9 - lost);
     expect(keys.seen.every(isWiped)).toBe(true);
   });
@@ -419,7 +531,7 @@ describe('nothing secret outlives a call', () => {
       decryptShare: (index, ...rest) =>
         index === 2 ? Promise.reject(new Error('a bug')) : keys.decryptShare(index, ...rest),
     };
-    await expect(unwrapMasterKey(record, ceremony, throwing)).rejects.toThrow('a bug');
+    await expect(unwrapMasterKey(record, termsOf(ceremony), throwing)).rejects.toThrow('a bug');
     expect(keys.seen.every(isWiped)).toBe(true);
   });
 });
@@ -450,11 +562,11 @@ async function forge(
   const shares = await Promise.all(
     payloads.map(async (payload, at) => {
       const index = at + 1;
-      const context = { service: 'strongroom', generation: String(generation), index: String(index) };
+      const context = shareContext(DEPLOYMENT, generation, index);
       const answer = await keys.encryptShare(index, [keyArn(index)], payload, context);
       if (!answer.ok) throw new Error('the key serves');
       return { index, arns: [keyArn(index)], ciphertext: answer.bytes };
     }),
   );
-  return bindRecord(chosen, { version: RECORD_VERSION, generation, threshold, shares });
+  return bindRecord(chosen, { deployment: DEPLOYMENT, generation, threshold, shares });
 }

@@ -11,11 +11,14 @@ import {
   shareBindingKey,
 } from '../../ceremony/record.ts';
 
-const vector = JSON.parse(readFileSync(new URL('../vectors/master-key-record-v1.json', import.meta.url), 'utf8')) as {
+interface Vector {
   master_key: string;
   bound_bytes: string;
   record: string;
-};
+}
+
+const vector = vectorOf(2);
+const unbound = vectorOf(1);
 const MASTER_KEY = Buffer.from(vector.master_key, 'hex');
 
 interface Share {
@@ -26,14 +29,20 @@ interface Share {
 
 interface Text {
   version: number;
+  deployment: { network: string; id: string };
   generation: number;
   threshold: number;
   shares: [Share, Share, Share];
   binding: string;
 }
 
-function golden(): MasterKeyRecord {
-  const record = parseRecord(vector.record);
+function vectorOf(version: number): Vector {
+  const url = new URL(`../vectors/master-key-record-v${version}.json`, import.meta.url);
+  return JSON.parse(readFileSync(url, 'utf8')) as Vector;
+}
+
+function golden({ record: text }: Vector = vector): MasterKeyRecord {
+  const record = parseRecord(text);
   if (record === undefined) throw new Error('the golden record does not parse');
   return record;
 }
@@ -44,24 +53,33 @@ function altered(change: (text: Text) => void): string {
   return JSON.stringify(text);
 }
 
-describe('the golden record', () => {
+describe.each([
+  ['of version 1, which names no deployment', unbound],
+  ['of version 2', vector],
+])('the golden record %s', (_, given) => {
   it('parses, and is written as it was', () => {
-    expect(serializeRecord(golden())).toBe(vector.record);
+    expect(serializeRecord(golden(given))).toBe(given.record);
   });
 
   it('is bound by its master key and by no other', () => {
-    expect(bindingVerifies(MASTER_KEY, golden())).toBe(true);
+    expect(bindingVerifies(MASTER_KEY, golden(given))).toBe(true);
     const other = Buffer.from(MASTER_KEY);
     other[31] = (other[31] ?? 0) ^ 1;
-    expect(bindingVerifies(other, golden())).toBe(false);
+    expect(bindingVerifies(other, golden(given))).toBe(false);
   });
 
   it('binds the documented bytes', () => {
     const hmac = createHmac('sha256', shareBindingKey(MASTER_KEY))
-      .update(Buffer.from(vector.bound_bytes, 'hex'))
+      .update(Buffer.from(given.bound_bytes, 'hex'))
       .digest();
-    expect(golden().binding).toEqual(hmac);
+    expect(golden(given).binding).toEqual(hmac);
   });
+});
+
+it('names its deployment, or none', () => {
+  const network = '0x4b363db94e286120d76eb905340fdd4e54bfe9f06bf33ff6cf5ad27f511bfe95';
+  expect(golden().deployment).toEqual({ network, id: 'strongroom-state' });
+  expect(golden(unbound).deployment).toBeUndefined();
 });
 
 describe('the share binding notices', () => {
@@ -70,6 +88,12 @@ describe('the share binding notices', () => {
     shares[1].ciphertext,
   ]);
   it.each<[string, (text: Text) => void]>([
+    ['another deployment', (text) => (text.deployment.id = 'strongroom-statf')],
+    ['another network', (text) => (text.deployment.network = `0x${'00'.repeat(32)}`)],
+    [
+      'a deployment that is taken away',
+      (text) => void (Object.assign(text, { version: 1 }) && Reflect.deleteProperty(text, 'deployment')),
+    ],
     ['another generation', (text) => (text.generation += 1)],
     ['a downgraded threshold', (text) => (text.threshold = 1)],
     ['a raised threshold', (text) => (text.threshold = 3)],
@@ -101,7 +125,14 @@ describe('the share binding notices', () => {
 
 describe('a record is none when', () => {
   it.each<[string, (text: Text) => void]>([
-    ['its version is another', (text) => (text.version = 2)],
+    ['its version is another', (text) => (text.version = 3)],
+    ['its version is the former one and it names a deployment', (text) => (text.version = 1)],
+    ['it names no deployment', (text) => Reflect.deleteProperty(text, 'deployment')],
+    ['its network is spelled otherwise', (text) => (text.deployment.network = text.deployment.network.toUpperCase())],
+    ['its network is a name', (text) => (text.deployment.network = 'mainnet')],
+    ['its deployment has no id', (text) => (text.deployment.id = '')],
+    ['its deployment has another character', (text) => (text.deployment.id = 'a b')],
+    ['its deployment has a member too many', (text) => Object.assign(text.deployment, { note: '' })],
     ['its generation is not a whole number', (text) => (text.generation = 1.5)],
     ['its threshold is zero', (text) => (text.threshold = 0)],
     ['its threshold is above its shares', (text) => (text.threshold = 4)],

@@ -1,10 +1,13 @@
 // How replicas come to their master key, against a real table server and a KMS server with key material of its own.
 
+import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { CeremonyBlock } from '../../ceremony/definition.ts';
+import { deploymentOf } from '../../ceremony/deployment.ts';
+import { MasterKey } from '../../enclave/chamber/master-key.ts';
 import { type CustodyWorld, startCustody } from '../support/custody.ts';
 import type { KeyBehaviour } from '../support/kms-server.ts';
-import { bootReplica, fingerprint, type Replica, said } from './replicas.ts';
+import { bootReplica, fingerprint, NETWORK, type Replica, rowOfBefore, said, unsealForCommand } from './replicas.ts';
 
 const REPLICAS = 8;
 const ROUNDS = 25;
@@ -149,7 +152,7 @@ describe('auto-unseal', () => {
     });
     await expect(bootReplica(world, { table, ceremony })).rejects.toMatchObject({
       startupFailure: 8,
-      message: expect.stringContaining('was not made by this key for this service, generation and share'),
+      message: expect.stringContaining('was not made by this key for this deployment, generation and share'),
     });
   });
 
@@ -168,7 +171,7 @@ describe('auto-unseal', () => {
     const ceremony = world.createCeremony({ keys: 2, threshold: 2 });
     const [table, other] = [await world.createTable(), await world.createTable()];
     await bootReplica(world, { table, ceremony });
-    await bootReplica(world, { table: other, ceremony });
+    await bootReplica(world, { table: other, ceremony, terms: { deployment: deploymentOf(NETWORK, table) } });
     const foreign = JSON.parse((await world.row(other, 'MASTER_KEY'))?.['record']?.S ?? '') as RecordJson;
     await alterRecord(table, (record) => {
       record.shares = foreign.shares;
@@ -303,6 +306,113 @@ describe('rotation', () => {
   });
 });
 
+describe('two signers that share custody keys, threshold and generation', () => {
+  test('do not take each other’s MASTER_KEY row: startup failure 9, which names both deployments', async () => {
+    const [table, other] = [await world.createTable(), await world.createTable()];
+    const ceremony = world.createCeremony();
+    await bootReplica(world, { table, ceremony });
+    await bootReplica(world, { table: other, ceremony });
+    await copyRow(other, table);
+    await expect(bootReplica(world, { table, ceremony })).rejects.toMatchObject({
+      startupFailure: 9,
+      message: expect.stringContaining(`of the deployment "${other}" and this signer is of "${table}"`),
+    });
+  });
+
+  test('a row that was made to name the other deployment opens with no key: startup failure 8', async () => {
+    const [table, other] = [await world.createTable(), await world.createTable()];
+    const ceremony = world.createCeremony();
+    await bootReplica(world, { table, ceremony });
+    await bootReplica(world, { table: other, ceremony });
+    await copyRow(other, table);
+    await alterRecord(table, (record) => (record.deployment = { network: NETWORK, id: table }));
+    await expect(bootReplica(world, { table, ceremony })).rejects.toMatchObject({
+      startupFailure: 8,
+      message: expect.stringContaining('was not made by this key for this deployment'),
+    });
+  });
+
+  test('tables of one name on two networks are two deployments', async () => {
+    const table = await world.createTable();
+    const ceremony = world.createCeremony();
+    await bootReplica(world, { table, ceremony });
+    const terms = { deployment: deploymentOf(`0x${'00'.repeat(32)}`, table) };
+    await expect(bootReplica(world, { table, ceremony, terms })).rejects.toMatchObject({
+      startupFailure: 9,
+      message: expect.stringContaining('of the network with the genesis validators root 0x4b'),
+    });
+  });
+
+  test('a table that was restored under another name opens with the id of its deployment', async () => {
+    const [table, restored] = [await world.createTable(), await world.createTable()];
+    const ceremony = world.createCeremony();
+    const first = await bootReplica(world, { table, ceremony });
+    for (const pk of ['MASTER_KEY', 'ROOT_TOKEN_BOOTSTRAP', 'AUTH_REVISION']) await copyRow(table, restored, pk);
+    await expect(bootReplica(world, { table: restored, ceremony })).rejects.toThrow(`deployment_id: ${table}`);
+    const terms = { deployment: deploymentOf(NETWORK, table) };
+    expect(fingerprint(await bootReplica(world, { table: restored, ceremony, terms }))).toBe(fingerprint(first));
+  });
+});
+
+describe('a MASTER_KEY row of a version before deployments', () => {
+  const WARNING = 'written before rows named their deployment';
+
+  test('opens with a warning, also for a command, and is left as it is', async () => {
+    const { table, ceremony, masterKey } = await tableOfBefore();
+    const row = await world.row(table, 'MASTER_KEY');
+    const replica = await bootReplica(world, { table, ceremony });
+    expect(fingerprint(replica)).toBe(subKeyOf(masterKey));
+    expect(said(replica, WARNING)).toBe(true);
+    expect(await unsealForCommand(world, { table, ceremony })).toBe(subKeyOf(masterKey));
+    expect(await world.row(table, 'MASTER_KEY')).toEqual(row);
+  });
+
+  test(`is bound by a higher generation: of ${REPLICAS} replicas at once one writes, and it opens nowhere else`, async () => {
+    const { table, ceremony, masterKey } = await tableOfBefore();
+    const next = { ...ceremony, generation: 2 };
+    const replicas = await bootMany(REPLICAS, { table, ceremony: next });
+    expect(replicas.filter((replica) => said(replica, 'rotated'))).toHaveLength(1);
+    expect(new Set(replicas.map(fingerprint))).toEqual(new Set([subKeyOf(masterKey)]));
+    const strict = { table, ceremony: next, terms: { requireBound: true } };
+    const after = await bootReplica(world, strict);
+    expect(fingerprint(after)).toBe(subKeyOf(masterKey));
+    expect(said(after, WARNING)).toBe(false);
+    expect(await unsealForCommand(world, strict)).toBe(subKeyOf(masterKey));
+    const other = await world.createTable();
+    await copyRow(table, other);
+    for (const open of [bootReplica, unsealForCommand]) {
+      await expect(open(world, { table: other, ceremony: next })).rejects.toMatchObject({ startupFailure: 9 });
+    }
+  });
+
+  test('put back in place of a bound one is refused where rows have to be bound', async () => {
+    const { table, ceremony } = await tableOfBefore();
+    const before = await world.row(table, 'MASTER_KEY');
+    const strict = { table, ceremony: { ...ceremony, generation: 2 }, terms: { requireBound: true } };
+    await bootReplica(world, { ...strict, terms: {} });
+    await world.putRow(table, { ...before });
+    for (const open of [bootReplica, unsealForCommand]) {
+      await expect(open(world, strict)).rejects.toMatchObject({
+        startupFailure: 9,
+        message: expect.stringContaining('names no deployment, and signer_state.require_bound_master_key is true'),
+      });
+    }
+  });
+
+  /** A table as a version before left it. */
+  async function tableOfBefore() {
+    const table = await world.createTable();
+    const ceremony = world.createCeremony();
+    const masterKey = randomBytes(32);
+    await world.putRow(table, { pk: { S: 'MASTER_KEY' }, ...(await rowOfBefore(world, masterKey, ceremony)) });
+    return { table, ceremony, masterKey };
+  }
+
+  function subKeyOf(masterKey: Buffer): string {
+    return new MasterKey(Buffer.from(masterKey), 'off').subKey('keyEncryption').toString('hex');
+  }
+});
+
 describe('the root token', () => {
   test('is made anew when its row was deleted, by one of many replicas, and the earlier one is revoked', async () => {
     for (let round = 0; round < 5; round++) {
@@ -345,6 +455,7 @@ test.each([
 );
 
 interface RecordJson {
+  deployment: { network: string; id: string };
   generation: number;
   threshold: number;
   shares: { index: number; arns: string[]; ciphertext: string }[];
@@ -367,6 +478,10 @@ function successor(ceremony: CeremonyBlock): CeremonyBlock {
 
 function allRows(table: string): Promise<unknown[]> {
   return Promise.all(['MASTER_KEY', 'ROOT_TOKEN_BOOTSTRAP', 'AUTH_REVISION'].map((pk) => world.row(table, pk)));
+}
+
+async function copyRow(from: string, to: string, pk = 'MASTER_KEY'): Promise<void> {
+  await world.putRow(to, { ...(await world.row(from, pk)) });
 }
 
 async function alterHead(table: string): Promise<void> {

@@ -1,22 +1,32 @@
 // A replica's way to its master key, in this process, with clients of its own: what the boot step does and nothing else.
 
 import { ceremonyArns, parseCeremony } from '../../ceremony/definition.ts';
+import { deploymentOf } from '../../ceremony/deployment.ts';
+import type { EnvelopeTerms } from '../../ceremony/envelope.ts';
+import { serializeRecord } from '../../ceremony/record.ts';
+import { encodeHex } from '../../enclave/api/hex.ts';
 import type { AwsClientOptions } from '../../enclave/aws/client.ts';
 import { createDynamoDBClient } from '../../enclave/aws/dynamodb.ts';
 import { createKms, custodyKeysOf, type KmsOptions } from '../../enclave/aws/kms.ts';
 import { rootTokenMaker } from '../../enclave/boot/chamber.ts';
-import { type Booted, bootChamber } from '../../enclave/chamber/boot-chamber.ts';
+import { type Booted, bootChamber, type UnsealParts, unsealOnly } from '../../enclave/chamber/boot-chamber.ts';
 import { type StateTable, stateTable } from '../../enclave/chamber/state-table.ts';
 import { systemClock } from '../../enclave/observe/clock.ts';
+import { publicNetwork } from '../../enclave/signing/networks.ts';
+import { wrappedUnbound } from '../ceremony/custody.ts';
 import type { CustodyWorld } from '../support/custody.ts';
 import { dynamoDBClientOptions } from '../support/dynamodb.ts';
 import { kmsClientOptions } from '../support/kms-server.ts';
 import { type LogLine, recordingLog } from '../support/recording-log.ts';
 
+/** Mainnet, which is a signer's own default: replicas here and processes agree about a table. */
+export const NETWORK = encodeHex(publicNetwork('mainnet').genesisValidatorsRoot);
+
 export interface ReplicaOptions {
   readonly table: string;
   /** A ceremony block. */
   readonly ceremony: unknown;
+  readonly terms?: Partial<EnvelopeTerms>;
   /** Instead of the server's own, to go through a proxy. */
   readonly dynamodb?: string;
   readonly client?: AwsClientOptions;
@@ -30,25 +40,53 @@ export interface Replica {
 
 export async function bootReplica(world: CustodyWorld, options: ReplicaOptions): Promise<Replica> {
   const log = recordingLog();
+  const booted = await withParts(world, options, log, (parts) =>
+    bootChamber({ ...parts, makeRootToken: rootTokenMaker(systemClock), clock: systemClock }),
+  );
+  return { booted, log: log.lines };
+}
+
+/** What a command beside the signers comes to: the fingerprint of its master key. */
+export async function unsealForCommand(world: CustodyWorld, options: ReplicaOptions): Promise<string> {
+  return withParts(world, options, recordingLog(), async (parts) =>
+    (await unsealOnly(parts)).subKey('keyEncryption').toString('hex'),
+  );
+}
+
+async function withParts<Result>(
+  world: CustodyWorld,
+  options: ReplicaOptions,
+  log: ReturnType<typeof recordingLog>,
+  use: (parts: UnsealParts & { readonly table: StateTable }) => Promise<Result>,
+): Promise<Result> {
   const ceremony = parseCeremony(options.ceremony);
   const client = createDynamoDBClient(
     dynamoDBClientOptions(options.dynamodb ?? world.dynamodb.endpoint, options.client),
   );
   const kms = createKms(kmsClientOptions(world.kms, ceremonyArns(ceremony), options.kms), { log });
   try {
-    const booted = await bootChamber({
+    return await use({
       table: stateTable(client, options.table),
-      ceremony,
+      terms: { ceremony, deployment: deploymentOf(NETWORK, options.table), requireBound: false, ...options.terms },
       custodyKeys: custodyKeysOf(kms),
-      makeRootToken: rootTokenMaker(systemClock),
       memory: 'off',
-      clock: systemClock,
       log,
     });
-    return { booted, log: log.lines };
   } finally {
     kms.close();
     client.destroy();
+  }
+}
+
+/** Generation and record of a MASTER_KEY row as versions wrote it before rows named their deployment. */
+export async function rowOfBefore(world: CustodyWorld, masterKey: Buffer, block: unknown) {
+  const ceremony = parseCeremony(block);
+  const kms = createKms(kmsClientOptions(world.kms, ceremonyArns(ceremony)), { log: recordingLog() });
+  try {
+    const record = await wrappedUnbound(masterKey, ceremony, custodyKeysOf(kms));
+    return { generation: { N: String(record.generation) }, record: { S: serializeRecord(record) } };
+  } finally {
+    kms.close();
   }
 }
 

@@ -1,6 +1,7 @@
 // A whole signer in this process, on a clock that the test moves and behind a proxy that makes DynamoDB fail: what is signed,
 // what is refused and with which words, and that it all comes back by itself.
 
+import { randomBytes } from 'node:crypto';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,6 +14,7 @@ import { createLogger } from '../../enclave/observe/logger.ts';
 import { type CustodyWorld, startCustody } from '../support/custody.ts';
 import { FAULTS, type FaultProxy, randomFaults, startFaultProxy } from '../support/fault-proxy.ts';
 import { type Answer, attestation, call, signCall, testKey } from '../support/requests.ts';
+import { NETWORK, rowOfBefore } from './replicas.ts';
 
 const KEY = testKey(0).publicKey;
 const WAIT = { timeout: 30_000, interval: 20 };
@@ -51,8 +53,8 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-async function start(state: Record<string, unknown> = {}): Promise<void> {
-  const custody = world.configuration(table, world.createCeremony());
+async function start(state: Record<string, unknown> = {}, ceremony = world.createCeremony()): Promise<void> {
+  const custody = world.configuration(table, ceremony);
   const yaml = stringify(
     {
       ...custody,
@@ -230,6 +232,30 @@ describe('the watcher', () => {
     expect(metrics.text).toMatch(/^svc_state_age_seconds \d/m);
     expect(metrics.text).toMatch(/^svc_dynamodb_calls_total\{operation="TransactWriteItems",outcome="ok"\} 1$/m);
     expect(metrics.text).toMatch(/^svc_kms_calls_total\{operation="Encrypt",outcome="ok"\} 3$/m);
+  });
+});
+
+describe('the deployment that the master key is bound to', () => {
+  test('is that of the configuration: network and deployment_id, or the table’s name', async () => {
+    const ceremony = world.createCeremony();
+    await start({ deployment_id: 'fleet-a' }, ceremony);
+    const record = JSON.parse((await world.row(table, 'MASTER_KEY'))?.['record']?.S ?? '') as { deployment: object };
+    expect(record.deployment).toEqual({ network: NETWORK, id: 'fleet-a' });
+    await signer?.shutDown();
+    signer = undefined;
+    await expect(start({}, ceremony)).rejects.toThrow(
+      `custody: the MASTER_KEY row is of the deployment "fleet-a" and this signer is of "${table}"`,
+    );
+    await start({ deployment_id: 'fleet-a' }, ceremony);
+  });
+
+  test('has to be named in the row where require_bound_master_key is true', async () => {
+    const ceremony = world.createCeremony();
+    const row = await rowOfBefore(world, randomBytes(32), ceremony);
+    await world.putRow(table, { pk: { S: 'MASTER_KEY' }, ...row });
+    await expect(start({ require_bound_master_key: true }, ceremony)).rejects.toThrow('names no deployment');
+    await start({}, ceremony);
+    expect(log).toContain('written before rows named their deployment');
   });
 });
 

@@ -1,0 +1,33 @@
+// Which deployment a master key belongs to: the network it signs for and an id that its custodians choose. Custody keys may serve several
+// deployments with the same threshold and generation; their keys tell the deployments apart by the encryption context that is made of this.
+// It refuses what would have two spellings.
+
+/** The root, because a custom network has no other name of its own. 32 bytes, lower case. */
+const NETWORK = /^0x[0-9a-f]{64}$/;
+/** Names and ARNs of DynamoDB tables are such, for the table's name is the id when none is stated. */
+const DEPLOYMENT_ID = /^[A-Za-z0-9._:/-]{1,1024}$/;
+
+export interface Deployment {
+  /** The genesis validators root, 0x and hex in lower case. */
+  readonly network: string;
+  readonly id: string;
+}
+
+export function isNetwork(text: string): boolean {
+  return NETWORK.test(text);
+}
+
+export function isDeploymentId(text: string): boolean {
+  return DEPLOYMENT_ID.test(text);
+}
+
+/** @throws Error: a record with such a deployment could be written and never be read */
+export function deploymentOf(network: string, id: string): Deployment {
+  if (!isNetwork(network)) throw new Error('a network is the 32 bytes of its genesis validators root in hex');
+  if (!isDeploymentId(id)) throw new Error('the deployment id has characters other than A-Z a-z 0-9 . _ : / -');
+  return { network, id };
+}
+
+export function isSameDeployment(one: Deployment, other: Deployment): boolean {
+  return one.network === other.network && one.id === other.id;
+}
