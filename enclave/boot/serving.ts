@@ -10,6 +10,7 @@ import type { StoreBinding } from '../chamber/store-binding.ts';
 import type { Watcher } from '../chamber/watcher.ts';
 import type { Config } from '../config/options.ts';
 import { buildApp } from '../http/app.ts';
+import type { AttestationRoute } from '../http/routes/attestation.ts';
 import type { Readiness } from '../http/routes/health.ts';
 import type { BlsCore } from '../signing/bls.ts';
 import type { InFlightSigning } from '../signing/in-flight.ts';
@@ -98,7 +99,7 @@ export async function openApplication(config: Config, parts: Parts, world: World
       keyRoutes: keyRoutes(config, parts, world),
       readiness,
       chamber: chamberRoutes(config, { custody, watcher, keys, slashing }, world),
-      attestation: world.enclave,
+      attestation: attestationRoute(world, telemetry),
       signingRefusal: () => refusal() ?? (state.shuttingDown ? 'shutting_down' : binding?.hindrance),
       observer: telemetry.http,
       tracing: telemetry.tracing,
@@ -107,4 +108,13 @@ export async function openApplication(config: Config, parts: Parts, world: World
     },
   );
   return { app, readiness };
+}
+
+function attestationRoute({ enclave }: World, { metrics }: Telemetry): AttestationRoute | undefined {
+  if (enclave === undefined) return undefined;
+  return {
+    nsm: enclave.nsm,
+    onOutcome: (outcome) => metrics.attestationRequests.inc({ outcome }),
+    onMounted: (waiting) => metrics.onRender(() => metrics.attestationWaiting.set(waiting())),
+  };
 }

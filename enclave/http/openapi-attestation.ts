@@ -10,7 +10,8 @@ export const attestationRouteSchema = {
   description:
     'The nonce of the document is SHA-256(nonce || TLS exporter of 32 bytes under the label ' +
     `"${EXPORTER_LABEL}", without a context); its user_data binds the key of the certificate that this ` +
-    'connection was served with. Two are made at a time; beyond that the answer is 503 with Retry-After.',
+    'connection was served with. Two are made at a time, in turns by address; others wait, at most 10 s, then the answer is 503 with ' +
+    'Retry-After. A connection gets four.',
   tags: ['attestation'],
   querystring: {
     type: 'object',

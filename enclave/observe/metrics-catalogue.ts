@@ -217,6 +217,23 @@ export const METRICS = {
     'Rotations of the attested certificate; while they fail, the one in force is served until its evidence ends.',
     { outcome: closed('ok', 'failed') },
   ),
+  attestationRequests: counter(
+    'svc_attestation_requests_total',
+    'Requests for a fresh attestation document, which need no credential. `overloaded` found no place or no turn in time; ' +
+      '`connection_limit` asked once too often over one connection. In an enclave only.',
+    { outcome: closed('ok', 'overloaded', 'connection_limit', 'client_closed', 'failed') },
+  ),
+  attestationWaiting: gauge(
+    'svc_attestation_requests_waiting',
+    'Requests that wait for their turn at the Nitro Secure Module. In an enclave only.',
+    {},
+  ),
+  nsmClockOffsetSeconds: gauge(
+    'svc_nsm_clock_offset_seconds',
+    'By how much the Nitro Secure Module was ahead of the own clock when the attested certificate was made; negative: behind. Clients ' +
+      'take 300. In an enclave only.',
+    {},
+  ),
   connectionsRefused: counter(
     'svc_connections_refused_total',
     'Connections of the RA-TLS listener that were cut before their first request.',

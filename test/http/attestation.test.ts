@@ -176,24 +176,87 @@ it('asked for by who went away before it was his turn is nobody’s fault', asyn
 });
 
 describe('the NSM', () => {
-  it('is asked for two at a time: the third gets 503 with Retry-After, and later an answer', async () => {
+  it('is asked for two at a time; who loops from two addresses delays the others by one turn each, and refuses nobody', async () => {
+    const { calls, step } = holdDevice();
+    const loops = await Promise.all(
+      [...Array(14)].map((_, at) => connectRatls(signer.parent, { from: `198.51.100.${at % 2}` })),
+    );
+    const greedy = loops.map((each) => askOver(each));
+    await expect.poll(() => calls()).toBe(2);
+    const honest = await Promise.all(
+      [...Array(10)].map((_, at) => connectRatls(signer.parent, { from: `203.0.113.${at}` })),
+    );
+    let answered = 0;
+    const asked = honest.map((each) => askOver(each).finally(() => (answered += 1)));
+    await expect.poll(() => signer.attestationsWaiting()).toBe(22);
+    expect(calls()).toBe(2);
+    for (let turn = 0; turn < 14; turn++) await step();
+    await expect.poll(() => answered).toBe(10);
+    expect(signer.attestationsWaiting()).toBe(8);
+    expect((await Promise.all(asked)).map(({ status }) => status)).toEqual(Array(10).fill(200));
+    for (let turn = 0; turn < 10; turn++) await step();
+    expect((await Promise.all(greedy)).every(({ status }) => status === 200)).toBe(true);
+    await Promise.all([...loops, ...honest].map((each) => each.close()));
+  });
+
+  it('makes four documents for a connection; then 503 closes it, and another connection gets one', async () => {
+    for (let made = 0; made < 4; made++) expect((await ask()).status).toBe(200);
+    const refused = await ask();
+    expect(refused).toMatchObject({ status: 503, headers: { connection: 'close', 'retry-after': '1' } });
+    expect(JSON.parse(refused.body.toString())).toMatchObject({
+      reason: 'overloaded',
+      message: expect.stringContaining('this connection has had its documents: open another one'),
+    });
+    await client.close();
+    client = await connectRatls(signer.parent);
+    expect((await ask()).status).toBe(200);
+    expect(signer.attestations).toEqual([...Array(4).fill('ok'), 'connection_limit', 'ok']);
+  });
+
+  it('does not count against a connection what it was not given', async () => {
+    signer.device = () => Promise.reject(new Error('a fault'));
+    for (let failed = 0; failed < 6; failed++) expect((await ask()).status).toBe(503);
+    signer.device = undefined;
+    expect((await ask()).status).toBe(200);
+  });
+
+  it('is not asked for who went away while waiting', async () => {
+    const { calls, step } = holdDevice();
+    const others = await Promise.all([1, 2].map((at) => connectRatls(signer.parent, { from: `198.51.100.${at}` })));
+    const first = others.map((each) => askOver(each));
+    await expect.poll(() => calls()).toBe(2);
+    const leaving = ask().catch(() => undefined);
+    await expect.poll(() => signer.attestationsWaiting()).toBe(1);
+    await client.close();
+    await leaving;
+    await expect.poll(() => signer.attestationsWaiting()).toBe(0);
+    expect(signer.attestations).toEqual(['client_closed']);
+    await step();
+    await step();
+    await Promise.all(first);
+    expect(calls()).toBe(0);
+    await Promise.all(others.map((each) => each.close()));
+  });
+
+  /** Every call waits for its step. The device has one at a time; the others that run wait before it. */
+  function holdDevice() {
     const held: (() => void)[] = [];
     signer.device = async (request) => {
       await new Promise<void>((resolve) => held.push(resolve));
       return signer.emulator.exchange(request);
     };
-    const clients = [client, await connectRatls(signer.parent), await connectRatls(signer.parent)];
-    const three = clients.map((each) => each.get(`${PATH}?nonce=${nonce.toString('hex')}`));
-    const refused = await Promise.race(three); // while the device answers nobody
-    expect(refused.status).toBe(503);
-    expect(refused.headers['retry-after']).toBe('1');
-    expect(JSON.parse(refused.body.toString())).toMatchObject({ reason: 'overloaded' });
-    signer.device = undefined;
-    for (const release of held) release();
-    expect((await Promise.all(three)).map(({ status }) => status).sort()).toEqual([200, 200, 503]);
-    expect((await ask()).status).toBe(200);
-    await Promise.all(clients.slice(1).map((each) => each.close()));
-  });
+    return {
+      calls: () => signer.attestationsRunning(),
+      async step() {
+        await expect.poll(() => held.length).toBeGreaterThan(0);
+        held.shift()?.();
+      },
+    };
+  }
+
+  function askOver(each: RatlsClient) {
+    return each.get(`${PATH}?nonce=${nonce.toString('hex')}`);
+  }
 
   it('that fails is 503 attestation_unavailable, and its words go to the log only', async () => {
     signer.device = () => Promise.reject(Object.assign(new Error('secret detail'), { code: 'EIO' }));

@@ -8,6 +8,7 @@ import type { FastifyInstance } from 'fastify';
 import { parseSafeCidrs } from '../../enclave/auth/cidr.ts';
 import { createStaticAuthenticator } from '../../enclave/auth/static.ts';
 import { listenRatls, type RatlsLimits, type RefusedConnection } from '../../enclave/http/ratls-listener.ts';
+import type { AttestationOutcome, AttestationRoute } from '../../enclave/http/routes/attestation.ts';
 import type { TransportServer } from '../../enclave/http/transport-server.ts';
 import type { Transport } from '../../enclave/native/transport.ts';
 import type { NsmDevice } from '../../enclave/tee/nsm.ts';
@@ -38,6 +39,11 @@ export interface RatlsSigner {
   readonly refused: readonly RefusedConnection[];
   /** What the rotation waits for, as it was asked for; run the last one to rotate. */
   readonly scheduled: readonly { readonly run: () => void; readonly afterMs: number }[];
+  /** How requests for a document ended. */
+  readonly attestations: readonly AttestationOutcome[];
+  attestationsWaiting(): number;
+  /** Calls of the NSM for a document that are not answered. */
+  attestationsRunning(): number;
   /** Replaces how the device answers; undefined: as the emulator does. */
   device: NsmDevice | undefined;
   /** Rotate now; resolves when it has come out either way. */
@@ -70,7 +76,20 @@ export async function startRatlsSigner(options: RatlsSignerOptions = {}): Promis
       },
     },
   );
-  const app = await keylessApp({ authenticator: testAuthenticator(), clock, log, attestation: { nsm } });
+  const attestations: AttestationOutcome[] = [];
+  let waiting = (): number => 0;
+  let running = 0;
+  const attestation: AttestationRoute = {
+    nsm: {
+      attest: (fields) => {
+        running += 1;
+        return nsm.attest(fields).finally(() => (running -= 1));
+      },
+    },
+    onOutcome: (outcome) => attestations.push(outcome),
+    onMounted: (count) => (waiting = count),
+  };
+  const app = await keylessApp({ authenticator: testAuthenticator(), clock, log, attestation });
   const enclave = unixTransport(folder, 'enclave');
   const signer: { device: NsmDevice | undefined } = { device: undefined };
   await rotation.start();
@@ -94,6 +113,9 @@ export async function startRatlsSigner(options: RatlsSignerOptions = {}): Promis
     enclave,
     refused,
     scheduled,
+    attestations,
+    attestationsWaiting: () => waiting(),
+    attestationsRunning: () => running,
     async rotate() {
       const before = scheduled.length;
       scheduled.at(-1)?.run();

@@ -1,8 +1,9 @@
 // GET /api/v1/attestation?nonce=…: a fresh document for the connection it is asked over, on the RA-TLS listener only. Its nonce is made of
 // the client's and of a secret that the two ends of this TLS connection share (RFC 8446 §7.5), so whoever relays the answer over another
 // connection gets nothing that verifies; its user data is of the certificate that this connection was served with. No credentials: it
-// says what everybody may know, and is bounded.
+// says what everybody may know. So it is bounded: a few documents a connection, a queue, and turns by address (http/fair-queue.ts).
 
+import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import {
@@ -14,25 +15,66 @@ import {
   keyBinding,
 } from '../../api/attestation.ts';
 import { SignerError } from '../../api/errors.ts';
+import { parsePeerAddress } from '../../api/ip-address.ts';
 import { type Nsm, NsmError } from '../../tee/nsm.ts';
-import { attestedIdentityOf } from '../connections.ts';
+import { attestedIdentityOf, peerAddressOf } from '../connections.ts';
+import { FairQueue, type FairQueueLimits } from '../fair-queue.ts';
 import { attestationRouteSchema } from '../openapi-attestation.ts';
 import { refuse } from '../replies.ts';
-import { limitWork } from '../work-limits.ts';
+
+export const ATTESTATION_OUTCOMES = ['ok', 'overloaded', 'connection_limit', 'client_closed', 'failed'] as const;
+/** How a request for a document ended. */
+export type AttestationOutcome = (typeof ATTESTATION_OUTCOMES)[number];
 
 export interface AttestationRoute {
   readonly nsm: Pick<Nsm, 'attest'>;
+  readonly onOutcome?: (outcome: AttestationOutcome) => void;
+  /** Once: how many wait for a document. */
+  readonly onMounted?: (waiting: () => number) => void;
+  readonly limits?: Partial<AttestationLimits>;
 }
 
-/** The NSM is one slow device, and the signer needs it too. */
-const LIMITS = { maxConcurrentRequests: 2, requestTimeoutSeconds: 15 } as const;
+export interface AttestationLimits extends FairQueueLimits {
+  /** A client needs one; a new connection costs it a handshake. */
+  readonly maxDocumentsPerConnection: number;
+}
+
+/**
+ * The NSM is one slow device, and the signer needs it too: no more than two of its calls are ever ahead of the signer's own. A client waits
+ * less than it gives a connection (operator: 15 s).
+ */
+const LIMITS: AttestationLimits = { maxRunning: 2, maxWaiting: 256, maxWaitMs: 10_000, maxDocumentsPerConnection: 4 };
 /** RFC 8446 §7.5: in TLS 1.3 the same as none. */
 const NO_CONTEXT = Buffer.alloc(0);
 const NONCE = new RegExp(`^([0-9a-fA-F]{2}){${CLIENT_NONCE_BYTES.min},${CLIENT_NONCE_BYTES.max}}$`);
 const NONCE_HINT = `nonce is ${CLIENT_NONCE_BYTES.min} to ${CLIENT_NONCE_BYTES.max} bytes in hex`;
 
-export function mountAttestation(app: FastifyInstance, { nsm }: AttestationRoute): void {
-  const limited = limitWork(LIMITS);
+export function mountAttestation(
+  app: FastifyInstance,
+  { nsm, onOutcome, onMounted, limits: given }: AttestationRoute,
+): void {
+  const limits = { ...LIMITS, ...given };
+  const queue = new FairQueue(limits);
+  const documentsOf = new WeakMap<Socket, number>();
+  onMounted?.(() => queue.waiting);
+
+  const make = async (socket: TLSSocket, fields: Parameters<Nsm['attest']>[0]): Promise<Buffer> => {
+    const made = documentsOf.get(socket) ?? 0;
+    if (made >= limits.maxDocumentsPerConnection) throw new ConnectionLimit();
+    documentsOf.set(socket, made + 1); // also while it waits: a client may ask for several at once
+    const gone = new AbortController();
+    const onClose = (): void => gone.abort();
+    socket.once('close', onClose);
+    try {
+      return await queue.run(turnOf(peerAddressOf(socket)), gone.signal, () => attest(nsm, fields));
+    } catch (error) {
+      documentsOf.set(socket, (documentsOf.get(socket) ?? 1) - 1); // it has none, and may ask again
+      throw error;
+    } finally {
+      socket.off('close', onClose);
+    }
+  };
+
   const config = { access: { kind: 'open' } } as const;
   app.get('/api/v1/attestation', { config, schema: attestationRouteSchema }, async (request, reply) => {
     const identity = attestedIdentityOf(request.raw.socket);
@@ -44,9 +86,36 @@ export function mountAttestation(app: FastifyInstance, { nsm }: AttestationRoute
     const exported = socket.exportKeyingMaterial(EXPORTER_BYTES, EXPORTER_LABEL, NO_CONTEXT);
     const nonce = connectionNonce(clientNonce, exported);
     exported.fill(0);
-    const document = await limited(() => attest(nsm, { nonce, userData: keyBinding(identity.spki) }));
-    return reply.type(DOCUMENT_MEDIA_TYPE).header('cache-control', 'no-store').send(document);
+    try {
+      const document = await make(socket, { nonce, userData: keyBinding(identity.spki) });
+      onOutcome?.('ok');
+      return reply.type(DOCUMENT_MEDIA_TYPE).header('cache-control', 'no-store').send(document);
+    } catch (error) {
+      onOutcome?.(outcomeOf(error));
+      // The next request of an honest client is worth a new connection; this one gets nothing more.
+      if (error instanceof ConnectionLimit) reply.header('connection', 'close');
+      throw error;
+    }
   });
+}
+
+/** This connection has had what one connection gets. */
+class ConnectionLimit extends SignerError {
+  constructor() {
+    super('overloaded', { hint: 'this connection has had its documents: open another one' });
+  }
+}
+
+function outcomeOf(error: unknown): AttestationOutcome {
+  if (error instanceof ConnectionLimit) return 'connection_limit';
+  const reason = error instanceof SignerError ? error.reason : undefined;
+  return reason === 'overloaded' || reason === 'client_closed' ? reason : 'failed';
+}
+
+/** Whose turn it is: an IPv4 address, or the network of 64 bits that one IPv6 host usually has to itself (RFC 4291 §2.5.4). */
+function turnOf(peerAddress: string | undefined): string {
+  const bytes = peerAddress === undefined ? undefined : parsePeerAddress(peerAddress);
+  return bytes === undefined ? '' : Buffer.from(bytes.subarray(0, 8)).toString('hex');
 }
 
 function readNonce({ query }: FastifyRequest): Buffer | undefined {
