@@ -92,6 +92,7 @@ async function startRotation(
         metrics.ratlsRotations.inc({ outcome: outcome === 'failed' ? 'failed' : 'ok' });
         if (outcome === 'failed') return;
         metrics.certificateExpiry.set(outcome.identity.expiresAt / 1000, { mode: 'ratls' });
+        metrics.nsmClockOffsetSeconds.set(outcome.identity.nsmAheadMs / 1000);
       },
     },
   );

@@ -10,6 +10,8 @@ export interface Evidence {
   readonly document: Buffer;
   /** When the first certificate of its chain ends, milliseconds: the NSM's own lives three hours. */
   readonly expiresAt: number;
+  /** When the NSM made it, by its own clock, milliseconds. */
+  readonly timestamp: number;
 }
 
 /** Younger than what KMS takes (five minutes), by far. */
@@ -26,7 +28,7 @@ export function evidenceOf(document: Buffer): Evidence {
     const payload = payloadOf(document);
     const certificates = [payload.get('certificate'), ...asList(payload.get('cabundle'))];
     const ends = certificates.map((der) => new X509Certificate(asBytes(der)).validToDate.getTime());
-    return { document, expiresAt: Math.min(...ends) };
+    return { document, expiresAt: Math.min(...ends), timestamp: asTime(payload.get('timestamp')) };
   } catch (error) {
     if (error instanceof NsmError) throw error;
     throw notADocument(error instanceof CborError ? error.message : 'a certificate cannot be read');
@@ -88,6 +90,11 @@ function asList(value: CborValue | undefined): readonly CborValue[] {
 
 function asBytes(value: CborValue | undefined): Buffer {
   if (!Buffer.isBuffer(value)) throw notADocument('bytes are missing');
+  return value;
+}
+
+function asTime(value: CborValue | undefined): number {
+  if (typeof value !== 'number') throw notADocument('its timestamp is missing');
   return value;
 }
 

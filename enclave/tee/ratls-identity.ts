@@ -23,6 +23,8 @@ export interface RatlsIdentity {
   /** The certificate's last moment, milliseconds: never after that of its evidence. */
   readonly expiresAt: number;
   readonly evidenceExpiresAt: number;
+  /** By how much the NSM's clock was ahead of the own, milliseconds; negative: behind. 0 when the answer allows it. */
+  readonly nsmAheadMs: number;
 }
 
 export interface IdentityOptions {
@@ -32,13 +34,18 @@ export interface IdentityOptions {
   readonly validitySeconds: number;
 }
 
-/** For clients whose clock is behind. */
-const BACKDATED_MS = 60_000;
+/** For clients whose clock is behind: as much as clocks may be apart (operator/attestation/verify.ts). It makes the certificate no longer. */
+const BACKDATED_MS = 300_000;
 
 /** @throws NsmError when the NSM gives no evidence */
 export async function createIdentity({ nsm, clock, validitySeconds }: IdentityOptions): Promise<RatlsIdentity> {
   const key = await generateCertificateKey();
-  const { document, expiresAt: evidenceExpiresAt } = evidenceOf(await nsm.attest({ userData: keyBinding(key.spki) }));
+  const askedAt = clock.now();
+  const {
+    document,
+    expiresAt: evidenceExpiresAt,
+    timestamp,
+  } = evidenceOf(await nsm.attest({ userData: keyBinding(key.spki) }));
   const madeAt = clock.now();
   const lastMoment = Math.min(madeAt + validitySeconds * 1000, evidenceExpiresAt);
   const expiresAt = Math.floor(lastMoment / 1000) * 1000;
@@ -57,5 +64,12 @@ export async function createIdentity({ nsm, clock, validitySeconds }: IdentityOp
     madeAt,
     expiresAt,
     evidenceExpiresAt,
+    nsmAheadMs: outside(timestamp, askedAt, madeAt),
   };
+}
+
+/** How far it lies after the one or before the other; between them the two clocks may agree. */
+function outside(timestamp: number, askedAt: number, madeAt: number): number {
+  if (timestamp > madeAt) return timestamp - madeAt;
+  return timestamp < askedAt ? timestamp - askedAt : 0;
 }

@@ -37,6 +37,11 @@ const MAX_PAUSE_MS = 3 * 3_600_000 - EVIDENCE_MARGIN_MS;
 /** Between rotations at least, when the NSM gives the leaf again that is about to end. */
 const MIN_PAUSE_MS = 60_000;
 const RETRY_MS = { first: 1000, most: 60_000 } as const;
+/** A tenth of what clients take, so that there is time to do something about it. */
+const MAX_CLOCKS_APART_MS = 30_000;
+const CLOCKS_APART =
+  'the clock of the Nitro Secure Module and the own differ: clients refuse the evidence when it is 300 s. The own clock is the ' +
+  "parent's gift: look at its time service, and restart the enclave when it does not come back by itself";
 
 export class RatlsRotation implements IdentitySource {
   readonly #options: RotationOptions;
@@ -98,6 +103,9 @@ export class RatlsRotation implements IdentitySource {
       { fingerprint, not_after: rfc3339(expiresAt), evidence_not_after: rfc3339(evidenceExpiresAt) },
       'RA-TLS certificate rotated',
     );
+    const apartSeconds = Math.round(identity.nsmAheadMs / 1000);
+    if (Math.abs(identity.nsmAheadMs) > MAX_CLOCKS_APART_MS)
+      log.warn({ nsm_ahead_seconds: apartSeconds }, CLOCKS_APART);
   }
 
   #fail(error: unknown): void {

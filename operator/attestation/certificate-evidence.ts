@@ -6,9 +6,9 @@ import type { X509Certificate } from 'node:crypto';
 import { CMW_EVIDENCE, CMW_EXTENSION_OID, DOCUMENT_MEDIA_TYPE, keyBinding } from '../../enclave/api/attestation.ts';
 import { CborError, type CborValue, decodeCbor } from '../../enclave/api/cbor.ts';
 import { readExtensions, readOctetString } from './certificate-extensions.ts';
-import { parseCertificate } from './chain.ts';
+import { type Moment, parseCertificate } from './chain.ts';
 import { demand, EvidenceError } from './failure.ts';
-import { refuseEvidence, type Verdict, type VerifyOptions, verifyDocument } from './verify.ts';
+import { refuseEvidence, toleranceMs, type Verdict, type VerifyOptions, verifyDocument } from './verify.ts';
 
 /** Of a certificate as it comes; the document alone is at most 12 KiB. */
 export const MAX_CERTIFICATE_BYTES = 16 * 1024;
@@ -29,7 +29,7 @@ export function verifyCertificate(
   options: CertificateOptions,
 ): { readonly verdict: Verdict; readonly evidence: CertificateEvidence | undefined } {
   try {
-    const evidence = readCertificateEvidence(der, options.at);
+    const evidence = readCertificateEvidence(der, { at: options.at, toleranceMs: toleranceMs(options) });
     const verdict = verifyDocument(evidence.document, { ...options, expectedUserData: evidence.binding });
     return { verdict, evidence };
   } catch (error) {
@@ -38,12 +38,12 @@ export function verifyCertificate(
   }
 }
 
-function readCertificateEvidence(der: Uint8Array, at: number): CertificateEvidence {
+function readCertificateEvidence(der: Uint8Array, moment: Moment): CertificateEvidence {
   demand(der.length <= MAX_CERTIFICATE_BYTES, 'malformed_certificate', `more than ${MAX_CERTIFICATE_BYTES} bytes`);
   const { x509, key } = parseCertificate(der);
   const extension = readExtensions(der).values.get(CMW_EXTENSION_OID);
   demand(extension !== undefined, 'no_evidence', `it has no extension ${CMW_EXTENSION_OID}`);
-  checkCertificate(x509, at);
+  checkCertificate(x509, moment);
   return {
     document: readCmwRecord(readOctetString(extension)),
     binding: keyBinding(key.export({ type: 'spki', format: 'der' })),
@@ -51,11 +51,12 @@ function readCertificateEvidence(der: Uint8Array, at: number): CertificateEviden
   };
 }
 
-function checkCertificate(x509: X509Certificate, at: number): void {
+function checkCertificate(x509: X509Certificate, { at, toleranceMs }: Moment): void {
   const [notBefore, notAfter] = [x509.validFromDate, x509.validToDate];
   const readable = Number.isFinite(notBefore.getTime() + notAfter.getTime());
   demand(readable, 'malformed_certificate', 'its validity cannot be read');
-  demand(at >= notBefore.getTime(), 'not_yet_valid', `the TLS certificate is valid from ${notBefore.toISOString()}`);
+  const begun = at + toleranceMs >= notBefore.getTime();
+  demand(begun, 'not_yet_valid', `the TLS certificate is valid from ${notBefore.toISOString()}`);
   demand(at <= notAfter.getTime(), 'expired', `the TLS certificate was valid until ${notAfter.toISOString()}`);
   demand(isSelfSigned(x509), 'broken_chain', 'the TLS certificate is not signed with its own key');
 }

@@ -44,18 +44,23 @@ export function describeChain(document: AttestationDocument): readonly ChainCert
   }
 }
 
-/**
- * @param at milliseconds since the epoch
- * @throws EvidenceError
- */
-export function checkChain(document: AttestationDocument, provider: DocumentProvider, at: number): Chain {
+/** The moment at which certificates have to be valid. */
+export interface Moment {
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+  /** How much later than that a certificate may begin. None may end earlier. */
+  readonly toleranceMs: number;
+}
+
+/** @throws EvidenceError */
+export function checkChain(document: AttestationDocument, provider: DocumentProvider, moment: Moment): Chain {
   const links = readLinks(document);
   const [leaf] = links;
   const root = links.at(-1);
   demand(leaf !== undefined && root !== undefined, 'broken_chain', 'there is no certificate');
   demand(root.sha256 === provider.rootSha256, 'untrusted_root', `${root.name} (SHA-256 ${root.sha256})`);
   links.forEach((link, depth) => {
-    checkValidity(link, at);
+    checkValidity(link, moment);
     checkUse(link, depth);
   });
   // Only now: every key is known to be of P-384.
@@ -104,8 +109,8 @@ export function parseCertificate(der: Uint8Array): { readonly x509: X509Certific
   });
 }
 
-function checkValidity({ name, notBefore, notAfter }: Link, at: number): void {
-  demand(at >= notBefore, 'not_yet_valid', `${name} is valid from ${iso(notBefore)}`);
+function checkValidity({ name, notBefore, notAfter }: Link, { at, toleranceMs }: Moment): void {
+  demand(at + toleranceMs >= notBefore, 'not_yet_valid', `${name} is valid from ${iso(notBefore)}`);
   demand(at <= notAfter, 'expired', `${name} was valid until ${iso(notAfter)}`);
 }
 

@@ -55,7 +55,7 @@ export async function collectEvidence(
     const failure = { code: 'no_evidence', detail: 'the peer shows no certificate' } as const;
     return { certificate: refuseEvidence(failure), fresh: undefined, expiresAt: 0 };
   }
-  const { verdict: certificate, evidence } = verifyCertificate(der, { ...policy, at: policy.now() });
+  const { verdict: certificate, evidence } = verifyCertificate(der, { ...policy, at: policy.now(), live: true });
   if (evidence === undefined || !goOn(certificate)) return { certificate, fresh: undefined, expiresAt: 0 };
   const fresh = await verifyFresh(socket, policy, evidence, { host, signal });
   return { certificate, fresh, expiresAt: endOf(certificate, fresh, evidence, policy) };
@@ -71,7 +71,7 @@ async function verifyFresh(
   const nonce = connectionNonce(clientNonce, socket.exportKeyingMaterial(EXPORTER_BYTES, EXPORTER_LABEL, NO_CONTEXT));
   const document = await fetchDocument(socket, { host, clientNonce, signal });
   const maxAgeSeconds = Math.min(MAX_FRESH_AGE_SECONDS, policy.maxAgeSeconds);
-  const options = { ...policy, at: policy.now(), maxAgeSeconds, nonce, expectedUserData: binding };
+  const options = { ...policy, at: policy.now(), live: true, maxAgeSeconds, nonce, expectedUserData: binding };
   return asRelayed(verifyDocument(document, options));
 }
 

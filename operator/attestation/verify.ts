@@ -15,6 +15,8 @@ export interface VerifyOptions {
   readonly provider: DocumentProvider;
   /** The moment the document is judged at, milliseconds since the epoch. */
   readonly at: number;
+  /** `at` is now, by a clock that may be behind: then certificates may begin as much later as clocks may be apart. */
+  readonly live?: boolean | undefined;
   readonly maxAgeSeconds: number;
   /** What the document has to carry. */
   readonly nonce?: Uint8Array | undefined;
@@ -60,6 +62,11 @@ export interface RefusedVerdict extends Report {
 
 export type Verdict = AuthenticVerdict | RefusedVerdict;
 
+/** How much later than the chosen time a certificate may begin. Evidence of the past is judged by the time that was chosen for it. */
+export function toleranceMs({ live = false }: Pick<VerifyOptions, 'live'>): number {
+  return live ? CLOCK_SKEW_SECONDS * 1000 : 0;
+}
+
 /** Never throws for any bytes. */
 export function verifyDocument(bytes: Uint8Array, options: VerifyOptions): Verdict {
   const log = createStepLog();
@@ -70,7 +77,7 @@ export function verifyDocument(bytes: Uint8Array, options: VerifyOptions): Verdi
     const read = log.run('payload', () => [readPayload(sign1.payload), 'every field in its limits']);
     document = read;
     const chain = log.run('chain', () => {
-      const checked = checkChain(read, options.provider, options.at);
+      const checked = checkChain(read, options.provider, { at: options.at, toleranceMs: toleranceMs(options) });
       return [checked, `${checked.certificates.length} certificates up to the root of ${options.provider.name}`];
     });
     log.run('signature', () => [checkSignature(sign1, chain.leafKey), 'made with the key of the leaf']);

@@ -58,7 +58,7 @@ export const verify = localCommand({
     const policy = { provider, referenceValues, maxAgeSeconds };
     const findings = isUrl
       ? await findAtUrl(argument, { ...policy, now: Date.now }, timeoutSeconds)
-      : findInFile(argument, { ...policy, at, nonce: readNonce(values.nonce) });
+      : findInFile(argument, { ...policy, at, live: values.at === undefined, nonce: readNonce(values.nonce) });
     const context = { subject: bounded(argument, 200), at, provider, referenceValues };
     print(findings, context, createOutput(values.output === 'json' ? 'json' : 'table', terminal));
     const verdict = decisive(findings);

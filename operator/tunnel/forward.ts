@@ -8,7 +8,8 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createDeadline, type Deadline } from '../deadline.ts';
 import { answerHeaders, requestHeaders } from './headers.ts';
-import { type ConnectionPool, type Lease, PoolError } from './pool.ts';
+import { type Lease, PoolError } from './lease.ts';
+import type { ConnectionPool } from './pool.ts';
 
 export interface ForwardOptions {
   readonly pool: Pick<ConnectionPool, 'acquire'>;
@@ -33,6 +34,7 @@ const REFUSALS = {
     message: 'the connection to the enclave ended; the request may have been carried out',
   },
   enclave_unreachable: { status: 503, message: 'the enclave cannot be reached now' },
+  enclave_unverified: { status: 503, message: 'what answers does not verify as the enclave; nothing was sent to it' },
   tunnel_busy: { status: 503, message: 'every connection to the enclave is in use' },
   enclave_timeout: {
     status: 504,
@@ -169,7 +171,8 @@ function refusalOf(error: unknown, deadline: Deadline): Refusal {
   if (error instanceof Unsendable) return 'malformed_request';
   if (deadline.expired) return 'enclave_timeout';
   if (!(error instanceof PoolError)) return 'enclave_failed';
-  return error.code === 'busy' ? 'tunnel_busy' : 'enclave_unreachable';
+  if (error.code === 'busy') return 'tunnel_busy';
+  return error.code === 'unverified' ? 'enclave_unverified' : 'enclave_unreachable';
 }
 
 /** When the answer has begun it can only be cut off. */

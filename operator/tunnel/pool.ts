@@ -1,12 +1,14 @@
 // Verified connections to one enclave, kept for the next request: bounded in number and in who waits for one, each attested when it is made
-// and gone when its evidence has ended. Evidence that does not verify ends the pool for good; an enclave that is merely not there is tried
-// again until it is, and meanwhile whoever asks hears so at once.
+// and gone when its evidence has ended. One is kept warm, so that a request need not wait for a verification. What follows an attempt that
+// failed is decided in attempts.ts; meanwhile whoever needs a new connection hears so at once.
 
 import type { Socket } from 'node:net';
 import { AttestationFailure } from '../attestation/attestation-failure.ts';
 import type { AttestedConnection } from '../connect.ts';
+import { Attempts, type AttemptsOptions, isOfClocks } from './attempts.ts';
+import { type Lease, PoolError } from './lease.ts';
 
-export interface PoolOptions {
+export interface PoolOptions extends AttemptsOptions {
   /** Connects and verifies. @throws AttestationFailure, or whatever else keeps it from the enclave */
   readonly open: (signal: AbortSignal) => Promise<AttestedConnection>;
   readonly maxConnections: number;
@@ -14,40 +16,25 @@ export interface PoolOptions {
   readonly maxWaiting: number;
   /** An attempt, from the first packet to the verdict. */
   readonly connectTimeoutMs: number;
-  /** An unused connection; below what the signer's side takes. */
+  /** An unused connection; below what the signer's side takes. All but one are closed then. */
   readonly idleMs: number;
+  /** Uses the one for something that costs nothing. @returns whether it can be used again */
+  readonly keepWarm: (socket: Socket) => Promise<boolean>;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
-  readonly onUnreachable: (error: unknown) => void;
-  readonly onReachable: () => void;
-  /** Evidence did not verify: the pool is closed. Called once. */
+  /** Evidence did not verify, several times in a row: the pool is closed. Called once. */
   readonly onRefused: (failure: AttestationFailure) => void;
-}
-
-/** A connection for one request. */
-export interface Lease {
-  readonly socket: Socket;
-  /** @param reusable the answer was read to its end, and nothing is left of the request */
-  release(reusable: boolean): void;
-}
-
-export class PoolError extends Error {
-  readonly code: 'unreachable' | 'busy' | 'closed';
-
-  constructor(code: PoolError['code']) {
-    super(`no connection: ${code}`);
-    this.name = 'PoolError';
-    this.code = code;
-  }
 }
 
 interface Connection {
   readonly socket: Socket;
   readonly expiresAt: number;
-  readonly expiry: NodeJS.Timeout;
+  readonly timers: readonly NodeJS.Timeout[];
   leased: boolean;
-  /** Bytes, or silence, while nobody uses it. */
+  /** Bytes while nobody uses it. */
   readonly end: () => void;
+  /** Silence while nobody uses it. */
+  readonly rest: () => void;
 }
 
 interface Waiter {
@@ -55,7 +42,10 @@ interface Waiter {
   reject(error: PoolError): void;
 }
 
-const RETRY_MS = { first: 250, most: 2000 } as const;
+/** So long before the evidence of the only connection ends, another one is made. */
+const RENEW_AHEAD_MS = 60_000;
+/** Before the only connection is replaced that the other side closed: an enclave that closes each is not asked without a pause. */
+const REPLACE_MS = 2000;
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
 export class ConnectionPool {
@@ -63,21 +53,26 @@ export class ConnectionPool {
   readonly #connections = new Set<Connection>();
   readonly #waiting = new Set<Waiter>();
   readonly #ended = new AbortController();
+  readonly #attempts: Attempts;
+  #started = false;
   #opening = 0;
-  #reachable = true;
-  /** The next attempt, while it is not. */
-  #retry: NodeJS.Timeout | undefined;
-  #retryMs: number = RETRY_MS.first;
+  /** The next attempt, when nobody waits for it. */
+  #later: NodeJS.Timeout | undefined;
 
   constructor(options: PoolOptions) {
     this.#options = options;
+    this.#attempts = new Attempts(options);
   }
 
-  /** The first connection. An enclave that is unreachable is tried on. @throws AttestationFailure */
+  /**
+   * The first connection. An enclave that is unreachable, or whose clock differs, is tried on.
+   * @throws AttestationFailure: what is wrong from the start is more likely to be what was asked for than what answers
+   */
   async start(): Promise<void> {
     await this.#open().catch((error: unknown) => {
-      if (error instanceof AttestationFailure) throw error;
+      if (error instanceof AttestationFailure && !isOfClocks(error)) throw error;
     });
+    this.#started = true;
   }
 
   /** @param signal gives up waiting @throws PoolError; AttestationFailure */
@@ -85,7 +80,8 @@ export class ConnectionPool {
     if (this.#ended.signal.aborted || signal.aborted) return Promise.reject(new PoolError('closed'));
     const idle = this.#takeIdle();
     if (idle !== undefined) return Promise.resolve(this.#lease(idle));
-    if (!this.#reachable) return Promise.reject(new PoolError('unreachable'));
+    const { condition } = this.#attempts;
+    if (condition !== 'reachable') return Promise.reject(new PoolError(condition));
     if (this.#waiting.size >= this.#options.maxWaiting) return Promise.reject(new PoolError('busy'));
     const { promise, resolve, reject } = Promise.withResolvers<Lease>();
     const waiter: Waiter = { resolve, reject };
@@ -99,7 +95,7 @@ export class ConnectionPool {
 
   close(): void {
     this.#ended.abort(); // and with it every connection
-    clearTimeout(this.#retry);
+    clearTimeout(this.#later);
     for (const connection of this.#connections) this.#drop(connection);
     this.#rejectWaiting('closed');
   }
@@ -116,7 +112,7 @@ export class ConnectionPool {
   #lease(connection: Connection): Lease {
     const { socket } = connection;
     connection.leased = true;
-    socket.setTimeout(0).off('timeout', connection.end).off('data', connection.end);
+    socket.setTimeout(0).off('timeout', connection.rest).off('data', connection.end);
     return {
       socket,
       release: (reusable) => {
@@ -138,7 +134,7 @@ export class ConnectionPool {
       return;
     }
     // Bytes that nobody asked for would be taken for an answer.
-    connection.socket.setTimeout(this.#options.idleMs).on('timeout', connection.end).on('data', connection.end);
+    connection.socket.setTimeout(this.#options.idleMs).on('timeout', connection.rest).on('data', connection.end);
     this.#connections.delete(connection);
     this.#connections.add(connection); // at the end: used last
   }
@@ -155,6 +151,7 @@ export class ConnectionPool {
 
   async #open(): Promise<void> {
     this.#opening += 1;
+    const { round } = this.#attempts;
     const attempt = new AbortController();
     const signal = AbortSignal.any([this.#ended.signal, attempt.signal]);
     const timer = setTimeout(() => attempt.abort(), this.#options.connectTimeoutMs);
@@ -168,7 +165,7 @@ export class ConnectionPool {
       this.#welcome(connection);
     } catch (error) {
       this.#opening -= 1;
-      this.#fail(error);
+      this.#fail(error, round);
       throw error;
     } finally {
       clearTimeout(timer);
@@ -177,15 +174,21 @@ export class ConnectionPool {
 
   #welcome({ socket, expiresAt }: AttestedConnection): void {
     if (this.#ended.signal.aborted) return void socket.destroy();
-    if (!this.#reachable) this.#options.onReachable();
-    this.#reachable = true;
-    clearTimeout(this.#retry);
-    this.#retry = undefined;
-    this.#retryMs = RETRY_MS.first;
-    const endMs = Math.min(MAX_TIMER_MS, Math.max(0, expiresAt - this.#options.now()));
-    const expiry = setTimeout(() => this.#expire(connection), endMs);
-    expiry.unref();
-    const connection: Connection = { socket, expiresAt, expiry, leased: false, end: () => this.#drop(connection) };
+    this.#attempts.succeeded();
+    clearTimeout(this.#later);
+    this.#later = undefined;
+    const lifeMs = Math.min(MAX_TIMER_MS, Math.max(0, expiresAt - this.#options.now()));
+    const timers = [setTimeout(() => this.#expire(connection), lifeMs)];
+    if (lifeMs > 2 * RENEW_AHEAD_MS) timers.push(setTimeout(() => this.#renew(connection), lifeMs - RENEW_AHEAD_MS));
+    for (const timer of timers) timer.unref();
+    const connection: Connection = {
+      socket,
+      expiresAt,
+      timers,
+      leased: false,
+      end: () => this.#drop(connection),
+      rest: () => this.#rest(connection),
+    };
     this.#connections.add(connection);
     socket.once('close', () => this.#drop(connection));
     this.#offer(connection);
@@ -196,29 +199,47 @@ export class ConnectionPool {
     if (!connection.leased) this.#drop(connection);
   }
 
+  #renew(connection: Connection): void {
+    const isOnly = this.#connections.size === 1 && this.#connections.has(connection) && this.#opening === 0;
+    if (isOnly && this.#options.maxConnections > 1 && this.#attempts.condition === 'reachable') this.#tryToOpen();
+  }
+
+  /** The last one is used for something, so that neither side closes it; the others have had their time. */
+  #rest(connection: Connection): void {
+    const others = [...this.#connections].filter((other) => other !== connection && this.#isGood(other));
+    if (others.length > 0 || !this.#isGood(connection)) return void this.#drop(connection);
+    const { release } = this.#lease(connection);
+    this.#options.keepWarm(connection.socket).then(release, () => release(false));
+  }
+
   #drop(connection: Connection): void {
-    clearTimeout(connection.expiry);
+    for (const timer of connection.timers) clearTimeout(timer);
     this.#connections.delete(connection);
     connection.socket.destroy();
+    const isLast = this.#connections.size + this.#opening === 0 && this.#attempts.condition === 'reachable';
+    if (isLast) this.#tryLater(REPLACE_MS * (0.5 + Math.random() / 2)); // jitter
   }
 
-  #fail(error: unknown): void {
+  #fail(error: unknown, round: number): void {
     if (this.#ended.signal.aborted) return;
-    if (error instanceof AttestationFailure) {
+    if (!this.#started && error instanceof AttestationFailure && !isOfClocks(error)) return; // start() says so
+    if (!this.#attempts.failed(error, round)) {
       this.close();
-      this.#options.onRefused(error);
+      if (error instanceof AttestationFailure) this.#options.onRefused(error);
       return;
     }
-    this.#rejectWaiting('unreachable');
-    if (this.#reachable) this.#options.onUnreachable(error);
-    this.#reachable = false;
-    this.#retry ??= setTimeout(() => this.#tryAgain(), this.#retryMs * (0.5 + Math.random() / 2)); // jitter
+    const { condition } = this.#attempts;
+    if (condition === 'reachable') return void this.#openForWaiting(); // another attempt has come out well since
+    this.#rejectWaiting(condition);
+    this.#tryLater(this.#attempts.pauseMs());
   }
 
-  #tryAgain(): void {
-    this.#retry = undefined;
-    this.#retryMs = Math.min(RETRY_MS.most, this.#retryMs * 2);
-    this.#tryToOpen();
+  #tryLater(afterMs: number): void {
+    if (this.#ended.signal.aborted) return;
+    this.#later ??= setTimeout(() => {
+      this.#later = undefined;
+      this.#tryToOpen();
+    }, afterMs);
   }
 
   #rejectWaiting(code: PoolError['code']): void {

@@ -1,5 +1,6 @@
 // The tunnel: a listener on this machine for programs that speak plain HTTP, and verified connections to one enclave behind it. It listens only
-// when the enclave was verified or is merely not there, and closes everything as soon as evidence does not verify.
+// when the enclave was verified or is merely not there; a connection whose evidence does not verify carries nothing, and several in a row
+// close everything.
 
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
@@ -8,7 +9,9 @@ import type { AttestationFailure } from '../attestation/attestation-failure.ts';
 import { type AttestedPeer, connectAttested } from '../connect.ts';
 import { localFailure } from '../exit.ts';
 import { authorizationHeader } from '../token.ts';
+import { type AttemptsOptions, MAX_REFUSED_IN_A_ROW } from './attempts.ts';
 import { type ForwardOptions, forward } from './forward.ts';
+import { keepWarm } from './keep-warm.ts';
 import { ConnectionPool } from './pool.ts';
 
 export interface TunnelOptions {
@@ -22,6 +25,9 @@ export interface TunnelOptions {
   readonly maxWaiting: number;
   readonly maxBodyBytes: number;
   readonly timeoutSeconds: number;
+  readonly idleMs?: number;
+  /** Between attempts. */
+  readonly pauses?: Pick<AttemptsOptions, 'unreachable' | 'unverified'>;
   readonly log: (line: string) => void;
   /** The listener is there. @param url where */
   readonly onListening?: (url: string) => void;
@@ -55,10 +61,14 @@ export async function runTunnel(options: TunnelOptions, signal: AbortSignal): Pr
     maxConnections: options.maxConnections,
     maxWaiting: options.maxWaiting,
     connectTimeoutMs: CONNECT_TIMEOUT_MS,
-    idleMs: IDLE_MS,
+    idleMs: options.idleMs ?? IDLE_MS,
+    keepWarm: (socket) => keepWarm(socket, peer.url.host),
+    ...options.pauses,
     now: peer.attestation.now,
     onUnreachable: (error) =>
       log(`the enclave at ${peer.url.origin} cannot be reached (${reasonOf(error)}): trying on`),
+    onUnverified: (failure, inARow) =>
+      log(`the enclave at ${peer.url.origin} is not verified ${whatNext(failure, inARow)}`),
     onReachable: () => log(`the enclave at ${peer.url.origin} is verified again`),
     onRefused: (failure: AttestationFailure) => fail(failure),
   });
@@ -78,6 +88,14 @@ export async function runTunnel(options: TunnelOptions, signal: AbortSignal): Pr
     server.close();
     pool.close();
   }
+}
+
+/** In one line: the codes, which docs/guides/attestation.md explains. */
+function whatNext({ failures }: AttestationFailure, inARow: number): string {
+  const codes = failures.map(({ code, detail }) => `${code}: ${detail}`).join('; ');
+  const then =
+    inARow === 0 ? 'look at the clocks' : `${inARow} of ${MAX_REFUSED_IN_A_ROW} in a row, then the tunnel ends`;
+  return `(${codes}): nothing is sent, trying on; ${then}`;
 }
 
 function createListener(options: TunnelOptions, pool: ConnectionPool): Server {

@@ -30,6 +30,9 @@ it('only connect.ts opens connections', () => {
     'tunnel/address.ts net',
     'tunnel/forward.ts http',
     'tunnel/headers.ts http',
+    'tunnel/keep-warm.ts http',
+    'tunnel/keep-warm.ts net',
+    'tunnel/lease.ts net',
     'tunnel/pool.ts net',
     'tunnel/tunnel.ts http',
     'tunnel/tunnel.ts net',
@@ -37,13 +40,13 @@ it('only connect.ts opens connections', () => {
 });
 
 it('what speaks HTTP is given its connections; the others name types, or read addresses', () => {
-  for (const name of ['client.ts', 'attestation/fresh-document.ts', 'tunnel/forward.ts']) {
+  for (const name of ['client.ts', 'attestation/fresh-document.ts', 'tunnel/forward.ts', 'tunnel/keep-warm.ts']) {
     const requests = textOf(name).match(/httpRequest\(/g) ?? [];
     const given = textOf(name).match(/createConnection: \(\) => (socket|lease\.socket)/g) ?? [];
     expect([requests.length, given.length]).toEqual([1, 1]);
   }
   const imports = (name: string): string[] => textOf(name).match(/^import .* from 'node:(net|tls|http)';$/gm) ?? [];
-  const typesOnly = ['attestation/peer-evidence.ts', 'tunnel/headers.ts', 'tunnel/pool.ts'];
+  const typesOnly = ['attestation/peer-evidence.ts', 'tunnel/headers.ts', 'tunnel/lease.ts', 'tunnel/pool.ts'];
   for (const name of typesOnly) for (const line of imports(name)) expect(line).toMatch(/^import type /);
   expect(imports('tunnel/address.ts')).toEqual(["import { BlockList, isIPv4, isIPv6 } from 'node:net';"]);
   expect(imports('tunnel/tunnel.ts')).toEqual([

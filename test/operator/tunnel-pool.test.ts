@@ -4,19 +4,23 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect, Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import type { AttestedConnection } from '../../operator/connect.ts';
 import { forward } from '../../operator/tunnel/forward.ts';
-import { ConnectionPool, PoolError } from '../../operator/tunnel/pool.ts';
+import { PoolError } from '../../operator/tunnel/lease.ts';
+import { ConnectionPool, type PoolOptions } from '../../operator/tunnel/pool.ts';
 
-function pooled(open: () => AttestedConnection): ConnectionPool {
+function pooled(open: () => AttestedConnection, options: Partial<PoolOptions> = {}): ConnectionPool {
   return new ConnectionPool({
     open: () => Promise.resolve(open()),
     ...{ maxConnections: 4, maxWaiting: 4, connectTimeoutMs: 60_000, idleMs: 60_000 },
     now: () => 1000,
+    keepWarm: () => Promise.resolve(true),
     onUnreachable: () => undefined,
+    onUnverified: () => undefined,
     onReachable: () => undefined,
     onRefused: () => undefined,
+    ...options,
   });
 }
 
@@ -41,6 +45,33 @@ it('one that is open, with evidence that has not ended, is', async () => {
   const pool = pooled(() => ({ socket, expiresAt: 1001 }));
   expect((await pool.acquire(new AbortController().signal)).socket).toBe(socket);
   pool.close();
+});
+
+it('another connection is made a minute before the evidence of the only one ends, and takes its place', async () => {
+  vi.useFakeTimers();
+  try {
+    const made: Socket[] = [];
+    const lifeMs = 600_000;
+    const open = (): AttestedConnection => {
+      const socket = new Socket();
+      made.push(socket);
+      return { socket, expiresAt: Date.now() + lifeMs };
+    };
+    const pool = pooled(open, { now: Date.now });
+    await pool.start();
+    await vi.advanceTimersByTimeAsync(lifeMs - 60_001);
+    expect(made).toHaveLength(1);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(made.map(({ destroyed }) => destroyed)).toEqual([false, false]);
+    const lease = await pool.acquire(new AbortController().signal);
+    expect(lease.socket).toBe(made[1]);
+    lease.release(true);
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(made.map(({ destroyed }) => destroyed)).toEqual([true, false]);
+    pool.close();
+  } finally {
+    vi.useRealTimers();
+  }
 });
 
 it('a request that cannot be made anew is refused, and leaves its connection free', async () => {

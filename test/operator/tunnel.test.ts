@@ -19,6 +19,7 @@ import { ask, open, type RunningTunnel, startTunnel as startTunnelTo } from './r
 const TOKEN = 'sr_client_tunnel_test';
 const PCR0 = `0=${testPcr(0).toString('hex')}`;
 const HOUR_MS = 3_600_000;
+const QUICK = { unverified: { firstMs: 2, mostMs: 10 } };
 const STRONGROOM = join(import.meta.dirname, '../../bin/strongroom');
 
 const pki = await createNsmPki();
@@ -243,21 +244,45 @@ describe('an enclave that is another one', () => {
   });
 
   it.each([
-    ['another image', 6, () => makeEnclave({ pki, pcrs: { 0: Buffer.alloc(48, 9) } })],
-    ['another authority', 5, async () => makeEnclave({ pki: await createNsmPki() })],
-  ] as const)('later: a new connection is verified, and %s ends everything', async (_, exitCode, make) => {
+    ['another image', 6, 'wrong_pcr', () => makeEnclave({ pki, pcrs: { 0: Buffer.alloc(48, 9) } })],
+    ['another authority', 5, 'untrusted_root', async () => makeEnclave({ pki: await createNsmPki() })],
+  ] as const)(
+    'later: %s is refused, and asked again; five times in a row end everything',
+    async (_, exitCode, code, make) => {
+      const server = await startServer();
+      const tunnel = await startTunnel(server, { pauses: QUICK });
+      expect((await ask(tunnel, '/')).status).toBe(200);
+      server.rotate(await make());
+      dropAll(server);
+      const before = server.received.length;
+      await ask(tunnel, '/secret').catch(() => undefined); // refused, or cut off with the listener
+      const failure = await tunnel.ended;
+      expect(failure).toBeInstanceOf(AttestationFailure);
+      expect(failure).toMatchObject({ exitCode });
+      const refusals = tunnel.lines.filter((line) => line.includes('is not verified'));
+      expect(refusals.map((line) => /(\d) of 5 in a row/.exec(line)?.[1])).toEqual(['1', '2', '3', '4']);
+      expect(refusals[0]).toContain(`(${code}: `);
+      expect(server.received).toHaveLength(before);
+      await expect(ask(tunnel, '/')).rejects.toMatchObject({ code: 'ECONNREFUSED' });
+    },
+  );
+
+  it('for a moment: what needs a connection is refused meanwhile, nothing is sent, and it is served again', async () => {
     const server = await startServer();
-    const tunnel = await startTunnel(server);
-    expect((await ask(tunnel, '/')).status).toBe(200);
-    server.rotate(await make());
-    dropAll(server);
-    const before = server.received.length;
-    await ask(tunnel, '/secret').catch(() => undefined); // refused, or cut off with the listener
-    const failure = await tunnel.ended;
-    expect(failure).toBeInstanceOf(AttestationFailure);
-    expect(failure).toMatchObject({ exitCode });
-    expect(server.received).toHaveLength(before);
-    await expect(ask(tunnel, '/')).rejects.toMatchObject({ code: 'ECONNREFUSED' });
+    const tunnel = await startTunnel(server, { pauses: QUICK });
+    for (let turn = 0; turn < 4; turn++) {
+      const refused = tunnel.logged('1 of 5 in a row');
+      server.rotate(await makeEnclave({ pki, pcrs: { 0: Buffer.alloc(48, 9) } }));
+      dropAll(server);
+      const reply = await ask(tunnel, `/secret/${turn}`);
+      expect(reply).toMatchObject({ status: 503, json: { reason: 'enclave_unverified' } });
+      await refused;
+      const again = tunnel.logged('is verified again');
+      server.rotate(enclave);
+      await again;
+      expect((await ask(tunnel, `/${turn}`)).status).toBe(200);
+    }
+    expect(server.received.map(({ path }) => path)).toEqual(['/0', '/1', '/2', '/3']);
   });
 
   it('a rotated certificate of the same image is verified and used', async () => {
@@ -275,12 +300,73 @@ describe('an enclave that is another one', () => {
   it('a connection whose evidence has ended is not used again', async () => {
     const server = await startServer();
     let skewMs = 0;
-    const tunnel = await startTunnel(server, {}, () => Date.now() + skewMs);
+    const tunnel = await startTunnel(server, { pauses: QUICK }, () => Date.now() + skewMs);
     await ask(tunnel, '/');
     skewMs = 4 * HOUR_MS;
     await ask(tunnel, '/late').catch(() => undefined);
     expect(await tunnel.ended).toMatchObject({ exitCode: 5, failures: [{ code: 'expired' }] });
     expect(server.received.map(({ path }) => path)).toEqual(['/']);
+  });
+});
+
+describe('a clock that is behind', () => {
+  it('by five seconds is no reason to refuse, nor by almost five minutes', async () => {
+    for (const behindMs of [5000, 290_000]) {
+      const tunnel = await startTunnel(await startServer(), {}, () => Date.now() - behindMs);
+      expect((await ask(tunnel, '/')).status).toBe(200);
+    }
+  });
+
+  it('by more is waited for, without end, from the start and later: nothing is sent meanwhile', async () => {
+    const server = await startServer();
+    let behindMs = 400_000;
+    const tunnel = await startTunnel(server, { pauses: QUICK }, () => Date.now() - behindMs);
+    const unverified = () => tunnel.lines.filter((line) => /not_yet_valid: .*look at the clocks/.test(line)).length;
+    await expect.poll(unverified).toBeGreaterThan(6);
+    expect(await ask(tunnel, '/')).toMatchObject({ status: 503, json: { reason: 'enclave_unverified' } });
+    expect(server.bytes()).not.toContain(TOKEN);
+    const again = tunnel.logged('is verified again');
+    behindMs = 0;
+    await again;
+    expect((await ask(tunnel, '/')).status).toBe(200);
+  });
+});
+
+describe('a connection that nobody uses', () => {
+  it('is kept warm: not asked for its evidence again, and without the token', async () => {
+    const server = await startServer();
+    const tunnel = await startTunnel(server, { idleMs: 20 });
+    await expect.poll(() => server.received.length).toBeGreaterThan(3);
+    expect((await ask(tunnel, '/now')).status).toBe(200);
+    expect(server.connections).toHaveLength(1);
+    expect(server.bytes().match(/GET \/api\/v1\/attestation/g)).toHaveLength(1);
+    expect(new Set(server.received.map(({ path }) => path))).toEqual(new Set(['/upcheck', '/now']));
+    expect(server.bytes().match(new RegExp(TOKEN, 'g'))).toHaveLength(1);
+  });
+
+  it('is closed when there is another', async () => {
+    const { promise: both, resolve: onBoth } = Promise.withResolvers<void>();
+    const held: (() => void)[] = [];
+    const server = await startServer(({ path }, response) => {
+      if (path === '/upcheck') return answerJson(response, 200, {});
+      held.push(() => answerJson(response, 200, {}));
+      if (held.length === 2) onBoth();
+    });
+    const tunnel = await startTunnel(server, { idleMs: 20 });
+    const two = [ask(tunnel, '/1'), ask(tunnel, '/2')];
+    await both;
+    for (const answer of held) answer();
+    await Promise.all(two);
+    await expect.poll(() => server.connections.map(({ destroyed }) => destroyed).toSorted()).toEqual([false, true]);
+  });
+
+  it('is replaced when the enclave closes it, before anybody asks', async () => {
+    const server = await startServer();
+    const tunnel = await startTunnel(server);
+    dropAll(server);
+    await expect.poll(() => server.bytes().match(/GET \/api\/v1\/attestation/g)?.length, { timeout: 30_000 }).toBe(2);
+    expect((await ask(tunnel, '/')).status).toBe(200);
+    expect(server.connections).toHaveLength(2);
   });
 });
 

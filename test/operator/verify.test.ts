@@ -39,6 +39,17 @@ function verify(args: string) {
   return runShell(`strongroom operator verify ${args}`, { folder, env: {} });
 }
 
+it('a file is judged by a clock that may be behind only when no time is given', async () => {
+  const { identity } = await makeEnclave({ pki, clock: { now: () => Date.now() + 200_000 } }); // its leaf begins 197 s from now
+  const file = join(folder, 'ahead.pem');
+  writeFileSync(file, identity.cert);
+  expect((await verifyUnderRoot(file, '--pcr', PCR0)).code).toBe(0);
+  const now = new Date().toISOString();
+  const strict = await verifyUnderRoot(file, '--pcr', PCR0, '--at', now);
+  expect(strict.code).toBe(5);
+  expect(strict.stderr).toContain('not_yet_valid: ');
+});
+
 function verifyUnderRoot(...args: string[]) {
   return runWithRoot(['verify', ...args], { rootFingerprint: pki.rootFingerprint });
 }

@@ -111,6 +111,37 @@ describe('the identity', () => {
     expect(identity.expiresAt).toBe(START + 10 * MINUTE * 1000);
   });
 
+  it('begins five minutes ago, for clients whose clock is behind, and is no longer for it', async () => {
+    const { cert, expiresAt } = inForce(await started({ intervalSeconds: 30, validitySeconds: 10 * MINUTE }));
+    expect(new X509Certificate(cert).validFromDate.getTime()).toBe(START - 5 * MINUTE * 1000);
+    expect(expiresAt).toBe(START + 10 * MINUTE * 1000);
+  });
+
+  it.each([
+    ['ahead', 45_000, 45_000],
+    ['behind', -45_000, -45_000],
+    ['as the own', 0, 0],
+  ])('says by how much the NSM’s clock is %s', async (_, apartMs, nsmAheadMs) => {
+    emulator = await createNsmEmulator({ clock, timestamp: START + apartMs });
+    device = emulator.exchange;
+    expect(inForce(await started()).nsmAheadMs).toBe(nsmAheadMs);
+    const warned = log.lines.filter(({ message }) => message.includes('clock of the Nitro Secure Module'));
+    expect(warned.map(({ level, fields }) => [level, fields])).toEqual(
+      apartMs === 0 ? [] : [['warn', { nsm_ahead_seconds: apartMs / 1000 }]],
+    );
+  });
+
+  it('takes a slow answer for no difference of the clocks', async () => {
+    device = async (request) => {
+      clock.advance(60);
+      const answer = await emulator.exchange(request);
+      clock.advance(60);
+      return answer;
+    };
+    expect(inForce(await started()).nsmAheadMs).toBe(0);
+    expect(log.lines.filter(({ level }) => level === 'warn')).toEqual([]);
+  });
+
   it('has another key at each rotation, and the old key is wiped', async () => {
     const subject = await started();
     const first = inForce(subject);

@@ -6,6 +6,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CMW_EXTENSION_OID, DOCUMENT_MEDIA_TYPE } from '../../../enclave/api/attestation.ts';
 import { encodeCbor } from '../../../enclave/api/cbor.ts';
+import { createAttestedCertificate, generateCertificateKey } from '../../../enclave/tee/x509.ts';
 import { verifyCertificate } from '../../../operator/attestation/certificate-evidence.ts';
 import { FAILURES } from '../../../operator/attestation/failure.ts';
 import { parseRegisters } from '../../../operator/attestation/policy.ts';
@@ -20,10 +21,11 @@ const pki = await createNsmPki({ at: NOW });
 const { identity } = await makeEnclave({ pki, clock: { now: () => NOW } });
 const der = new X509Certificate(identity.cert).raw;
 
-function judge(certificate: Uint8Array, at = NOW) {
+function judge(certificate: Uint8Array, at = NOW, live = false) {
   return verifyCertificate(certificate, {
     provider: { name: 'the test authority', rootSha256: pki.rootFingerprint },
     at,
+    live,
     maxAgeSeconds: 10_800,
     referenceValues: parseRegisters([`0=${testPcr(0).toString('hex')}`]),
   });
@@ -45,6 +47,16 @@ describe('an attested certificate', () => {
   it('is refused outside of its own validity', () => {
     expect(codeOf(der, identity.expiresAt + 1000)).toBe('expired');
     expect(codeOf(der, NOW - 60_001)).toBe('not_yet_valid');
+  });
+
+  it('is good for a client whose clock is behind: it is backdated by what clocks may be apart, and takes as much again', async () => {
+    expect(new X509Certificate(der).validFromDate.getTime()).toBe(NOW - 300_000);
+    expect(judge(der, NOW - 299_000, true).verdict.expected).toBe(true);
+    const lateDer = new X509Certificate(await certificateFrom(NOW + 300_000)).raw;
+    const codes = (at: number, live: boolean) => judge(lateDer, at, live).verdict.failures.map(({ code }) => code);
+    expect(codes(NOW, true)).toEqual(['wrong_key']); // a key of its own: only its validity is looked at here
+    expect(codes(NOW - 1000, true)).toEqual(['not_yet_valid']);
+    expect(codes(NOW, false)).toEqual(['not_yet_valid']);
   });
 
   it('is refused when somebody else has signed it, or its content was changed', () => {
@@ -70,6 +82,12 @@ describe('an attested certificate', () => {
     expect(codeOf(bytes)).toBe('malformed_certificate');
   });
 });
+
+async function certificateFrom(notBefore: number): Promise<string> {
+  const key = await generateCertificateKey();
+  const { document } = identity;
+  return createAttestedCertificate({ key, document, notBefore, notAfter: identity.expiresAt });
+}
 
 it(`none of ${MUTATIONS} mutations of it verifies, and none is answered with anything but a verdict`, () => {
   const place = fc.noBias(fc.nat({ max: der.length - 1 }));

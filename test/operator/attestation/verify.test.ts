@@ -211,6 +211,18 @@ describe('3: the chain', () => {
     expect(await refusal(await withInstance({ notAfter: NOW - 1000 }))).toBe('chain expired');
   });
 
+  it('judged now may begin as much later as clocks may be apart, and ends no later than it says', async () => {
+    const leaf = async (options: Partial<CredentialOptions>) => documentOf(await withLeaf(options));
+    const live = (document: Buffer, at = NOW) => outcome(verify(document, { at, live: true, maxAgeSeconds: 1e9 }));
+    expect(live(await leaf({ notBefore: NOW + 300_000 }))).toBe('expected');
+    expect(live(await leaf({ notBefore: NOW + 301_000 }))).toBe('chain not_yet_valid');
+    expect(await refusal(await withLeaf({ notBefore: NOW + 1000 }))).toBe('chain not_yet_valid');
+    const document = await documentOf();
+    expect(live(document, NOW - 300_000)).toBe('expected');
+    expect(live(document, NOW - 300_001)).toBe('freshness from_the_future');
+    expect(live(document, NOW + 3 * HOUR_MS + 1)).toBe('chain expired');
+  });
+
   it('is made of authorities, and ends in a certificate for signatures', async () => {
     const noAuthority = await withInstance({});
     expect(await refusal(noAuthority)).toBe('expected');

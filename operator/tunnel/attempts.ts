@@ -1,0 +1,89 @@
+// What follows an attempt to connect that failed. An enclave that is not there is tried on without end, and so is one whose evidence has not
+// begun yet: clocks that differ are put right. Other evidence that does not verify is refused, and asked again after a growing pause; several
+// in a row end the tunnel, because then it is not the enclave that was meant.
+
+import { AttestationFailure } from '../attestation/attestation-failure.ts';
+import type { FailureCode } from '../attestation/failure.ts';
+
+/** Failed verifications without a connection that verified between them. */
+export const MAX_REFUSED_IN_A_ROW = 5;
+
+export interface Pauses {
+  readonly firstMs: number;
+  readonly mostMs: number;
+}
+
+export interface AttemptsOptions {
+  readonly unreachable?: Pauses;
+  readonly unverified?: Pauses;
+  readonly onUnreachable: (error: unknown) => void;
+  /** @param inARow failures so far; 0 when only the clocks differ, which ends nothing */
+  readonly onUnverified: (failure: AttestationFailure, inARow: number) => void;
+  readonly onReachable: () => void;
+}
+
+const UNREACHABLE: Pauses = { firstMs: 250, mostMs: 2000 };
+/** Five in a row take 15 s and more: a replica that is being replaced, or a rotation, is over by then. */
+const UNVERIFIED: Pauses = { firstMs: 1000, mostMs: 30_000 };
+const OF_CLOCKS: ReadonlySet<FailureCode> = new Set(['not_yet_valid', 'from_the_future']);
+
+export type Condition = 'reachable' | 'unreachable' | 'unverified';
+
+export class Attempts {
+  readonly #options: AttemptsOptions;
+  #condition: Condition = 'reachable';
+  /** Attempts that began before the last failure say nothing new. */
+  #round = 0;
+  #refusedInARow = 0;
+  #failures = 0;
+
+  constructor(options: AttemptsOptions) {
+    this.#options = options;
+  }
+
+  get condition(): Condition {
+    return this.#condition;
+  }
+
+  /** To be handed back to `failed`. */
+  get round(): number {
+    return this.#round;
+  }
+
+  succeeded(): void {
+    if (this.#condition !== 'reachable') this.#options.onReachable();
+    this.#condition = 'reachable';
+    this.#refusedInARow = 0;
+    this.#failures = 0;
+  }
+
+  /** @returns false when it is over */
+  failed(error: unknown, round: number): boolean {
+    if (round !== this.#round) return true;
+    this.#round += 1;
+    const before = this.#condition;
+    this.#condition = error instanceof AttestationFailure ? 'unverified' : 'unreachable';
+    this.#failures = this.#condition === before ? this.#failures + 1 : 1;
+    if (!(error instanceof AttestationFailure)) {
+      if (before !== 'unreachable') this.#options.onUnreachable(error);
+      return true;
+    }
+    const ofClocks = isOfClocks(error);
+    if (!ofClocks) this.#refusedInARow += 1;
+    if (this.#refusedInARow >= MAX_REFUSED_IN_A_ROW) return false;
+    this.#options.onUnverified(error, ofClocks ? 0 : this.#refusedInARow);
+    return true;
+  }
+
+  /** Before the next attempt, with jitter. */
+  pauseMs(): number {
+    const { unreachable = UNREACHABLE, unverified = UNVERIFIED } = this.#options;
+    const { firstMs, mostMs } = this.#condition === 'unverified' ? unverified : unreachable;
+    return Math.min(mostMs, firstMs * 2 ** Math.min(this.#failures - 1, 20)) * (0.5 + Math.random() / 2);
+  }
+}
+
+/** The evidence may be good, and the clock of one side is behind or ahead. */
+export function isOfClocks({ failures }: AttestationFailure): boolean {
+  return failures.length > 0 && failures.every(({ code }) => OF_CLOCKS.has(code));
+}
