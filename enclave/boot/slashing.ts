@@ -19,6 +19,7 @@ import { sealedBackend } from '../slashing/sealed.ts';
 import { openSqliteBackend } from '../slashing/sqlite/backend.ts';
 import type { SlashingBackend } from '../slashing/types.ts';
 import { DEFAULT_AWS_ACCESS } from './aws-access.ts';
+import { afterBootJump, slashingTime } from './boot-jump.ts';
 import { type Custody, slashingIntegrityKey } from './chamber.ts';
 import { bindStore } from './store-binding.ts';
 import type { Telemetry } from './telemetry.ts';
@@ -54,10 +55,12 @@ export async function openSlashingProtection(
     return { slashing: sealedProtection(parts.config, world, telemetry), binding: undefined };
   }
   const integrityKey = slashingIntegrityKey(parts.custody);
-  const backend = await openSlashingBackend({ ...parts, integrityKey }, world, telemetry.dynamodbCalled).finally(() =>
+  const store = await openSlashingBackend({ ...parts, integrityKey }, world, telemetry.dynamodbCalled).finally(() =>
     integrityKey?.fill(0),
   );
-  const floorOf = jumpFloor(parts.network.time, () => world.clock.now());
+  const now = await slashingTime(world, opened);
+  const backend = await afterBootJump({ config: parts.config, network: parts.network, store, now }, world);
+  const floorOf = jumpFloor(parts.network.time, now);
   const bound: { binding?: StoreBinding | undefined } = {};
   const options = {
     ...telemetry.slashing,

@@ -170,6 +170,12 @@ export const OPTIONS = {
     'dynamodb only; about 1/8 of signing.max_concurrent_jobs is advised',
     '--anti-slashing-dynamodb-max-concurrent-writes',
   ),
+  'anti_slashing.jump_at_boot': unflagged(
+    boolean,
+    undefined,
+    'Refuse everything up to the present at each start, whatever the store says, and everything ahead of the clock. Default: on in an ' +
+      'enclave, by the time of its security module; off elsewhere. It costs a validator at most one vote a start',
+  ),
   'http.key_manager_api.enabled': flagged(boolean, false, 'Mount /eth/v1/keystores'),
   'http.key_manager_api.max_concurrent_reads': flagged(CONCURRENCY, 50, 'Concurrent GET and DELETE'),
   'http.key_manager_api.max_concurrent_writes': flagged(CONCURRENCY, 10, 'Concurrent POST'),

@@ -41,6 +41,22 @@ const SIGNING_RULES: readonly Rule[] = [
     },
   },
   {
+    says: '`anti_slashing.jump_at_boot` (on by default in an enclave) needs `custom_network.genesis_time` with `network: custom`.',
+    reads: ['network', 'custom_network', 'anti_slashing.jump_at_boot', 'tee.platform'],
+    broken: ({ network, custom_network, anti_slashing, tee }) =>
+      when(
+        network === 'custom' &&
+          custom_network.genesis_time === undefined &&
+          (anti_slashing.jump_at_boot ?? tee.platform === 'nitro'),
+        {
+          at: 'custom_network.genesis_time',
+          problem:
+            'is missing: no slot can be compared with the clock, and each start has to refuse everything up to the present',
+          remedy: 'set it to the genesis time of the network, seconds since 1970',
+        },
+      ),
+  },
+  {
     says: '`anti_slashing.backend: postgres` needs `anti_slashing.url`, and `dynamodb` needs `anti_slashing.table`.',
     reads: ['anti_slashing.backend', 'anti_slashing.url', 'anti_slashing.table'],
     broken: ({ anti_slashing }) =>

@@ -8,6 +8,8 @@ import { type AttestationFields, type Nsm, NsmError } from './nsm.ts';
 
 export interface Evidence {
   readonly document: Buffer;
+  /** When the last certificate of its chain begins, milliseconds. */
+  readonly validFrom: number;
   /** When the first certificate of its chain ends, milliseconds: the NSM's own lives three hours. */
   readonly expiresAt: number;
   /** When the NSM made it, by its own clock, milliseconds. */
@@ -27,8 +29,10 @@ export function evidenceOf(document: Buffer): Evidence {
   try {
     const payload = payloadOf(document);
     const certificates = [payload.get('certificate'), ...asList(payload.get('cabundle'))];
-    const ends = certificates.map((der) => new X509Certificate(asBytes(der)).validToDate.getTime());
-    return { document, expiresAt: Math.min(...ends), timestamp: asTime(payload.get('timestamp')) };
+    const chain = certificates.map((der) => new X509Certificate(asBytes(der)));
+    const validFrom = Math.max(...chain.map(({ validFromDate }) => validFromDate.getTime()));
+    const expiresAt = Math.min(...chain.map(({ validToDate }) => validToDate.getTime()));
+    return { document, validFrom, expiresAt, timestamp: asTime(payload.get('timestamp')) };
   } catch (error) {
     if (error instanceof NsmError) throw error;
     throw notADocument(error instanceof CborError ? error.message : 'a certificate cannot be read');

@@ -36,6 +36,7 @@ export async function attested(
   url: string,
   pki: Pick<NsmPki, 'rootFingerprint'>,
   referenceValues: ReferenceValues,
+  now: () => number = Date.now,
 ): Promise<AttestedClient> {
   const ending = new AbortController();
   const { socket } = await connectAttested(
@@ -45,7 +46,7 @@ export async function attested(
         provider: testProvider(pki),
         referenceValues,
         maxAgeSeconds: DEFAULT_MAX_AGE_SECONDS,
-        now: Date.now,
+        now,
       },
     },
     ending.signal,

@@ -14,7 +14,7 @@ import type { CompiledImage } from '../../enclave/compiled.ts';
 import { keyTableDefinition } from '../../enclave/keys/table-rows.ts';
 import type { Transport } from '../../enclave/native/transport.ts';
 import { slashingTableDefinition } from '../../enclave/slashing/dynamodb/items.ts';
-import { systemClock } from '../../parent-proxy/clock.ts';
+import { type Clock, systemClock } from '../../parent-proxy/clock.ts';
 import { readProxyConfiguration } from '../../parent-proxy/configuration.ts';
 import type { CredentialsProvider } from '../../parent-proxy/credentials.ts';
 import { createLogger } from '../../parent-proxy/log.ts';
@@ -95,16 +95,17 @@ export interface StartOptions {
   readonly patienceMs?: number;
 }
 
-export async function startEnclaveWorld(): Promise<EnclaveWorld> {
+/** @param clock of the NSM and of KMS; the system's unless given */
+export async function startEnclaveWorld(clock: Pick<Clock, 'now'> = systemClock): Promise<EnclaveWorld> {
   const pki = await createNsmPki();
-  const custody = await startCustody({ kms: { attestationRoot: pki.rootFingerprint } });
+  const custody = await startCustody({ kms: { attestationRoot: pki.rootFingerprint, clock } });
   const folder = mkdtempSync(join(tmpdir(), 'sr-'));
   const endpoints = declaredEndpoints();
   const ceremony = custody.createCeremony();
   const stateTable = await custody.createTable();
   await custody.dynamodb.createTable(keyTableDefinition(`${stateTable}-keys`));
   await custody.dynamodb.createTable(slashingTableDefinition(`${stateTable}-slashing`));
-  let nsm = await createNsmEmulator({ pki });
+  let nsm = await createNsmEmulator({ pki, clock });
   const device = await serveNsm(join(folder, 'nsm'), () => nsm.exchange);
   const children = new Set<EnclaveProcess>();
 
@@ -120,7 +121,7 @@ export async function startEnclaveWorld(): Promise<EnclaveWorld> {
     yaml,
     startParent: (text = yaml(), options = {}) => startParent(text, folder, custody, options),
     async startEnclave(options = {}) {
-      nsm = options.nsm ?? (await createNsmEmulator({ pki })); // its registers are as after power-on
+      nsm = options.nsm ?? (await createNsmEmulator({ pki, clock })); // its registers are as after power-on
       const started = startProgram(folder, endpoints, { ceremony, ...options, nsm });
       children.add(started);
       return started;
@@ -150,7 +151,7 @@ function configuration(stateTable: string, endpoints: readonly EgressEndpoint[])
     network: 'mainnet',
     signer_state: { backend: 'dynamodb', table: stateTable },
     key_sources: { dynamodb: { table: `${stateTable}-keys` } },
-    anti_slashing: { backend: 'dynamodb', table: `${stateTable}-slashing` },
+    anti_slashing: slashingSection(stateTable, { jump_at_boot: false }),
     chamber: { keys: { generate_keys: { enabled: true }, import: { enabled: true } } },
     tls: { mode: 'ratls' },
     server: { seccomp: 'best_effort' },
@@ -161,6 +162,11 @@ function configuration(stateTable: string, endpoints: readonly EgressEndpoint[])
       limits: { graceful_shutdown_timeout_seconds: 0 },
     },
   };
+}
+
+/** Without a jump at boot the messages of the tests, which are old, are signed. */
+export function slashingSection(stateTable: string, members: object = {}): Record<string, unknown> {
+  return { backend: 'dynamodb', table: `${stateTable}-slashing`, ...members };
 }
 
 /** Credentials as an instance's role gives them. Test ones. */

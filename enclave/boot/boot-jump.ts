@@ -1,0 +1,59 @@
+// Part of the step "slashing protection": the jump at boot. What an earlier process of this signer may have signed is
+// refused, whatever the store says, because whoever holds the tables may have put older ones back around the restart. On in an
+// enclave, whose parent holds them, by the time of its security module; elsewhere by the system's clock, where it is asked for.
+
+import type { World } from '../boot.ts';
+import type { Config } from '../config/options.ts';
+import type { Network } from '../signing/networks.ts';
+import { floorAt, jumpFloor } from '../slashing/jump.ts';
+import { behindLocalFloor } from '../slashing/local-floor.ts';
+import type { SlashingBackend } from '../slashing/types.ts';
+import { keepReading, openNsmClock } from '../tee/nsm-time.ts';
+
+export interface BootJumpParts {
+  readonly config: Pick<Config, 'anti_slashing'>;
+  readonly network: Network;
+  readonly store: SlashingBackend;
+  /** Milliseconds since the Unix epoch: slashingTime(). */
+  readonly now: () => number;
+}
+
+/** The time that slashing protection goes by: the security module's in an enclave, the system's elsewhere. */
+export async function slashingTime(
+  { clock, enclave, logger }: SlashingWorld,
+  opened: AsyncDisposableStack,
+): Promise<() => number> {
+  if (enclave === undefined) return () => clock.now();
+  const nsmClock = await openNsmClock(enclave.nsm, clock);
+  keepReading(nsmClock, logger.module('slashing'), opened);
+  return () => nsmClock.now();
+}
+
+/** The store, behind the floor of this start where there is one. @throws when the clock is behind what was signed */
+export async function afterBootJump(
+  { config, network, store, now }: BootJumpParts,
+  { enclave, logger }: SlashingWorld,
+): Promise<SlashingBackend> {
+  const log = logger.module('slashing');
+  if (config.anti_slashing.jump_at_boot ?? enclave !== undefined) {
+    const chain = network.time;
+    if (chain === undefined) throw new Error('custom_network.genesis_time is missing');
+    const floor = jumpFloor(chain, now)(await store.highestMarks());
+    log.info({ ...floor, by: enclave === undefined ? 'system clock' : 'security module' }, JUMPED);
+    if (enclave !== undefined) log.warn({}, ONE_PARENT_OF_TWO);
+    return behindLocalFloor(store, { floor, latest: () => floorAt(now(), chain) });
+  }
+  if (enclave !== undefined) log.warn({}, NOT_JUMPED);
+  return store;
+}
+
+type SlashingWorld = Pick<World, 'clock' | 'enclave' | 'logger'>;
+
+const JUMPED =
+  'nothing is signed that an earlier start of this signer may have signed: everything up to the present is refused here, which ' +
+  'costs a validator at most one vote';
+const ONE_PARENT_OF_TWO =
+  'the parent holds the tables. When other enclaves sign the same keys over the same tables, whoever holds the parents of both ' +
+  'can show each of them tables of its own: then both may sign (docs/security.md)';
+const NOT_JUMPED =
+  'anti_slashing.jump_at_boot is off in an enclave: a parent that puts older tables back around a restart can get a slashable signature';

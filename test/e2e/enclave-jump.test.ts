@@ -1,0 +1,127 @@
+// What a parent gets that rolls the tables back around a restart of the enclave: no signature that contradicts an earlier
+// one. It holds the role's credentials, so it writes all tables, and it restarts the enclave at will. The time is the
+// security module's, which the test moves.
+
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { createDynamoDBClient, DeleteItemCommand, ScanCommand } from '../../enclave/aws/dynamodb.ts';
+import { publicNetwork } from '../../enclave/signing/networks.ts';
+import { floorAt } from '../../enclave/slashing/jump.ts';
+import { type AttestedClient, attested, registersOf } from '../support/attested-client.ts';
+import { dynamoDBClientOptions } from '../support/dynamodb.ts';
+import {
+  type EnclaveProcess,
+  type EnclaveWorld,
+  type Parent,
+  slashingSection,
+  startEnclaveWorld,
+} from '../support/enclave-world.ts';
+import { attestation, block, rootOf } from '../support/requests.ts';
+
+const WAIT = { timeout: 60_000, interval: 100 };
+const EPOCH_MS = 384_000;
+const MAINNET = publicNetwork('mainnet').time;
+
+let moved = 0;
+const clock = { now: () => Date.now() + moved };
+const epochNow = () => floorAt(clock.now(), MAINNET as NonNullable<typeof MAINNET>).targetEpoch;
+
+let world: EnclaveWorld;
+let parent: Parent;
+let enclave: EnclaveProcess;
+let client: AttestedClient;
+let bearer: string;
+let path: string;
+
+beforeAll(async () => {
+  world = await startEnclaveWorld(clock);
+  await start();
+  const root = await world.custody.rootToken(world.stateTable);
+  await client.call('/api/v1/auth/policies', { token: root, body: { name: 'all', rules: [{ effect: 'allow' }] } });
+  const { json } = await client.call('/api/v1/auth/tokens', { token: root, body: { policies: ['all'] } });
+  bearer = String(json['token']);
+  const made = await client.call('/api/v1/chamber/keys/generate-keys', { token: bearer, body: { count: 1 } });
+  path = `/api/v1/eth2/sign/${(made.json['keys'] as [{ pubkey: string }])[0].pubkey}`;
+});
+afterAll(async () => {
+  await stop();
+  await world.close();
+});
+
+async function start(section: object = {}): Promise<void> {
+  const yaml = world.yaml({ anti_slashing: slashingSection(world.stateTable, section) });
+  parent = await world.startParent(yaml);
+  enclave = await world.startEnclave();
+  await parent.said('ready');
+  client = await attested(parent.tlsUrl, world.pki, registersOf(enclave.nsm), clock.now);
+}
+
+async function stop(): Promise<void> {
+  await client.close();
+  await enclave.kill();
+  await parent.close();
+}
+
+/** Every mark; the record of the store stays, so that it looks like the same store. */
+async function wipe(table: string): Promise<number> {
+  const dynamodb = createDynamoDBClient(dynamoDBClientOptions(world.custody.dynamodb.endpoint));
+  const { Items = [] } = await dynamodb.send(new ScanCommand({ TableName: table, ConsistentRead: true }));
+  for (const { pk } of Items) {
+    if (pk !== undefined && pk.S !== 'NETWORK')
+      await dynamodb.send(new DeleteItemCommand({ TableName: table, Key: { pk } }));
+  }
+  dynamodb.destroy();
+  return Items.length;
+}
+
+const voteFor = (target: number, head: string = rootOf(1)) => attestation({ source: target - 1, target, head });
+const ask = (body: unknown) => client.call(path, { token: bearer, body });
+
+describe('an enclave that has just started', () => {
+  it('refuses what an earlier start may have signed, and what lies ahead of the clock', async () => {
+    const epoch = epochNow();
+    expect((await ask(voteFor(epoch))).json['reason']).toBe('target_below_low_water_mark');
+    expect((await ask(voteFor(epoch - 5))).status).toBe(412);
+    expect((await ask(block({ slot: epoch * 32 }))).json['reason']).toBe('block_below_low_water_mark');
+    expect((await ask(voteFor(epoch + 3))).json['reason']).toBe('ahead_of_clock');
+    expect((await ask(block({ slot: (epoch + 3) * 32 }))).json['reason']).toBe('ahead_of_clock');
+  });
+
+  it('signs the next epoch, when the security module says that it has come', async () => {
+    moved += EPOCH_MS;
+    const answer = await vi.waitFor(async () => {
+      const signed = await ask(voteFor(epochNow()));
+      expect(signed.status).toBe(200);
+      return signed;
+    }, WAIT);
+    expect(answer.text).toMatch(/0x[0-9a-f]{192}/);
+  });
+});
+
+describe('a parent that wipes the slashing table around a restart', () => {
+  it('gets no second vote and no second block for what was signed before', async () => {
+    const signedEpoch = epochNow();
+    const slot = floorAt(clock.now(), MAINNET as NonNullable<typeof MAINNET>).slot;
+    await vi.waitFor(async () => expect((await ask(block({ slot }))).status).toBe(200), WAIT);
+    await stop();
+    expect(await wipe(`${world.stateTable}-slashing`)).toBeGreaterThan(0);
+    await start();
+    expect((await ask(voteFor(signedEpoch, rootOf(2)))).status).toBe(412);
+    expect((await ask(block({ slot, body: rootOf(9) }))).status).toBe(412);
+    // Around the vote before, as well: the source is refused, not only the target.
+    moved += EPOCH_MS;
+    await vi.waitFor(async () => expect((await ask(voteFor(epochNow()))).status).toBe(200), WAIT);
+    const surrounding = attestation({ source: signedEpoch - 3, target: epochNow(), head: rootOf(3) });
+    expect((await ask(surrounding)).status).toBe(412);
+  });
+
+  it('gets one where the jump is switched off, which the configuration says and the measurements show', async () => {
+    await stop();
+    await start({ jump_at_boot: false });
+    const epoch = epochNow() + 1;
+    expect((await ask(voteFor(epoch))).status).toBe(200);
+    await stop();
+    await wipe(`${world.stateTable}-slashing`);
+    await start({ jump_at_boot: false });
+    expect((await ask(voteFor(epoch, rootOf(2)))).status).toBe(200);
+  });
+});
