@@ -15,6 +15,7 @@ export const keyStatusSchema = z.enum(['active', 'inactive']);
 /** The query of GET /api/v1/chamber/keys. */
 export const keyListQuerySchema = z.strictObject({
   status: keyStatusSchema.optional(),
+  /** Keys that this source holds, whatever others hold them too. */
   source: keySourceSchema.optional(),
   limit: z.coerce.number().int().min(1).max(MAX_LISTED_KEYS).default(MAX_LISTED_KEYS),
   cursor: z.string().min(1).max(MAX_CURSOR_CHARACTERS).optional(),
@@ -22,9 +23,12 @@ export const keyListQuerySchema = z.strictObject({
 
 export const keyRecordSchema = z.object({
   pubkey: publicKeySchema,
+  /** Of the copy that is loaded; `dynamodb` where none is. */
   source: keySourceSchema,
+  /** Every source that holds the key. */
+  sources: z.array(keySourceSchema).min(1),
   status: keyStatusSchema,
-  /** It can sign on the replica that answers. */
+  /** It can sign on the replica that answers, whatever its status: a copy in a key file signs although the row is inactive. */
   loaded: z.boolean(),
   /** Of a key that is in no table: when it was loaded. */
   created_at: timestamp,

@@ -6,6 +6,7 @@ import type { Config } from '../config/options.ts';
 import type { KeyRoutes } from '../http/app.ts';
 import type { ItemLimits } from '../http/work-limits.ts';
 import type { GenerationOptions, KeyManagementParts } from '../keys/management.ts';
+import { keyTurns } from '../keys/turns.ts';
 import type { InFlightSigning } from '../signing/in-flight.ts';
 import type { Network } from '../signing/networks.ts';
 import { exportInterchangeText, mergeInterchangeText } from '../slashing/interchange/text.ts';
@@ -68,6 +69,7 @@ function keyManagement(
       export: (publicKeys) => exportInterchangeText(publicKeys, records),
     },
     drain: inFlight.drain,
+    turns: keyTurns(),
     log: logger.module('keys'),
   };
 }

@@ -125,11 +125,15 @@ async function loadKeystore(
   if ('refused' in file) return report.fail(place, `keystoreFile ${place.keystoreFile}: ${file.refused}`);
   const keystore = parseKeystoreJson(file.content.toString('utf8'));
   if ('refused' in keystore) return report.fail(place, `keystoreFile ${place.keystoreFile}: ${keystore.reason}`);
+  const fail = (reason: string): void => {
+    // The next start may open it: a deletion of this key must not promise that it is gone.
+    if (keystore.publicKey !== undefined) store.noteInFile(keystore.publicKey);
+    report.fail(place, reason);
+  };
   const password = await readPassword(place.passwordFile);
-  if ('refused' in password)
-    return report.fail(place, `keystorePasswordFile ${place.passwordFile}: ${password.refused}`);
+  if ('refused' in password) return fail(`keystorePasswordFile ${place.passwordFile}: ${password.refused}`);
   const decrypted = await pool.decrypt(keystore, password.content, 'load');
-  if ('refused' in decrypted) return report.fail(place, DECRYPTION_REFUSALS[decrypted.refused]);
+  if ('refused' in decrypted) return fail(DECRYPTION_REFUSALS[decrypted.refused]);
   addKey(place, decrypted.secretKey, keystore.publicKey, store, report);
 }
 

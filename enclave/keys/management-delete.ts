@@ -1,7 +1,12 @@
-// Deletes keys. The order is what matters: the key is not found any more, its last signature is over, its row is gone, and only then
-// its slashing protection records are read for whoever takes the key over.
+// Deletes keys, in the one order that is right wherever it is cut short, with any number of replicas on the same key table: the keys
+// stop signing here and their last signatures end; their records are exported; their rows go; the answer. A row goes after the export
+// because the secret goes with it: a fault before that leaves the key whole and nothing promised, a fault after it leaves a key that
+// nobody loads, and repeating the request finishes either and answers the records again. A replica that was not asked signs until it
+// looks at the table: whatever stops it has to be durable between the stop and the export, and stays when a later step fails.
 
 import type { KeyManagementParts } from './management.ts';
+import { whileStopped } from './management-stop.ts';
+import type { TableKey } from './table-types.ts';
 
 export interface DeleteRequest {
   readonly publicKeys: readonly string[];
@@ -18,56 +23,75 @@ export interface DeleteResult {
 }
 
 /**
- * Delete keys, then export the slashing protection records of those that are deleted, or are not here: a request that is repeated gets
- * them again. No signature of these keys is released afterwards that is not in the file.
- * @throws SignerError slashing_*, `key_table_unavailable`: keys may be gone then; repeating the request gives their records
+ * Delete keys, then answer the slashing protection records of those that are deleted, or are not here: a request that is repeated gets
+ * them again. No signature of these keys is released here afterwards that is not in the file.
+ * @throws SignerError `starting` while nobody knows yet which keys files hold, `sealed`; slashing_*, `key_table_unavailable`: keys of
+ * memory may be gone then, and rows; repeating the request gives their records
  */
 export async function deleteKeys(
   { publicKeys, fromTable }: DeleteRequest,
   parts: KeyManagementParts,
 ): Promise<{ readonly results: DeleteResult[]; readonly slashingProtection: string }> {
+  parts.store.assertReady();
   const named = [...new Set(publicKeys)];
-  const kept = fromTable ? new Map() : ((await parts.table?.rows.get(named)) ?? new Map());
-  const problems = new Map<string, string>();
-  for (const publicKey of named) {
-    if (parts.store.find(publicKey)?.source === 'filesystem') problems.set(publicKey, OF_A_FILE);
-    else if (kept.has(publicKey)) problems.set(publicKey, OF_THE_TABLE);
-  }
-  const removable = named.filter((publicKey) => !problems.has(publicKey));
-  const deleted = await removeForGood(removable, fromTable, parts);
-  const { file, recorded } = await parts.slashing.export(removable);
-  const results = publicKeys.map((publicKey): DeleteResult => {
-    const message = problems.get(publicKey);
-    if (message !== undefined) return { publicKey, status: 'error', recorded: false, message };
-    const status = deleted.has(publicKey) ? 'deleted' : 'not_found';
-    return { publicKey, status, recorded: recorded.has(publicKey) };
+  return parts.turns(named, async () => {
+    const { problems, strays } = await findProblems(named, fromTable, parts);
+    const removable = named.filter((publicKey) => !problems.has(publicKey));
+    const { deleted, file, recorded } = await deleteForGood({ removable, strays, fromTable }, parts);
+    const results = publicKeys.map((publicKey): DeleteResult => {
+      const message = problems.get(publicKey);
+      if (message !== undefined) return { publicKey, status: 'error', recorded: false, message };
+      const status = deleted.has(publicKey) ? 'deleted' : 'not_found';
+      return { publicKey, status, recorded: recorded.has(publicKey) };
+    });
+    return { results, slashingProtection: file };
   });
-  return { results, slashingProtection: file };
 }
 
-const OF_A_FILE = 'a key of a key file: delete the file and restart the signer';
-const OF_THE_TABLE = 'a key of the key table: it is deleted through /api/v1/chamber/keys';
+const OF_A_FILE =
+  'a key file of this signer holds this key: delete the file, restart the signer, and repeat the request';
+const OF_THE_TABLE = 'the key table holds this key: it is deleted through /api/v1/chamber/keys';
 
-/** @returns those that were here */
-async function removeForGood(
-  publicKeys: readonly string[],
+interface Problems {
+  /** Why each key that stays cannot be deleted. */
+  readonly problems: ReadonlyMap<string, string>;
+  /** Of those, inactive keys of the table of which a copy of memory signs: that copy has to stop all the same. */
+  readonly strays: readonly string[];
+}
+
+async function findProblems(
+  named: readonly string[],
   fromTable: boolean,
-  { store, table, drain, log }: KeyManagementParts,
-): Promise<ReadonlySet<string>> {
-  const release = table?.loader.withhold(publicKeys);
-  try {
-    const deleted = new Set<string>();
-    for (const publicKey of publicKeys) {
-      const removed = store.remove(publicKey);
-      if (removed?.source === 'memory') deleted.add(publicKey);
-    }
-    // Also of those that were not found: another request may have removed them a moment ago.
-    await drain(publicKeys);
-    const outcomes = (fromTable && (await table?.rows.delete(publicKeys))) || new Map<string, string>();
-    for (const [publicKey, outcome] of outcomes) if (outcome === 'deleted') deleted.add(publicKey);
-    for (const publicKey of deleted) log.info({ public_key: publicKey }, 'a key was deleted');
-    return deleted;
-  } finally {
-    release?.();
+  { store, table }: KeyManagementParts,
+): Promise<Problems> {
+  const rows: ReadonlyMap<string, TableKey> = (!fromTable && (await table?.rows.get(named))) || new Map();
+  store.assertReady(); // sealed meanwhile, it has forgotten the files
+  const problems = new Map<string, string>();
+  const strays: string[] = [];
+  for (const publicKey of named) {
+    const row = rows.get(publicKey);
+    if (store.isInFile(publicKey)) problems.set(publicKey, OF_A_FILE);
+    else if (row !== undefined) problems.set(publicKey, OF_THE_TABLE);
+    if (row?.status !== 'inactive' || table?.loader.statusFilter.has('inactive') === true) continue;
+    if (store.find(publicKey)?.source === 'memory' && !store.isInFile(publicKey)) strays.push(publicKey);
   }
+  return { problems, strays };
+}
+
+interface Deletion {
+  readonly removable: readonly string[];
+  readonly strays: readonly string[];
+  readonly fromTable: boolean;
+}
+
+function deleteForGood({ removable, strays, fromTable }: Deletion, parts: KeyManagementParts) {
+  return whileStopped([...removable, ...strays], parts, async (takenOut) => {
+    const { file, recorded } = await parts.slashing.export(removable);
+    const outcomes = (fromTable && (await parts.table?.rows.delete(removable))) || new Map<string, string>();
+    const wasInMemory = (publicKey: string): boolean => takenOut.get(publicKey)?.source === 'memory';
+    const isDeleted = (publicKey: string): boolean => outcomes.get(publicKey) === 'deleted' || wasInMemory(publicKey);
+    const deleted = new Set(removable.filter(isDeleted));
+    for (const publicKey of deleted) parts.log.info({ public_key: publicKey }, 'a key was deleted');
+    return { deleted, file, recorded };
+  });
 }

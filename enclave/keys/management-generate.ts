@@ -1,5 +1,6 @@
 // Generates keys into the key table, with or without deposit data, and makes deposit data for keys that are there. A generated key is
-// answered, and signs, only after its row is durable: a key that were deposited to and then lost would take its stake along.
+// answered, and signs, only after its row is durable: a key that were deposited to and then lost would take its stake along. None of it
+// waits for the first load of keys: no source that is still being read can hold a key of fresh randomness, and rows are read as they are.
 
 import { strict as assert } from 'node:assert';
 import { setImmediate } from 'node:timers/promises';
@@ -14,7 +15,7 @@ export interface PersistedKey {
   readonly deposit: StoredDeposit | undefined;
 }
 
-type Parts = Pick<KeyManagementParts, 'store' | 'log'> & { readonly table: TableParts };
+type Parts = Pick<KeyManagementParts, 'store' | 'turns' | 'log'> & { readonly table: TableParts };
 
 /**
  * @param terms undefined: without deposit data
@@ -34,7 +35,10 @@ export async function generateKeys(
       const key = await generateKey({ backupRecipients, fillRandom });
       keys.push({ ...key, deposit: terms && makeDeposit(key.secretKey, terms, network) });
     }
-    await persist(keys, parts);
+    await parts.turns(
+      keys.map(({ publicKey }) => publicKey),
+      () => persist(keys, parts),
+    );
     return keys.map(({ publicKey, backup, deposit }) => ({ publicKey, backup, deposit }));
   } finally {
     for (const { secretKey } of keys) secretKey.fill(0);

@@ -29,8 +29,8 @@ export interface ImportResult {
 
 /**
  * Import keystores, in the order of the request.
- * @throws SignerError `denied`, `malformed_body` when the request is refused as a whole, and nothing is done then; `sealed`,
- * `overloaded`, slashing_* and `key_table_unavailable`; the signal's reason when it aborts before anything is merged
+ * @throws SignerError `denied`, `malformed_body` when the request is refused as a whole, `starting` while keys are being loaded, and
+ * nothing is done then; `sealed`, `overloaded`, slashing_* and `key_table_unavailable`; the signal's reason when it aborts before anything is merged
  */
 export async function importKeys(
   { items, slashingProtection, persist, allows }: ImportRequest,
@@ -40,23 +40,26 @@ export async function importKeys(
   if (persist && parts.table === undefined) {
     throw new SignerError('malformed_body', { hint: 'storage.persist needs key_sources.dynamodb' });
   }
-  if (parts.store.state === 'sealed') throw new SignerError('sealed');
+  parts.store.assertReady(); // before it, a key that a file holds would become one of memory, and come back after its deletion
   let opened: (OpenedKeystore | KeystoreProblem)[] = [];
   try {
     const parsed = items.map(parseItem);
     assertAllowed(parsed, allows);
     opened = await openKeystores(parsed, parts.pool, signal);
     assertAllowed(opened, allows);
-    const taken = await takenKeys(opened, parts);
-    signal.throwIfAborted();
-    if (slashingProtection !== undefined) await parts.slashing.merge(slashingProtection, allows);
-    const fresh = freshKeys(opened, taken);
-    const results = await keep([...fresh.values()], persist, parts);
-    return opened.map((item) => {
-      const { publicKey } = item;
-      if (item.kind === 'problem') return { publicKey, status: 'error', message: item.message };
-      const result = fresh.get(item.publicKey) === item ? results.get(item.publicKey) : undefined;
-      return result ?? { publicKey, status: 'duplicate' };
+    const publicKeys = [...new Set(opened.flatMap((item) => (item.kind === 'opened' ? [item.publicKey] : [])))];
+    return await parts.turns(publicKeys, async () => {
+      const taken = await takenKeys(publicKeys, parts);
+      signal.throwIfAborted();
+      if (slashingProtection !== undefined) await parts.slashing.merge(slashingProtection, allows);
+      const fresh = freshKeys(opened, taken);
+      const results = await keep([...fresh.values()], persist, parts);
+      return opened.map((item) => {
+        const { publicKey } = item;
+        if (item.kind === 'problem') return { publicKey, status: 'error', message: item.message };
+        const result = fresh.get(item.publicKey) === item ? results.get(item.publicKey) : undefined;
+        return result ?? { publicKey, status: 'duplicate' };
+      });
     });
   } finally {
     wipeKeystores(opened);
@@ -72,10 +75,9 @@ function assertAllowed(items: readonly { readonly publicKey: string | undefined 
 
 /** Loaded, or in the table: an inactive key must not come back to life as one of memory. */
 async function takenKeys(
-  opened: readonly (OpenedKeystore | KeystoreProblem)[],
+  publicKeys: readonly string[],
   { store, table }: KeyManagementParts,
 ): Promise<ReadonlySet<string>> {
-  const publicKeys = opened.flatMap((item) => (item.kind === 'opened' ? [item.publicKey] : []));
   const rows = (await table?.rows.get(publicKeys)) ?? new Map();
   return new Set(publicKeys.filter((publicKey) => store.find(publicKey) !== undefined || rows.has(publicKey)));
 }

@@ -1,14 +1,21 @@
-// The inventory of keys, in pages: first those of files and of memory, ascending, then the rows of the key table in its own order.
-// Not the list for validator clients: keys that cannot sign are in it, and a page is not one state of everything.
+// The inventory of keys, in pages: first those that are in no table, ascending, then the rows of the key table in its own order. A key
+// in two sources is listed once, with both. Not the list for validator clients: keys that cannot sign are in it, and a page is not one
+// state of everything, so a key that comes into the table between two pages can be in both.
 
 import { SignerError } from '../api/errors.ts';
 import type { KeyManagementParts } from './management.ts';
-import type { KeySource, LoadedKey } from './store.ts';
+import { mergeSorted } from './sorted.ts';
+import type { KeySource, KeyStore } from './store.ts';
 import type { KeyStatus, TableKey } from './table-types.ts';
+
+const KEY_SOURCES: readonly KeySource[] = ['filesystem', 'dynamodb', 'memory'];
 
 export interface ListedKey {
   readonly publicKey: string;
+  /** Of the copy that is loaded; `dynamodb` where none is. */
   readonly source: KeySource;
+  /** Every source that holds it, in the order of KEY_SOURCES: never empty. */
+  readonly sources: readonly KeySource[];
   readonly status: KeyStatus;
   readonly loaded: boolean;
   /** RFC 3339 UTC. */
@@ -20,6 +27,7 @@ export interface ListedKey {
 
 export interface ListQuery {
   readonly status?: KeyStatus | undefined;
+  /** Keys that this source holds, whatever others hold them too. */
   readonly source?: KeySource | undefined;
   readonly limit: number;
   /** Of an earlier page. */
@@ -31,23 +39,31 @@ export interface KeyPage {
   readonly nextCursor: string | undefined;
 }
 
-/** Where the next page starts: after a key that is in no table, or at a place of the table. */
+type Parts = Pick<KeyManagementParts, 'store' | 'table'>;
+type Rows = ReadonlyMap<string, TableKey>;
+
+/** Where the next page starts: after a key of a file or of memory, or at a place of the table. */
 const CURSOR = /^(?<part>loaded|table)\.(?<place>[\x21-\x7e]*)$/;
 
 /**
  * @throws SignerError `malformed_parameter` for a cursor that is none, `starting` before the first load is complete, `sealed`,
  * `key_table_unavailable`
  */
-export async function listKeys(query: ListQuery, parts: Pick<KeyManagementParts, 'store' | 'table'>): Promise<KeyPage> {
+export async function listKeys(query: ListQuery, parts: Parts): Promise<KeyPage> {
   const { part, place } = readCursor(query.cursor);
-  const loaded = part === 'loaded' ? loadedKeys(query, place, parts) : [];
-  const page = loaded.slice(0, query.limit);
+  const candidates = part === 'loaded' ? outsideTable(query, place, parts.store) : [];
+  const page = candidates.slice(0, query.limit);
+  const keys = await listOutsideTable(page, query, parts);
   const last = page.at(-1);
-  if (loaded.length > page.length && last !== undefined) {
-    return { keys: page.map(withoutRow), nextCursor: `loaded.${last.publicKey}` };
-  }
-  const { keys, nextCursor } = await tablePage(query, query.limit - page.length, part === 'table' ? place : '', parts);
-  return { keys: [...page.map(withoutRow), ...keys], nextCursor };
+  if (candidates.length > page.length && last !== undefined) return { keys, nextCursor: `loaded.${last}` };
+  const { keys: rest, nextCursor } = await tablePage(
+    query,
+    query.limit - keys.length,
+    part === 'table' ? place : '',
+    parts,
+  );
+  const listed = new Set(keys.map(({ publicKey }) => publicKey));
+  return { keys: [...keys, ...rest.filter(({ publicKey }) => !listed.has(publicKey))], nextCursor };
 }
 
 function readCursor(cursor = 'loaded.'): { readonly part: string; readonly place: string } {
@@ -56,13 +72,28 @@ function readCursor(cursor = 'loaded.'): { readonly part: string; readonly place
   return { part, place };
 }
 
-function loadedKeys({ status, source }: ListQuery, after: string, { store }: Pick<KeyManagementParts, 'store'>) {
-  const publicKeys = store.publicKeys();
-  if (status === 'inactive' || source === 'dynamodb') return [];
-  const wanted = (key: LoadedKey) => (source === undefined ? key.source !== 'dynamodb' : key.source === source);
+/** Keys that a file or the memory holds, ascending; a row may hold them too. */
+function outsideTable({ status, source }: ListQuery, after: string, store: KeyStore): string[] {
+  const loaded = store.publicKeys();
+  if (source === 'dynamodb' || (status === 'inactive' && source === undefined)) return [];
+  const wanted = (publicKey: string): boolean => {
+    if (publicKey <= after) return false;
+    const isInMemory = store.find(publicKey)?.source === 'memory';
+    if (source === 'memory') return isInMemory;
+    return store.isInFile(publicKey) || (source === undefined && isInMemory);
+  };
+  const unloaded = [...store.alsoInFiles()].filter((publicKey) => store.find(publicKey) === undefined).sort();
+  return mergeSorted(loaded.filter(wanted), unloaded.filter(wanted));
+}
+
+/** Without a source asked for, keys that have a row are left to the table's part of the list. */
+async function listOutsideTable(publicKeys: readonly string[], query: ListQuery, parts: Parts): Promise<ListedKey[]> {
+  const rows: Rows = (await parts.table?.rows.get(publicKeys)) ?? new Map();
   return publicKeys.flatMap((publicKey) => {
-    const key = publicKey > after ? store.find(publicKey) : undefined;
-    return key !== undefined && wanted(key) ? [key] : [];
+    const row = rows.get(publicKey);
+    if (row !== undefined && query.source === undefined) return [];
+    const listed = row === undefined ? withoutRow(publicKey, parts.store) : withRow(row, parts.store);
+    return listed === undefined || listed.status !== (query.status ?? listed.status) ? [] : [listed];
   });
 }
 
@@ -70,34 +101,44 @@ async function tablePage(
   { status, source }: ListQuery,
   limit: number,
   place: string,
-  { store, table }: Pick<KeyManagementParts, 'store' | 'table'>,
+  { store, table }: Parts,
 ): Promise<KeyPage> {
   if (table === undefined || (source !== undefined && source !== 'dynamodb'))
     return { keys: [], nextCursor: undefined };
   if (limit === 0) return { keys: [], nextCursor: `table.${place}` };
   const cursor = place === '' ? undefined : place;
   const { keys, nextCursor } = await table.rows.list({ status, limit, cursor });
-  const isLoaded = ({ publicKey }: TableKey) => store.find(publicKey)?.source === 'dynamodb';
   return {
-    keys: keys.map((row) => ({
-      publicKey: row.publicKey,
-      source: 'dynamodb',
-      status: row.status,
-      loaded: isLoaded(row),
-      createdAt: row.createdAt,
-      updatedAt: row.updatedAt,
-      hasBackup: row.hasBackup,
-      hasDepositData: row.deposit !== undefined,
-    })),
+    keys: keys.map((row) => withRow(row, store)),
     nextCursor: nextCursor === undefined ? undefined : `table.${nextCursor}`,
   };
 }
 
-function withoutRow({ publicKey, source, loadedAt }: LoadedKey): ListedKey {
-  const since = new Date(loadedAt).toISOString();
+function withRow({ publicKey, status, createdAt, updatedAt, ...row }: TableKey, store: KeyStore): ListedKey {
+  const loaded = store.find(publicKey);
+  const sources = sourcesOf(publicKey, true, store);
   return {
     publicKey,
-    source,
+    source: loaded?.source ?? 'dynamodb',
+    sources,
+    status,
+    loaded: loaded !== undefined,
+    createdAt,
+    updatedAt,
+    hasBackup: row.hasBackup,
+    hasDepositData: row.deposit !== undefined,
+  };
+}
+
+/** Undefined for a key that is not loaded either: a key file that could not be opened names it. */
+function withoutRow(publicKey: string, store: KeyStore): ListedKey | undefined {
+  const loaded = store.find(publicKey);
+  if (loaded === undefined) return undefined;
+  const since = new Date(loaded.loadedAt).toISOString();
+  return {
+    publicKey,
+    source: loaded.source,
+    sources: sourcesOf(publicKey, false, store),
     status: 'active',
     loaded: true,
     createdAt: since,
@@ -105,4 +146,14 @@ function withoutRow({ publicKey, source, loadedAt }: LoadedKey): ListedKey {
     hasBackup: false,
     hasDepositData: false,
   };
+}
+
+function sourcesOf(publicKey: string, hasRow: boolean, store: KeyStore): readonly KeySource[] {
+  const loaded = store.find(publicKey)?.source;
+  const holds: Readonly<Record<KeySource, boolean>> = {
+    filesystem: store.isInFile(publicKey),
+    dynamodb: hasRow || loaded === 'dynamodb',
+    memory: loaded === 'memory',
+  };
+  return KEY_SOURCES.filter((source) => holds[source]);
 }

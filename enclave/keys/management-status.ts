@@ -1,8 +1,12 @@
-// Activates and deactivates keys of the key table. A key that becomes inactive has made its last signature here before its row says so.
+// Activates and deactivates keys of the key table. A key becomes inactive in this order: no copy of it signs here any more, from
+// whatever source, and its last signature is over; its row says so; the answer. A key that would sign here all the same, of a file or by
+// the configuration, is an error and stays as it is. A fault before the row leaves the key active and nothing promised. What has to bind
+// other replicas before they look at the table belongs between the stop and the row.
 
 import type { KeyManagementParts } from './management.ts';
-import type { KeyStore } from './store.ts';
-import type { KeyStatus } from './table-types.ts';
+import { whileStopped } from './management-stop.ts';
+import type { LoadedKey } from './store.ts';
+import type { KeyStatus, TableKey } from './table-types.ts';
 
 export interface StatusChange {
   readonly publicKey: string;
@@ -15,43 +19,72 @@ export interface StatusResult {
   readonly message?: string;
 }
 
-/** Each key is named once. @throws SignerError `key_table_unavailable`; repeating the request is safe */
+/**
+ * Each key is named once.
+ * @throws SignerError `starting` while nobody knows yet which keys files hold, `sealed`; `key_table_unavailable`: repeating is safe
+ */
 export async function changeStatus(
   changes: readonly StatusChange[],
-  { store, table, drain, log }: KeyManagementParts,
+  parts: KeyManagementParts,
 ): Promise<StatusResult[]> {
-  const rows = (await table?.rows.get(changes.map(({ publicKey }) => publicKey))) ?? new Map();
-  const due = changes.filter(({ publicKey, status }) => rows.get(publicKey)?.status === opposite(status));
-  const ending = due.filter(({ status }) => status === 'inactive').map(({ publicKey }) => publicKey);
-  const release = table?.loader.withhold(ending);
-  let outcomes: ReadonlyMap<string, StatusResult['status']> = new Map();
-  try {
-    for (const publicKey of ending) if (store.find(publicKey)?.source === 'dynamodb') store.remove(publicKey);
-    await drain(ending);
-    if (due.length > 0 && table !== undefined) outcomes = await table.rows.setStatus(due);
-  } finally {
-    release?.();
+  parts.store.assertReady();
+  return parts.turns(
+    changes.map(({ publicKey }) => publicKey),
+    () => changeInTurn(changes, parts),
+  );
+}
+
+type Rows = ReadonlyMap<string, TableKey>;
+
+async function changeInTurn(changes: readonly StatusChange[], parts: KeyManagementParts): Promise<StatusResult[]> {
+  const { table, log } = parts;
+  const rows: Rows = (await table?.rows.get(changes.map(({ publicKey }) => publicKey))) ?? new Map();
+  parts.store.assertReady(); // sealed meanwhile, it has forgotten the files
+  const settled = new Map<string, StatusResult>();
+  for (const change of changes) {
+    const result = resultWithoutChange(change, rows, parts);
+    if (result !== undefined) settled.set(change.publicKey, result);
   }
+  const due = changes.filter(({ publicKey }) => !settled.has(publicKey));
+  const ending = due.filter(({ status }) => status === 'inactive').map(({ publicKey }) => publicKey);
+  let takenOut: ReadonlyMap<string, LoadedKey> = new Map();
+  const outcomes = await whileStopped(ending, parts, async (stopped) => {
+    takenOut = stopped;
+    return table === undefined || due.length === 0 ? new Map<string, never>() : table.rows.setStatus(due);
+  });
+  const results = changes.map(({ publicKey }): StatusResult => {
+    const outcome = settled.get(publicKey)?.status ?? outcomes.get(publicKey) ?? 'not_found';
+    // The row said so already, but a copy of memory signed.
+    const status = outcome === 'unchanged' && takenOut.has(publicKey) ? 'updated' : outcome;
+    return { ...settled.get(publicKey), publicKey, status };
+  });
+  const updated = new Set(results.filter(({ status }) => status === 'updated').map(({ publicKey }) => publicKey));
   for (const { publicKey, status } of due) {
-    if (outcomes.get(publicKey) === 'updated')
-      log.info({ public_key: publicKey, status }, 'the status of a key changed');
+    if (updated.has(publicKey)) log.info({ public_key: publicKey, status }, 'the status of a key changed');
   }
   // What is changed is durable: a refresh that fails now is made up for by the next.
   if (due.length > 0) await table?.loader.refresh().catch(() => undefined);
-  return changes.map((change) => {
-    if (rows.has(change.publicKey)) {
-      return { publicKey: change.publicKey, status: outcomes.get(change.publicKey) ?? 'unchanged' };
-    }
-    return withoutRow(change, store);
-  });
+  return results;
 }
 
-function opposite(status: KeyStatus): KeyStatus {
-  return status === 'active' ? 'inactive' : 'active';
+/** Of a key whose row is not to be touched; undefined for the others. */
+function resultWithoutChange(
+  { publicKey, status }: StatusChange,
+  rows: Rows,
+  { store, table }: KeyManagementParts,
+): StatusResult | undefined {
+  const error = (message: string): StatusResult => ({ publicKey, status: 'error', message });
+  if (!rows.has(publicKey)) {
+    if (store.find(publicKey) === undefined) return { publicKey, status: 'not_found' };
+    return status === 'active' ? { publicKey, status: 'unchanged' } : error(NOT_OF_THE_TABLE);
+  }
+  if (status === 'active') return undefined;
+  if (store.isInFile(publicKey)) return error(ALSO_OF_A_FILE);
+  return table?.loader.statusFilter.has('inactive') === true ? error(INACTIVE_IS_LOADED) : undefined;
 }
 
-function withoutRow({ publicKey, status }: StatusChange, store: KeyStore): StatusResult {
-  if (store.find(publicKey) === undefined) return { publicKey, status: 'not_found' };
-  if (status === 'active') return { publicKey, status: 'unchanged' };
-  return { publicKey, status: 'error', message: 'only a key of the key table can be inactive' };
-}
+const NOT_OF_THE_TABLE = 'only a key of the key table can be inactive';
+const ALSO_OF_A_FILE =
+  'a key file of this signer holds this key and would let it sign: delete the file, restart the signer, and repeat the request';
+const INACTIVE_IS_LOADED =
+  'this signer loads inactive keys too, and they sign: take inactive out of key_sources.dynamodb.status_filter first';

@@ -1,5 +1,6 @@
 // Keys that come and go while the signer runs: what the Key Manager API and the chamber's key routes do it with. Each key is dealt with
-// by its source: memory here, the table through its rows, files not at all. A key signs only after the slashing protection records
+// by its sources: memory here, the table through its rows, files not at all; until every source is read nobody knows them, and nothing
+// is done. A key signs only after the slashing protection records
 // that came with it are merged, and its records are exported only after its last signature.
 
 import type { Log } from '../observe/log.ts';
@@ -8,6 +9,7 @@ import type { GenerateOptions } from './generate.ts';
 import type { KeystorePool } from './keystore-pool.ts';
 import type { KeyStore } from './store.ts';
 import type { KeyTable, KeyTableLoader } from './table-types.ts';
+import type { KeyTurns } from './turns.ts';
 
 /** Whether the caller may do this to the key; one that it may not refuses the whole request. */
 export type Allows = (publicKey: string) => boolean;
@@ -42,5 +44,7 @@ export interface KeyManagementParts {
   readonly slashing: SlashingFiles;
   /** Resolves when none of the keys is signing. */
   readonly drain: (publicKeys: readonly string[]) => Promise<void>;
+  /** One change of a key at a time, for whoever shares this store. */
+  readonly turns: KeyTurns;
   readonly log: Log;
 }

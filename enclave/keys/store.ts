@@ -54,6 +54,8 @@ export class KeyStore {
   readonly #maximumKeys: number;
   readonly #keys = new Map<string, LoadedKey>();
   readonly #countBySource: Record<KeySource, number> = { filesystem: 0, dynamodb: 0, memory: 0 };
+  /** Keys that a key file holds or names although its copy is not the loaded one: the next start may load it. */
+  readonly #alsoInFiles = new Set<string>();
   /** Loaded, but in a batch that has not ended: these sign and are not listed. */
   readonly #unlisted = new Set<string>();
   #state: KeyStoreState = 'loading';
@@ -78,6 +80,21 @@ export class KeyStore {
     return this.#keys.get(publicKey);
   }
 
+  /** Whether a key file holds or names the key, whichever copy of it is loaded. Complete when the first load is. */
+  isInFile(publicKey: string): boolean {
+    return this.#keys.get(publicKey)?.source === 'filesystem' || this.#alsoInFiles.has(publicKey);
+  }
+
+  /** A key file names this key, and its copy was not loaded. */
+  noteInFile(publicKey: string): void {
+    this.#alsoInFiles.add(publicKey);
+  }
+
+  /** Of isInFile, those whose loaded copy, if there is one, is of another source. */
+  alsoInFiles(): ReadonlySet<string> {
+    return this.#alsoInFiles;
+  }
+
   /**
    * Take a secret key (32 bytes, big endian) into the core; the caller wipes its own copy. A key that is loaded already stays.
    * @param expectedPublicKey what the source says the public key is, canonical; another one refuses the key
@@ -99,6 +116,7 @@ export class KeyStore {
     this.#countBySource[key.source] -= 1;
     this.#publishedIsCurrent = false;
     this.#vault.removeKey(key.handle);
+    if (key.source === 'filesystem') this.noteInFile(publicKey); // the file is still there
     return key;
   }
 
@@ -147,13 +165,18 @@ export class KeyStore {
     if (this.#state === 'loading') this.#state = 'ready';
   }
 
+  /** @throws SignerError `starting` before the first load is complete, `sealed` after seal() */
+  assertReady(): void {
+    if (this.#state === 'loading') throw new SignerError('starting', { hint: 'its keys are still being loaded' });
+    if (this.#state === 'sealed') throw new SignerError('sealed');
+  }
+
   /**
    * The loaded public keys, ascending: the same array until something changes.
-   * @throws SignerError `starting` before the first load is complete, `sealed` after seal()
+   * @throws SignerError as assertReady
    */
   publicKeys(): readonly string[] {
-    if (this.#state === 'loading') throw new SignerError('starting');
-    if (this.#state === 'sealed') throw new SignerError('sealed');
+    this.assertReady();
     if (!this.#publishedIsCurrent) this.#publish();
     return this.#published;
   }
@@ -169,6 +192,7 @@ export class KeyStore {
     this.#unlisted.clear();
     this.#listedSince.clear();
     this.#removedSince.clear();
+    this.#alsoInFiles.clear();
     this.#published = [];
     Object.assign(this.#countBySource, { filesystem: 0, dynamodb: 0, memory: 0 });
     this.#vault.wipe();
@@ -176,19 +200,25 @@ export class KeyStore {
 
   #take(secretKey: Uint8Array, source: KeySource, expectedPublicKey: string | undefined): AddedKey {
     if (this.#state === 'sealed') return { outcome: 'refused', reason: 'sealed' };
-    if (this.#keys.size >= this.#maximumKeys) return { outcome: 'refused', reason: 'too_many_keys' };
     const held = this.#hold(secretKey);
     if (held === undefined) return { outcome: 'refused', reason: 'invalid_secret_key' };
     const publicKey = encodeHex(held.publicKey);
     const first = this.#keys.get(publicKey);
     const mismatch = expectedPublicKey !== undefined && expectedPublicKey !== publicKey;
-    if (mismatch || first !== undefined) this.#vault.removeKey(held.handle);
+    const full = this.#keys.size >= this.#maximumKeys;
+    if (mismatch || first !== undefined || full) this.#vault.removeKey(held.handle);
     if (mismatch) return { outcome: 'refused', reason: 'public_key_mismatch' };
+    if (source === 'filesystem' && (full || first !== undefined)) this.#noteUnlessFromFile(publicKey);
     if (first !== undefined) return { outcome: 'duplicate', key: first };
+    if (full) return { outcome: 'refused', reason: 'too_many_keys' };
     const key: LoadedKey = { publicKey, handle: held.handle, source, loadedAt: this.#clock.now() };
     this.#keys.set(publicKey, key);
     this.#countBySource[source] += 1;
     return { outcome: 'added', key };
+  }
+
+  #noteUnlessFromFile(publicKey: string): void {
+    if (this.#keys.get(publicKey)?.source !== 'filesystem') this.noteInFile(publicKey);
   }
 
   /** Undefined for a scalar that is zero or not below the group order. */

@@ -85,6 +85,8 @@ export class TableLoader implements KeyTableLoader {
       statusFilter: this.statusFilter,
       isWithheld: (publicKey) => this.#withheld.has(publicKey) || this.#releasedMeanwhile.has(publicKey),
       onDuplicate: (key, source) => parts.log.warn({ key, source }, 'a key of the table is loaded from another source'),
+      onInactiveInFile: (key) =>
+        parts.log.warn({ key }, 'a key that is inactive in the table signs: a key file has it'),
       signal: this.#stop.signal,
     });
   }
@@ -136,6 +138,11 @@ export class TableLoader implements KeyTableLoader {
       released = true;
       for (const key of publicKeys) this.#release(key);
     };
+  }
+
+  hasRow(publicKey: string): boolean {
+    const { present, refused } = this.#shards[shardOf(publicKey)] ?? UNREAD;
+    return present.has(publicKey) && !refused.has(publicKey);
   }
 
   /** A look that begins after the call; callers that wait for the same one share it. */

@@ -22,12 +22,14 @@ export interface ShardReaderParts extends TableConnection {
   readonly isWithheld: (publicKey: string) => boolean;
   /** A key that another source loaded first and keeps. */
   readonly onDuplicate: (publicKey: string, source: string) => void;
+  /** A key whose row says inactive, and which signs here because a key file holds it. */
+  readonly onInactiveInFile: (publicKey: string) => void;
   /** Ends the reading when aborted. */
   readonly signal: AbortSignal;
 }
 
 export interface ShardRead {
-  /** Rows that are ours, by status. */
+  /** Rows that are ours, by status; an inactive key that signs here from a file is not among them. */
   readonly counts: Readonly<Record<KeyStatus, number>>;
   /** Why each refused row is refused, by sort key. */
   readonly refused: ReadonlyMap<string, string>;
@@ -74,6 +76,8 @@ function startReading(parts: ShardReaderParts, revision: number, batch: KeyBatch
   const present = new Set<string>();
   /** What stays loaded, or comes. */
   const wanted = new Set<string>();
+  /** No copy of these signs here, but one of a file: that is not the table's to stop (decisions.md section 11). */
+  const inactive = new Set<string>();
 
   const load = (row: TableRow, secretKey: Buffer): string | undefined => {
     const { publicKey } = row;
@@ -92,6 +96,12 @@ function startReading(parts: ShardReaderParts, revision: number, batch: KeyBatch
     return ADD_REFUSALS[added.reason];
   };
 
+  const deactivate = ({ publicKey, generation }: TableRow): void => {
+    inactive.add(publicKey);
+    const isNews = freshness.generation(publicKey) !== generation;
+    if (isNews && store.find(publicKey)?.source === 'filesystem') parts.onInactiveInFile(publicKey);
+  };
+
   /** Why the row is refused, or undefined. */
   const judge = (item: Item): string | undefined => {
     const decoded = decodeRow(item);
@@ -106,9 +116,13 @@ function startReading(parts: ShardReaderParts, revision: number, batch: KeyBatch
         if (isNewer(publicKey)) return void wanted.add(publicKey);
         return 'older than what was seen before';
       }
-      const refusal = statusFilter.has(status) ? load(row, secretKey) : undefined;
+      const isLoaded = statusFilter.has(status);
+      if (!isLoaded && status === 'inactive') deactivate(row);
+      const refusal = isLoaded ? load(row, secretKey) : undefined;
       freshness.note(publicKey, generation);
-      if (refusal === undefined) counts[status] += 1;
+      // One that a file lets sign is counted there.
+      const signsAllTheSame = inactive.has(publicKey) && store.find(publicKey)?.source === 'filesystem';
+      if (refusal === undefined && !signsAllTheSame) counts[status] += 1;
       return refusal;
     } finally {
       secretKey.fill(0);
@@ -130,7 +144,8 @@ function startReading(parts: ShardReaderParts, revision: number, batch: KeyBatch
     removeUnlessWanted(publicKey: string): void {
       if (wanted.has(publicKey)) return;
       if (!present.has(publicKey) && isNewer(publicKey)) return;
-      if (store.find(publicKey)?.source === 'dynamodb') batch.remove(publicKey);
+      const source = store.find(publicKey)?.source;
+      if (source === 'dynamodb' || (source === 'memory' && inactive.has(publicKey))) batch.remove(publicKey);
     },
   };
 }

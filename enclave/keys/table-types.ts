@@ -74,6 +74,8 @@ export interface KeyTableLoader {
   withhold(publicKeys: readonly string[]): () => void;
   /** Look at the table now. @throws SignerError `key_table_unavailable`; the loaded set stays */
   refresh(): Promise<void>;
+  /** Whether the last look at the table saw a row of this key that is ours. */
+  hasRow(publicKey: string): boolean;
   /** Statuses that the configuration loads; what it does not load does not sign. */
   readonly statusFilter: ReadonlySet<KeyStatus>;
 }

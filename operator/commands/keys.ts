@@ -32,11 +32,12 @@ const list = remoteCommand({
   summary: 'List the keys, whether they can sign or not',
   flags: {
     status: { placeholder: 'STATUS', meaning: 'Only keys of this status', choices: ['active', 'inactive'] },
-    source: { placeholder: 'SOURCE', meaning: 'Only keys of filesystem, dynamodb or memory' },
+    source: { placeholder: 'SOURCE', meaning: 'Only keys that filesystem, dynamodb or memory holds' },
   },
   examples: ['keys list --status inactive', `keys list --output json | jq -r '.keys[].pubkey'`],
   async run({ values, client, output, terminal }) {
-    const keys: KeyRecord[] = [];
+    // A key that came into the table between two pages is in both: the later one is right.
+    const found = new Map<string, KeyRecord>();
     let cursor: string | null = null;
     for (let page = 0; page < MAX_PAGES; page++) {
       const query = new URLSearchParams({ limit: String(MAX_LISTED_KEYS) });
@@ -44,10 +45,13 @@ const list = remoteCommand({
       if (values.source !== undefined) query.set('source', values.source);
       if (cursor !== null) query.set('cursor', cursor);
       const { value } = await client.request({ method: 'GET', path: `${KEYS_PATH}?${query}` }, keyListSchema);
-      keys.push(...value.keys);
+      for (const key of value.keys) found.set(key.pubkey, key);
       cursor = value.next_cursor;
-      if (cursor === null) return showValue(output, { keys }, () => renderKeys(keys));
-      note(terminal, `${keys.length} keys so far`);
+      if (cursor === null) {
+        const keys = [...found.values()];
+        return showValue(output, { keys }, () => renderKeys(keys));
+      }
+      note(terminal, `${found.size} keys so far`);
     }
     throw new CommandFailure(EXIT.remote, `the inventory does not end after ${MAX_PAGES} pages`);
   },
@@ -60,7 +64,7 @@ function renderKeys(keys: readonly KeyRecord[]): string {
 
 function detailsOf(key: KeyRecord): string[] {
   return [
-    key.source,
+    key.sources.join(' and '),
     key.status,
     key.loaded ? 'loaded' : 'not loaded',
     ...(key.has_backup ? ['backup'] : []),

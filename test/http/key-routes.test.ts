@@ -7,6 +7,7 @@ import { createStaticAuthenticator } from '../../enclave/auth/static.ts';
 import { buildApp, type KeyRoutes } from '../../enclave/http/app.ts';
 import { KeystorePool } from '../../enclave/keys/keystore-pool.ts';
 import { KeyStore } from '../../enclave/keys/store.ts';
+import { keyTurns } from '../../enclave/keys/turns.ts';
 import { systemClock } from '../../enclave/observe/clock.ts';
 import type { BlsCore } from '../../enclave/signing/bls.ts';
 import { openBlsCore } from '../../enclave/signing/bls-open.ts';
@@ -112,6 +113,7 @@ async function mount({ keyManager, chamber = {} }: Limits): Promise<FastifyInsta
             export: (publicKeys) => exportInterchangeText(publicKeys, records),
           },
           drain: inFlight.drain,
+          turns: keyTurns(),
           log,
         },
         keyManager,

@@ -130,6 +130,7 @@ const KEYS: readonly KeyRecord[] = [
   {
     pubkey: KEY,
     source: 'dynamodb',
+    sources: ['filesystem', 'dynamodb'],
     status: 'active',
     loaded: true,
     ...times,
@@ -139,6 +140,7 @@ const KEYS: readonly KeyRecord[] = [
   {
     pubkey: `0x${'b2'.repeat(48)}`,
     source: 'memory',
+    sources: ['memory'],
     status: 'active',
     loaded: true,
     ...times,

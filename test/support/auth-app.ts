@@ -5,6 +5,7 @@ import type { FastifyInstance } from 'fastify';
 import { encodeHex } from '../../enclave/api/hex.ts';
 import { type AppDependencies, buildApp } from '../../enclave/http/app.ts';
 import { KeyStore } from '../../enclave/keys/store.ts';
+import { keyTurns } from '../../enclave/keys/turns.ts';
 import type { BlsCore } from '../../enclave/signing/bls.ts';
 import { inFlightSigning } from '../../enclave/signing/in-flight.ts';
 import { publicNetwork } from '../../enclave/signing/networks.ts';
@@ -74,6 +75,7 @@ export function keylessApp(
           table: undefined,
           slashing: { merge: nothing('slashing'), export: nothing('slashing') },
           drain: inFlight.drain,
+          turns: keyTurns(),
           log,
         },
         keyManager: undefined,

@@ -54,6 +54,7 @@ function mountList(app: FastifyInstance, limits: WorkLimits, keys: KeyManagement
         keys: visible.map((key) => ({
           pubkey: key.publicKey,
           source: key.source,
+          sources: [...key.sources],
           status: key.status,
           loaded: key.loaded,
           created_at: key.createdAt,

@@ -34,7 +34,7 @@ export function mountKeystores(app: FastifyInstance, limits: KeyManagerLimits, k
       const visible = keys.store.publicKeys().filter(allowsKey(request, 'list_keys'));
       return visible.map((publicKey) => ({
         validating_pubkey: publicKey,
-        readonly: keys.store.find(publicKey)?.source !== 'memory',
+        readonly: isReadonly(publicKey, keys),
       }));
     });
     return sendJson(reply, 200, { data });
@@ -72,4 +72,10 @@ export function mountKeystores(app: FastifyInstance, limits: KeyManagerLimits, k
     }));
     return sendJson(reply, 200, { data, slashing_protection: slashingProtection });
   });
+}
+
+/** Whether a deletion by this API would be an error: a file or a row holds the key, whatever the memory holds. */
+function isReadonly(publicKey: string, { store, table }: KeyManagementParts): boolean {
+  const isInMemory = store.find(publicKey)?.source === 'memory';
+  return !isInMemory || store.isInFile(publicKey) || table?.loader.hasRow(publicKey) === true;
 }
