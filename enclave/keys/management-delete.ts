@@ -64,16 +64,20 @@ async function findProblems(
   fromTable: boolean,
   { store, table }: KeyManagementParts,
 ): Promise<Problems> {
-  const rows: ReadonlyMap<string, TableKey> = (!fromTable && (await table?.rows.get(named))) || new Map();
+  const held: ReadonlySet<string> = (!fromTable && (await table?.rows.existing(named))) || new Set();
+  const isInMemory = (publicKey: string): boolean => store.find(publicKey)?.source === 'memory';
+  const rows: ReadonlyMap<string, TableKey> = (await table?.rows.get([...held].filter(isInMemory))) ?? new Map();
   store.assertReady(); // sealed meanwhile, it has forgotten the files
   const problems = new Map<string, string>();
   const strays: string[] = [];
   for (const publicKey of named) {
-    const row = rows.get(publicKey);
-    if (store.isInFile(publicKey)) problems.set(publicKey, OF_A_FILE);
-    else if (row !== undefined) problems.set(publicKey, OF_THE_TABLE);
-    if (row?.status !== 'inactive' || table?.loader.statusFilter.has('inactive') === true) continue;
-    if (store.find(publicKey)?.source === 'memory' && !store.isInFile(publicKey)) strays.push(publicKey);
+    if (store.isInFile(publicKey)) {
+      problems.set(publicKey, OF_A_FILE);
+    } else if (held.has(publicKey)) {
+      problems.set(publicKey, OF_THE_TABLE);
+      const isLoaded = table?.loader.statusFilter.has('inactive') === true;
+      if (rows.get(publicKey)?.status === 'inactive' && !isLoaded && isInMemory(publicKey)) strays.push(publicKey);
+    }
   }
   return { problems, strays };
 }

@@ -84,9 +84,6 @@ export class TableLoader implements KeyTableLoader {
       ...parts,
       statusFilter: this.statusFilter,
       isWithheld: (publicKey) => this.#withheld.has(publicKey) || this.#releasedMeanwhile.has(publicKey),
-      onDuplicate: (key, source) => parts.log.warn({ key, source }, 'a key of the table is loaded from another source'),
-      onInactiveInFile: (key) =>
-        parts.log.warn({ key }, 'a key that is inactive in the table signs: a key file has it'),
       signal: this.#stop.signal,
     });
   }
@@ -141,8 +138,7 @@ export class TableLoader implements KeyTableLoader {
   }
 
   hasRow(publicKey: string): boolean {
-    const { present, refused } = this.#shards[shardOf(publicKey)] ?? UNREAD;
-    return present.has(publicKey) && !refused.has(publicKey);
+    return this.#shards[shardOf(publicKey)]?.present.has(publicKey) === true;
   }
 
   /** A look that begins after the call; callers that wait for the same one share it. */

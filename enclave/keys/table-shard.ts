@@ -5,6 +5,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { SignerError } from '../api/errors.ts';
 import type { Clock } from '../observe/clock.ts';
+import type { Log } from '../observe/log.ts';
 import type { KeyBatch, KeyRefusal, KeyStore } from './store.ts';
 import { readPage, type TableConnection } from './table-calls.ts';
 import type { TableFreshness } from './table-freshness.ts';
@@ -20,10 +21,7 @@ export interface ShardReaderParts extends TableConnection {
   readonly clock: Clock;
   /** Keys that nobody may load now. */
   readonly isWithheld: (publicKey: string) => boolean;
-  /** A key that another source loaded first and keeps. */
-  readonly onDuplicate: (publicKey: string, source: string) => void;
-  /** A key whose row says inactive, and which signs here because a key file holds it. */
-  readonly onInactiveInFile: (publicKey: string) => void;
+  readonly log: Log;
   /** Ends the reading when aborted. */
   readonly signal: AbortSignal;
 }
@@ -70,7 +68,7 @@ export function shardReader(parts: ShardReaderParts): ReadShard {
 }
 
 function startReading(parts: ShardReaderParts, revision: number, batch: KeyBatch) {
-  const { store, sealer, freshness, statusFilter } = parts;
+  const { store, sealer, freshness, statusFilter, log } = parts;
   const counts: Record<KeyStatus, number> = { active: 0, inactive: 0 };
   const refused = new Map<string, string>();
   const present = new Set<string>();
@@ -86,7 +84,9 @@ function startReading(parts: ShardReaderParts, revision: number, batch: KeyBatch
     const isFirstSight = freshness.generation(publicKey) === undefined;
     const loaded = store.find(publicKey);
     if (loaded !== undefined) {
-      if (isFirstSight && loaded.source !== 'dynamodb') parts.onDuplicate(publicKey, loaded.source);
+      if (isFirstSight && loaded.source !== 'dynamodb') {
+        log.warn({ key: publicKey, source: loaded.source }, 'a key of the table is loaded from another source');
+      }
       return undefined;
     }
     const added = batch.add(secretKey, 'dynamodb', publicKey);
@@ -99,7 +99,8 @@ function startReading(parts: ShardReaderParts, revision: number, batch: KeyBatch
   const deactivate = ({ publicKey, generation }: TableRow): void => {
     inactive.add(publicKey);
     const isNews = freshness.generation(publicKey) !== generation;
-    if (isNews && store.find(publicKey)?.source === 'filesystem') parts.onInactiveInFile(publicKey);
+    if (!isNews || store.find(publicKey)?.source !== 'filesystem') return;
+    log.warn({ key: publicKey }, 'a key that is inactive in the table signs: a key file has it');
   };
 
   /** Why the row is refused, or undefined. */

@@ -1,5 +1,5 @@
 // The seam between the key table and whoever manages keys (decisions.md sections 5 and 6). Rows that fail their integrity check
-// are left out of every answer as if they were not there; `delete` alone removes them too. Every call that cannot reach the table
+// are left out of every answer as if they were not there, but of `existing`; `delete` removes them too. Every call that cannot reach the table
 // throws SignerError `key_table_unavailable`: the outcome of a write is unknown then, and repeating it is safe.
 
 export type KeyStatus = 'active' | 'inactive';
@@ -48,6 +48,8 @@ export interface KeyTable {
     readonly cursor?: string | undefined;
   }): Promise<{ readonly keys: readonly TableKey[]; readonly nextCursor?: string | undefined }>;
   get(publicKeys: readonly string[]): Promise<ReadonlyMap<string, TableKey>>;
+  /** Those that have a row, whether it is ours or refused: one that is refused today may be put right tomorrow. */
+  existing(publicKeys: readonly string[]): Promise<ReadonlySet<string>>;
   /** Durable when it resolves. After `created` the caller may add the key to the KeyStore with source `dynamodb`. */
   create(keys: readonly NewTableKey[]): Promise<ReadonlyMap<string, 'created' | 'duplicate'>>;
   /** Seals the secret again: the status is part of its associated data. */
@@ -74,7 +76,7 @@ export interface KeyTableLoader {
   withhold(publicKeys: readonly string[]): () => void;
   /** Look at the table now. @throws SignerError `key_table_unavailable`; the loaded set stays */
   refresh(): Promise<void>;
-  /** Whether the last look at the table saw a row of this key that is ours. */
+  /** Whether the last look at the table saw a row of this key, ours or refused. */
   hasRow(publicKey: string): boolean;
   /** Statuses that the configuration loads; what it does not load does not sign. */
   readonly statusFilter: ReadonlySet<KeyStatus>;

@@ -46,6 +46,8 @@ export function openKeyTable(parts: KeyTableParts): KeyTable {
       return new Map([...found].map(([publicKey, row]) => [publicKey, tableKeyOf(row)]));
     },
 
+    existing: async (publicKeys) => new Set((await rows.items(publicKeys)).map((item) => item['sk']?.S ?? '')),
+
     create(keys) {
       const byPublicKey = new Map(keys.map((key) => [key.publicKey, key]));
       assert.equal(byPublicKey.size, keys.length, 'a key is created once');
@@ -129,15 +131,21 @@ function rowReader(parts: KeyTableParts) {
 
   async function read(publicKeys: readonly string[]): Promise<ReadonlyMap<string, TableRow>> {
     const rows = new Map<string, TableRow>();
-    for (const keys of chunksOf([...new Set(publicKeys)], MAX_BATCH_GET_ITEMS)) {
-      for (const item of await readItems(parts, keys.map(keyOfRow))) {
-        const row = accept(item);
-        if (row !== undefined) rows.set(row.publicKey, row);
-      }
+    for (const item of await items(publicKeys)) {
+      const row = accept(item);
+      if (row !== undefined) rows.set(row.publicKey, row);
     }
     return rows;
   }
-  return { accept, read };
+
+  async function items(publicKeys: readonly string[]): Promise<Item[]> {
+    const found: Item[] = [];
+    for (const keys of chunksOf([...new Set(publicKeys)], MAX_BATCH_GET_ITEMS)) {
+      found.push(...(await readItems(parts, keys.map(keyOfRow))));
+    }
+    return found;
+  }
+  return { accept, read, items };
 }
 
 /** Changes any number of keys, shard by shard, and remembers what it did as what was last seen. */

@@ -257,6 +257,33 @@ describe('lifecycle', () => {
     expect((await sign(replicas[0], key)).status).toBe(200);
   });
 
+  it('a key of memory that another replica persists is one key: listed once, readonly, and stopped as a whole', async () => {
+    const secret = testSecret(24);
+    const key = publicKeyOf(secret);
+    const body = { keystores: [encryptKeystore(secret, PASSWORD)], passwords: [PASSWORD] };
+    expect(listed(await ask(replicas[0], '', { ...body, storage: { persist: false } }))).toMatchObject([
+      { status: 'imported' },
+    ]);
+    expect(listed(await ask(replicas[1], '', { ...body, storage: { persist: true } }))).toMatchObject([
+      { status: 'imported' },
+    ]);
+    const url = `${replicas[0].url}/eth/v1/keystores`;
+    await vi.waitFor(async () => {
+      const { json } = await call(url, { token: tokens.full });
+      expect(json['data']).toContainEqual({ validating_pubkey: key, readonly: true });
+    }, WAIT);
+    const inventory = listed(await ask(replicas[0], '?limit=1000'), 'keys').filter(({ pubkey }) => pubkey === key);
+    expect(inventory).toMatchObject([{ source: 'memory', sources: ['dynamodb', 'memory'], loaded: true }]);
+    const published = await call(`${replicas[0].url}/api/v1/eth2/publicKeys`, { token: tokens.full });
+    expect(JSON.parse(published.text).filter((publicKey: string) => publicKey === key)).toHaveLength(1);
+    const deleted = await call(url, { token: tokens.full, method: 'DELETE', body: { pubkeys: [key] } });
+    expect(listed(deleted)).toMatchObject([{ status: 'error' }]);
+    const stopped = await ask(replicas[0], '', { keys: [{ pubkey: key, status: 'inactive' }] }, 'PATCH');
+    expect(listed(stopped)).toEqual([{ pubkey: key, status: 'updated' }]);
+    expect((await sign(replicas[0], key)).status).toBe(404);
+    expect(listed(await ask(replicas[0], '', { pubkeys: [key] }, 'DELETE'))).toMatchObject([{ status: 'deleted' }]);
+  });
+
   it('the inventory has every key once, whatever the size of its pages', async () => {
     const memory = testSecret(23);
     const body = { keystores: [encryptKeystore(memory, PASSWORD)], passwords: [PASSWORD], storage: { persist: false } };

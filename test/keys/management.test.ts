@@ -201,9 +201,9 @@ describe('a key of memory that gets a row on another replica', () => {
   let owner: ManagedSigner;
   beforeEach(async () => {
     signer = await world.start();
-    expect(await importOne(signer.parts, secretKey, { persist: false })).toMatchObject({ status: 'imported' });
+    await importOne(signer.parts, secretKey, { persist: false });
     owner = await world.start();
-    expect(await importOne(owner.parts, secretKey, { persist: true })).toMatchObject({ status: 'imported' });
+    await importOne(owner.parts, secretKey, { persist: true });
   });
 
   it('is listed once, with both sources', async () => {
@@ -270,6 +270,23 @@ describe('a key of memory that gets a row on another replica', () => {
     await signer.loader.refresh();
     expect(await signer.ask(publicKey, randaoReveal())).toBe('unknown_key');
     expect(await (await world.start()).ask(publicKey, randaoReveal())).toBe('unknown_key');
+  });
+});
+
+describe('a key whose row is refused', () => {
+  it('is not answered as gone by the Key Manager API: who spoiled the row can put it right', async () => {
+    const signer = await world.start();
+    await importOne(signer.parts, secretKey, { persist: true });
+    const row = await world.table.row(publicKey);
+    await world.table.putRow({ ...row, status: { S: 'inactive' } });
+    await world.table.moveRevision(publicKey);
+    await signer.loader.refresh();
+    expect(await signer.ask(publicKey, randaoReveal())).toBe('unknown_key');
+    expect(await deleteOne(signer.parts, publicKey, false)).toMatchObject({ status: 'error', records: { data: [] } });
+    await world.table.putRow(row);
+    await world.table.moveRevision(publicKey);
+    await signer.loader.refresh();
+    expect(await signer.ask(publicKey, randaoReveal())).toBe('signed');
   });
 });
 
