@@ -1,5 +1,5 @@
-// The key routes of the chamber on the wire (decisions.md section 5). What comes in is strict; results are per key and in the order of
-// the request. How many keys one request may name is each route's own option.
+// The key routes of the chamber on the wire (decisions.md section 5). What comes in is strict; results are per key and
+// in the order of the request. How many keys one request may name is each route's own option.
 
 import { z } from 'zod';
 import { publicKeySchema } from './policy.ts';
@@ -28,7 +28,7 @@ export const keyRecordSchema = z.object({
   /** Every source that holds the key. */
   sources: z.array(keySourceSchema).min(1),
   status: keyStatusSchema,
-  /** It can sign on the replica that answers, whatever its status: a copy in a key file signs although the row is inactive. */
+  /** It can sign on the replica that answers; a copy in a key file does although the row is inactive. */
   loaded: z.boolean(),
   /** Of a key that is in no table: when it was loaded. */
   created_at: timestamp,

@@ -1,8 +1,9 @@
-// Deletes keys, in the one order that is right wherever it is cut short, with any number of replicas on the same key table: the keys
-// stop signing here and their last signatures end; their records are exported; their rows go; the answer. A row goes after the export
-// because the secret goes with it: a fault before that leaves the key whole and nothing promised, a fault after it leaves a key that
-// nobody loads, and repeating the request finishes either and answers the records again. A replica that was not asked signs until it
-// looks at the table: whatever stops it has to be durable between the stop and the export, and stays when a later step fails.
+// Deletes keys, in an order that is right wherever it is cut short, with any number of replicas on the key table: the
+// keys stop signing here and their last signatures end; their records are exported; their rows go; the answer. A row
+// goes after the export because the secret goes with it: a fault before leaves the key whole and nothing promised, one
+// after leaves a key that nobody loads, and a repeated request finishes either and answers the records again. A replica
+// that was not asked signs until it looks at the table: what is to stop it has to be durable between the stop and the
+// export, and to stay.
 
 import type { KeyManagementParts } from './management.ts';
 import { whileStopped } from './management-stop.ts';
@@ -23,10 +24,10 @@ export interface DeleteResult {
 }
 
 /**
- * Delete keys, then answer the slashing protection records of those that are deleted, or are not here: a request that is repeated gets
- * them again. No signature of these keys is released here afterwards that is not in the file.
- * @throws SignerError `starting` while nobody knows yet which keys files hold, `sealed`; slashing_*, `key_table_unavailable`: keys of
- * memory may be gone then, and rows; repeating the request gives their records
+ * Delete keys, then answer the slashing protection records of those that are deleted, or are not here: a request that
+ * is repeated gets them again. No signature of these keys is released here afterwards that is not in the file.
+ * @throws SignerError `starting` while nobody knows yet which keys files hold, `sealed`; slashing_*,
+ * `key_table_unavailable`: keys of memory may be gone then, and rows; repeating the request gives their records
  */
 export async function deleteKeys(
   { publicKeys, fromTable }: DeleteRequest,
@@ -48,8 +49,7 @@ export async function deleteKeys(
   });
 }
 
-const OF_A_FILE =
-  'a key file of this signer holds this key: delete the file, restart the signer, and repeat the request';
+const OF_A_FILE = 'a key file of this signer holds this key: delete the file, restart the signer, repeat the request';
 const OF_THE_TABLE = 'the key table holds this key: it is deleted through /api/v1/chamber/keys';
 
 interface Problems {

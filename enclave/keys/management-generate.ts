@@ -1,6 +1,7 @@
-// Generates keys into the key table, with or without deposit data, and makes deposit data for keys that are there. A generated key is
-// answered, and signs, only after its row is durable: a key that were deposited to and then lost would take its stake along. None of it
-// waits for the first load of keys: no source that is still being read can hold a key of fresh randomness, and rows are read as they are.
+// Generates keys into the key table, with or without deposit data, and makes deposit data for keys that are there. A
+// generated key is answered, and signs, only after its row is durable: a key that were deposited to and then lost would
+// take its stake along. None of it waits for the first load of keys: no source that is still being read can hold a key
+// of fresh randomness, and rows are read as they are.
 
 import { strict as assert } from 'node:assert';
 import { setImmediate } from 'node:timers/promises';

@@ -1,5 +1,6 @@
-// Imports EIP-2335 keystores, into memory or the key table. One that is bad does not stop the others; a request that names a key
-// the caller may not touch, or brings slashing protection records that cannot be merged, is refused before anything is done.
+// Imports EIP-2335 keystores, into memory or the key table. One that is bad does not stop the others; a request that
+// names a key the caller may not touch, or brings slashing protection records that cannot be merged, is refused before
+// anything is done.
 
 import { SignerError } from '../api/errors.ts';
 import type { Allows, KeyManagementParts } from './management.ts';
@@ -29,8 +30,9 @@ export interface ImportResult {
 
 /**
  * Import keystores, in the order of the request.
- * @throws SignerError `denied`, `malformed_body` when the request is refused as a whole, `starting` while keys are being loaded, and
- * nothing is done then; `sealed`, `overloaded`, slashing_* and `key_table_unavailable`; the signal's reason when it aborts before anything is merged
+ * @throws SignerError `denied`, `malformed_body` when the request is refused as a whole, `starting` while keys are
+ * being loaded, and nothing is done then; `sealed`, `overloaded`, slashing_* and `key_table_unavailable`; the signal's
+ * reason when it aborts before anything is merged
  */
 export async function importKeys(
   { items, slashingProtection, persist, allows }: ImportRequest,
@@ -40,7 +42,8 @@ export async function importKeys(
   if (persist && parts.table === undefined) {
     throw new SignerError('malformed_body', { hint: 'storage.persist needs key_sources.dynamodb' });
   }
-  parts.store.assertReady(); // before it, a key that a file holds would become one of memory, and come back after its deletion
+  // Before that a key that a file holds would become one of memory, and come back after its deletion.
+  parts.store.assertReady();
   let opened: (OpenedKeystore | KeystoreProblem)[] = [];
   try {
     const parsed = items.map(parseItem);

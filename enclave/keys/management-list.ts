@@ -1,6 +1,7 @@
-// The inventory of keys, in pages: first those that are in no table, ascending, then the rows of the key table in its own order. A key
-// in two sources is listed once, with both. Not the list for validator clients: keys that cannot sign are in it, and a page is not one
-// state of everything, so a key that comes into the table between two pages can be in both.
+// The inventory of keys, in pages: first those that are in no table, ascending, then the rows of the key table in its
+// own order. A key in two sources is listed once, with both. Not the list for validator clients: keys that cannot sign
+// are in it, and a page is not one state of everything, so a key that comes into the table between two pages can be in
+// both.
 
 import { SignerError } from '../api/errors.ts';
 import type { KeyManagementParts } from './management.ts';
@@ -46,8 +47,8 @@ type Rows = ReadonlyMap<string, TableKey>;
 const CURSOR = /^(?<part>loaded|table)\.(?<place>[\x21-\x7e]*)$/;
 
 /**
- * @throws SignerError `malformed_parameter` for a cursor that is none, `starting` before the first load is complete, `sealed`,
- * `key_table_unavailable`
+ * @throws SignerError `malformed_parameter` for a cursor that is none, `starting` before the first load is complete,
+ * `sealed`, `key_table_unavailable`
  */
 export async function listKeys(query: ListQuery, parts: Parts): Promise<KeyPage> {
   const { part, place } = readCursor(query.cursor);

@@ -1,7 +1,8 @@
-// Activates and deactivates keys of the key table. A key becomes inactive in this order: no copy of it signs here any more, from
-// whatever source, and its last signature is over; its row says so; the answer. A key that would sign here all the same, of a file or by
-// the configuration, is an error and stays as it is. A fault before the row leaves the key active and nothing promised. What has to bind
-// other replicas before they look at the table belongs between the stop and the row.
+// Activates and deactivates keys of the key table. A key becomes inactive in this order: no copy of it signs here any
+// more, from whatever source, and its last signature is over; its row says so; the answer. A key that would sign here
+// all the same, of a file or by the configuration, is an error and stays as it is. A fault before the row leaves the
+// key active and nothing promised. What has to bind other replicas before they look at the table belongs between the
+// stop and the row.
 
 import type { KeyManagementParts } from './management.ts';
 import { whileStopped } from './management-stop.ts';
@@ -21,7 +22,8 @@ export interface StatusResult {
 
 /**
  * Each key is named once.
- * @throws SignerError `starting` while nobody knows yet which keys files hold, `sealed`; `key_table_unavailable`: repeating is safe
+ * @throws SignerError `starting` while nobody knows yet which keys files hold, `sealed`; `key_table_unavailable`:
+ * repeating is safe
  */
 export async function changeStatus(
   changes: readonly StatusChange[],
@@ -85,6 +87,6 @@ function resultWithoutChange(
 
 const NOT_OF_THE_TABLE = 'only a key of the key table can be inactive';
 const ALSO_OF_A_FILE =
-  'a key file of this signer holds this key and would let it sign: delete the file, restart the signer, and repeat the request';
+  'a key file of this signer holds this key, so it would sign: delete the file, restart the signer, repeat the request';
 const INACTIVE_IS_LOADED =
   'this signer loads inactive keys too, and they sign: take inactive out of key_sources.dynamodb.status_filter first';

@@ -1,13 +1,14 @@
-// Takes keys out of service on this replica: the first step of deleting a key and of making it inactive. Inside, none of them signs
-// here and nothing can bring one back: not a refresh of the key table (withheld), not an import (its turn comes later), not a key file
-// (they are all loaded by then, and a key of a file is refused before). It does not bind other replicas.
+// Takes keys out of service on this replica: the first step of deleting a key and of making it inactive. Inside, none
+// of them signs here and nothing can bring one back: not a refresh of the key table (withheld), not an import (its turn
+// comes later), not a key file (they are all loaded by then, and a key of a file is refused before). It does not bind
+// other replicas.
 
 import type { KeyManagementParts } from './management.ts';
 import type { LoadedKey } from './store.ts';
 
 /**
- * Do the work while the keys are stopped; afterwards the next look at the table loads what the rows say. The caller holds the turn of
- * these keys.
+ * Do the work while the keys are stopped; afterwards the next look at the table loads what the rows say. The caller
+ * holds the turn of these keys.
  * @param work gets the copies that were taken out, of those keys that were loaded
  */
 export async function whileStopped<T>(

@@ -1,7 +1,7 @@
-// Keys that come and go while the signer runs: what the Key Manager API and the chamber's key routes do it with. Each key is dealt with
-// by its sources: memory here, the table through its rows, files not at all; until every source is read nobody knows them, and nothing
-// is done. A key signs only after the slashing protection records
-// that came with it are merged, and its records are exported only after its last signature.
+// Keys that come and go while the signer runs: what the Key Manager API and the chamber's key routes do it with. Each
+// key is dealt with by its sources: memory here, the table through its rows, files not at all; until every source is
+// read nobody knows them, and nothing is done. A key signs only after the slashing protection records that came with it
+// are merged, and its records are exported only after its last signature.
 
 import type { Log } from '../observe/log.ts';
 import type { DepositNetwork } from './deposit.ts';

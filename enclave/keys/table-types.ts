@@ -1,6 +1,7 @@
-// The seam between the key table and whoever manages keys (decisions.md sections 5 and 6). Rows that fail their integrity check
-// are left out of every answer as if they were not there, but of `existing`; `delete` removes them too. Every call that cannot reach the table
-// throws SignerError `key_table_unavailable`: the outcome of a write is unknown then, and repeating it is safe.
+// The seam between the key table and whoever manages keys (decisions.md sections 5 and 6). Rows that fail their
+// integrity check are left out of every answer as if they were not there, but of `existing`; `delete` removes them too.
+// Every call that cannot reach the table throws SignerError `key_table_unavailable`: the outcome of a write is unknown
+// then, and repeating it is safe.
 
 export type KeyStatus = 'active' | 'inactive';
 
@@ -70,8 +71,8 @@ export interface KeyTable {
 /** The part that keeps the KeyStore like the table. */
 export interface KeyTableLoader {
   /**
-   * From now until the answer is called, no refresh loads these keys. Withhold, remove them from the KeyStore, wait for their
-   * signatures in flight, change their rows, release: the next refresh then loads what the table says.
+   * From now until the answer is called, no refresh loads these keys. Withhold, remove them from the KeyStore, wait for
+   * their signatures in flight, change their rows, release: the next refresh then loads what the table says.
    */
   withhold(publicKeys: readonly string[]): () => void;
   /** Look at the table now. @throws SignerError `key_table_unavailable`; the loaded set stays */

@@ -1,5 +1,6 @@
-// Lets one change of a key end before the next of the same key begins: an import, a deletion or a new status. Without it an import
-// whose row is durable already would load the key after a deletion of that row was answered. It orders requests of this process only.
+// Lets one change of a key end before the next of the same key begins: an import, a deletion or a new status. Without
+// it an import whose row is durable already would load the key after a deletion of that row was answered. It orders
+// requests of this process only.
 
 /** Runs the work when every earlier turn of any of these keys has ended; turns of other keys go on beside it. */
 export type KeyTurns = <T>(publicKeys: readonly string[], work: () => Promise<T>) => Promise<T>;

@@ -1,5 +1,5 @@
-// The chamber's key routes on real signers that share a key table: what one replica generates, imports, deactivates or deletes holds on
-// both, and a key keeps its slashing protection records wherever it goes. The keys here are TEST keys.
+// The chamber's key routes on real signers that share a key table: what one replica generates, imports, deactivates or
+// deletes holds on both, and a key keeps its slashing protection records wherever it goes. The keys here are TEST keys.
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -257,7 +257,7 @@ describe('lifecycle', () => {
     expect((await sign(replicas[0], key)).status).toBe(200);
   });
 
-  it('a key of memory that another replica persists is one key: listed once, readonly, and stopped as a whole', async () => {
+  it('a key of memory that another replica persists is one key: listed once, and stopped as a whole', async () => {
     const secret = testSecret(24);
     const key = publicKeyOf(secret);
     const body = { keystores: [encryptKeystore(secret, PASSWORD)], passwords: [PASSWORD] };

@@ -1,5 +1,5 @@
-// Changes of keys on a real signer that is still reading its key files: nothing is answered that a file may make untrue a moment later,
-// or after the next start. The keys here are TEST keys.
+// Changes of keys on a real signer that is still reading its key files: nothing is answered that a file may make untrue
+// a moment later, or after the next start. The keys here are TEST keys.
 
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -11,7 +11,7 @@ import type { RunningSigner } from '../support/signer.ts';
 const PASSWORD = 'TEST password';
 const CHAMBER = '/api/v1/chamber/keys';
 const KEY_MANAGER = '/eth/v1/keystores';
-/** Keystores of EIP-2335's own scrypt cost keep the load busy for most of a second each. The last one is asked about. */
+/** Of EIP-2335's own scrypt cost: each keeps the load busy for most of a second. The last one is asked about. */
 const SLOW_KEYSTORES = 4;
 const OWN = testSecret(SLOW_KEYSTORES - 1);
 const KEY = publicKeyOf(OWN);

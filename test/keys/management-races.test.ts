@@ -1,5 +1,5 @@
-// Keys that come and go at the same time: whatever was answered last of a key is what it does. On a real key table, with slashing
-// protection on SQLite.
+// Keys that come and go at the same time: whatever was answered last of a key is what it does. On a real key table,
+// with slashing protection on SQLite.
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { KeyManagementParts } from '../../enclave/keys/management.ts';
@@ -75,7 +75,7 @@ describe('beside a deletion', () => {
     await importing;
   });
 
-  it('looks at the table bring no key back that was deleted, over 60 keys that sign and are deleted meanwhile', async () => {
+  it('looks at the table bring no deleted key back, over 60 keys that sign and are deleted meanwhile', async () => {
     const ROUNDS = 60;
     const signer = await world.start();
     const owner = await world.startLoading();

@@ -1,5 +1,5 @@
-// Keys that come and go: what is answered of a key is true of every copy of it, whatever sources hold it and whatever goes on beside it.
-// On a real key table, real key files and slashing protection on SQLite.
+// Keys that come and go: what is answered of a key is true of every copy of it, whatever sources hold it and whatever
+// goes on beside it. On a real key table, real key files and slashing protection on SQLite.
 
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -240,7 +240,7 @@ describe('a key of memory that gets a row on another replica', () => {
     expect(await listAll(signer.parts)).toMatchObject([{ sources: ['dynamodb'] }]);
   });
 
-  it('stops when its row was made inactive elsewhere, at the next look or by a change here, whichever is first', async () => {
+  it('stops when its row was made inactive elsewhere, at the next look or by a change here', async () => {
     await changeOne(owner.parts, publicKey, 'inactive');
     expect(await signer.ask(publicKey, randaoReveal())).toBe('signed');
     expect(await changeOne(signer.parts, publicKey, 'inactive')).toEqual({ publicKey, status: 'updated' });

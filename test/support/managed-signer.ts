@@ -1,5 +1,5 @@
-// The parts of signers that keys come to and go from: replicas of one key table, with one directory of key files, each with slashing
-// protection on SQLite of its own, and signing as a client would ask for it.
+// The parts of signers that keys come to and go from: replicas of one key table, with one directory of key files, each
+// with slashing protection on SQLite of its own, and signing as a client would ask for it.
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
