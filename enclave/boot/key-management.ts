@@ -1,7 +1,9 @@
 // The key routes as they are configured, and what they work on.
 
+import { SignerError } from '../api/errors.ts';
 import { encodeHex } from '../api/hex.ts';
 import type { World } from '../boot.ts';
+import type { StoreBinding } from '../chamber/store-binding.ts';
 import type { Config } from '../config/options.ts';
 import type { KeyRoutes } from '../http/app.ts';
 import type { ItemLimits } from '../http/work-limits.ts';
@@ -19,6 +21,8 @@ export interface KeyRoutesParts {
   readonly network: Network;
   readonly inFlight: InFlightSigning;
   readonly slashing: Pick<SlashingProtection, 'backend'>;
+  /** Undefined without a state table. */
+  readonly binding: Pick<StoreBinding, 'hindrance'> | undefined;
 }
 
 type KeyRoutesWorld = Pick<World, 'logger' | 'enclave'>;
@@ -56,17 +60,26 @@ export function keyRoutes(config: Config, parts: KeyRoutesParts, world: KeyRoute
 }
 
 function keyManagement(
-  { loading, network, inFlight, slashing }: KeyRoutesParts,
+  { loading, network, inFlight, slashing, binding }: KeyRoutesParts,
   { logger }: KeyRoutesWorld,
 ): KeyManagementParts {
+  /** What is said of another store than the one the fleet signs over would be no promise. */
+  const bound =
+    <Given extends unknown[], Result>(run: (...given: Given) => Promise<Result>) =>
+    async (...given: Given): Promise<Result> => {
+      if (binding?.hindrance !== undefined) throw new SignerError(binding.hindrance);
+      return run(...given);
+    };
   const records = { backend: slashing.backend, genesisValidatorsRoot: encodeHex(network.genesisValidatorsRoot) };
   return {
     store: loading.keys,
     pool: loading.pool,
     table: loading.table,
     slashing: {
-      merge: (text, allows) => mergeInterchangeText(text, allows, records),
-      export: (publicKeys) => exportInterchangeText(publicKeys, records),
+      merge: bound((text, allows) => mergeInterchangeText(text, allows, records)),
+      export: bound((publicKeys) => exportInterchangeText(publicKeys, records)),
+      retire: bound((publicKeys) => slashing.backend.retire(publicKeys)),
+      reinstate: bound((publicKeys) => slashing.backend.reinstate(publicKeys)),
     },
     drain: inFlight.drain,
     turns: keyTurns(),

@@ -1,9 +1,8 @@
-// Deletes keys, in an order that is right wherever it is cut short, with any number of replicas on the key table: the
-// keys stop signing here and their last signatures end; their records are exported; their rows go; the answer. A row
-// goes after the export because the secret goes with it: a fault before leaves the key whole and nothing promised, one
-// after leaves a key that nobody loads, and a repeated request finishes either and answers the records again. A replica
-// that was not asked signs until it looks at the table: what is to stop it has to be durable between the stop and the
-// export, and to stay.
+// Deletes keys, in an order that is right wherever it is cut short, with any number of replicas: the keys stop signing
+// here and their last signatures end; they are retired in the slashing store, so that no other signer of it signs with them
+// any more; their records are exported, and the file is final; their rows go; the answer.
+// A row goes after the export because the secret goes with it. A fault before the retirement leaves the key whole; one after it
+// leaves a key that nobody signs with; a repeated request finishes either and answers the records again.
 
 import type { KeyManagementParts } from './management.ts';
 import { whileStopped } from './management-stop.ts';
@@ -90,6 +89,7 @@ interface Deletion {
 
 function deleteForGood({ removable, strays, fromTable }: Deletion, parts: KeyManagementParts) {
   return whileStopped([...removable, ...strays], parts, async (takenOut) => {
+    await retire(removable, takenOut, parts);
     const { file, recorded } = await parts.slashing.export(removable);
     const outcomes = (fromTable && (await parts.table?.rows.delete(removable))) || new Map<string, string>();
     const wasInMemory = (publicKey: string): boolean => takenOut.get(publicKey)?.source === 'memory';
@@ -98,4 +98,16 @@ function deleteForGood({ removable, strays, fromTable }: Deletion, parts: KeyMan
     for (const publicKey of deleted) parts.log.info({ public_key: publicKey }, 'a key was deleted');
     return { deleted, file, recorded };
   });
+}
+
+/** Those that are here or have records: of the others nothing is promised. */
+async function retire(
+  removable: readonly string[],
+  takenOut: ReadonlyMap<string, unknown>,
+  { slashing, table }: KeyManagementParts,
+): Promise<void> {
+  const rows: ReadonlySet<string> = (await table?.rows.existing(removable)) ?? new Set();
+  const { recorded } = await slashing.export(removable);
+  const leaving = removable.filter((key) => takenOut.has(key) || rows.has(key) || recorded.has(key));
+  if (leaving.length > 0) await slashing.retire(leaving);
 }

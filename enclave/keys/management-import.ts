@@ -56,6 +56,8 @@ export async function importKeys(
       signal.throwIfAborted();
       if (slashingProtection !== undefined) await parts.slashing.merge(slashingProtection, allows);
       const fresh = freshKeys(opened, taken);
+      // A key that left this store comes back; its old records stay. Before it is loaded anywhere.
+      if (fresh.size > 0) await parts.slashing.reinstate([...fresh.keys()]);
       const results = await keep([...fresh.values()], persist, parts);
       return opened.map((item) => {
         const { publicKey } = item;

@@ -1,8 +1,8 @@
 // Activates and deactivates keys of the key table. A key becomes inactive in this order: no copy of it signs here any
-// more, from whatever source, and its last signature is over; its row says so; the answer. A key that would sign here
-// all the same, of a file or by the configuration, is an error and stays as it is. A fault before the row leaves the
-// key active and nothing promised. What has to bind other replicas before they look at the table belongs between the
-// stop and the row.
+// more, from whatever source, and its last signature is over; it is retired in the slashing store, so that no other signer of
+// it signs with the key before it looks at the table; its row says so; the answer. It becomes active in the opposite order:
+// the row, then the store. A key that would sign here all the same, of a file or by the configuration, is an error and stays
+// as it is. A fault in between leaves a key that nobody signs with; a repeated request finishes it.
 
 import type { KeyManagementParts } from './management.ts';
 import { whileStopped } from './management-stop.ts';
@@ -52,12 +52,16 @@ async function changeInTurn(changes: readonly StatusChange[], parts: KeyManageme
   let takenOut: ReadonlyMap<string, LoadedKey> = new Map();
   const outcomes = await whileStopped(ending, parts, async (stopped) => {
     takenOut = stopped;
+    if (ending.length > 0) await parts.slashing.retire(ending);
     return table === undefined || due.length === 0 ? new Map<string, never>() : table.rows.setStatus(due);
   });
+  const beginning = due.filter(({ status }) => status === 'active').map(({ publicKey }) => publicKey);
+  const reinstated = new Set(beginning.length === 0 ? [] : await parts.slashing.reinstate(beginning));
   const results = changes.map(({ publicKey }): StatusResult => {
     const outcome = settled.get(publicKey)?.status ?? outcomes.get(publicKey) ?? 'not_found';
-    // The row said so already, but a copy of memory signed.
-    const status = outcome === 'unchanged' && takenOut.has(publicKey) ? 'updated' : outcome;
+    // The row said so already, but a copy of memory signed, or the key was retired.
+    const isChanged = takenOut.has(publicKey) || reinstated.has(publicKey);
+    const status = outcome === 'unchanged' && isChanged ? 'updated' : outcome;
     return { ...settled.get(publicKey), publicKey, status };
   });
   const updated = new Set(results.filter(({ status }) => status === 'updated').map(({ publicKey }) => publicKey));

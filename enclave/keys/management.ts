@@ -20,6 +20,10 @@ export interface SlashingFiles {
   merge(interchange: string, allows: Allows): Promise<void>;
   /** `recorded` are the keys that the file says something about. */
   export(publicKeys: readonly string[]): Promise<{ readonly file: string; readonly recorded: ReadonlySet<string> }>;
+  /** Every signer of the store refuses these keys from then on; durable when it resolves. */
+  retire(publicKeys: readonly string[]): Promise<void>;
+  /** Take `retire` back. Resolves with the keys that were retired. */
+  reinstate(publicKeys: readonly string[]): Promise<readonly string[]>;
 }
 
 export interface TableParts {

@@ -73,7 +73,12 @@ export function keylessApp(
             return nothing('the keystore pool')();
           },
           table: undefined,
-          slashing: { merge: nothing('slashing'), export: nothing('slashing') },
+          slashing: {
+            merge: nothing('slashing'),
+            export: nothing('slashing'),
+            retire: nothing('slashing'),
+            reinstate: nothing('slashing'),
+          },
           drain: inFlight.drain,
           turns: keyTurns(),
           log,

@@ -138,6 +138,8 @@ async function manageKeys(replica: Replica): Promise<ManagedSigner> {
     slashing: {
       merge: (text, allows) => mergeInterchangeText(text, allows, records),
       export: (publicKeys) => exportInterchangeText(publicKeys, records),
+      retire: (publicKeys) => records.backend.retire(publicKeys),
+      reinstate: (publicKeys) => records.backend.reinstate(publicKeys),
     },
     drain: inFlight.drain,
     turns: keyTurns(),
