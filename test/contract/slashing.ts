@@ -6,7 +6,11 @@ import type { SlashingBackend } from '../../enclave/slashing/types.ts';
 import { MAIN_ROOT } from '../support/slashing.ts';
 import { durabilityContract } from './slashing-durability.ts';
 import { historiesContract } from './slashing-histories.ts';
+import { identityContract } from './slashing-identity.ts';
+import { jumpsContract } from './slashing-jumps.ts';
+import { movesContract } from './slashing-moves.ts';
 import { neverWeakerContract } from './slashing-never-weaker.ts';
+import { retirementContract } from './slashing-retirement.ts';
 import { verdictsContract } from './slashing-verdicts.ts';
 
 /** One place where a backend keeps its records: a file, a schema, a table. Empty at first. */
@@ -66,5 +70,9 @@ export function slashingContract(name: string, options: SlashingContractOptions)
     durabilityContract(harness);
     historiesContract(harness);
     neverWeakerContract(harness);
+    movesContract(harness);
+    retirementContract(harness);
+    jumpsContract(harness);
+    identityContract(harness);
   });
 }

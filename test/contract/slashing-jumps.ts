@@ -1,0 +1,177 @@
+// Slashing contract: a jump raises what a store refuses of every key, known or not, for every signer and for ever, also
+// in what is exported.
+
+import { describe, expect, test } from 'vitest';
+import { NO_MARKS } from '../../enclave/slashing/history/rules.ts';
+import type { SlashableMessage, SlashingBackend, StoreFloor } from '../../enclave/slashing/types.ts';
+import {
+  block,
+  checkOne,
+  collect,
+  history,
+  kindOf,
+  publicKeyOf,
+  stream,
+  verdictName,
+  vote,
+} from '../support/slashing.ts';
+import type { SlashingHarness } from './slashing.ts';
+
+const FLOOR: StoreFloor = { slot: 1000, sourceEpoch: 30, targetEpoch: 31 };
+/** What the floor refuses of any key. */
+const below = (key: number): SlashableMessage[] => [
+  block(key, 1000, 'below'),
+  block(key, 999, 'below'),
+  vote(key, 30, 31, 'below'),
+  vote(key, 29, 32, 'below'),
+];
+
+export function jumpsContract({ manySigners, freshStore, open, fresh }: SlashingHarness): void {
+  describe('jumps', () => {
+    test('after a jump every key refuses up to the floor, by every signer, and signs beyond it', async () => {
+      const store = await freshStore();
+      const one = await open(store);
+      const other = manySigners ? await open(store) : one;
+      await checkOne(other, block(1, 10, 'a'));
+      await checkOne(other, vote(1, 3, 4, 'a'));
+      expect((await one.jump(FLOOR)).floor).toEqual(FLOOR);
+      for (const signer of [other, one]) {
+        for (const key of [1, 2]) await expectRefused(signer, below(key));
+        expect((await signer.identity()).floor).toEqual(FLOOR);
+      }
+      for (const key of [1, 2]) {
+        expect(verdictName(await checkOne(other, block(key, 1001, 'b')))).toBe('safe');
+        expect(verdictName(await checkOne(other, vote(key, 30, 32, 'b')))).toBe('safe');
+        expect(verdictName(await checkOne(one, block(key, 1001, 'b')))).toBe('repeat');
+      }
+    });
+
+    test('a floor rises member by member and never falls, and outlives the process', async () => {
+      const store = await freshStore();
+      const first = await open(store);
+      await first.jump(FLOOR);
+      const mixed = await first.jump({ slot: 1, sourceEpoch: 40, targetEpoch: 2 });
+      expect(mixed.floor).toEqual({ ...FLOOR, sourceEpoch: 40 });
+      await first.close();
+      const second = await open(store);
+      expect((await second.identity()).floor).toEqual({ ...FLOOR, sourceEpoch: 40 });
+      await expectRefused(second, [...below(7), vote(7, 39, 50, 'x')]);
+      expect(verdictName(await checkOne(second, vote(7, 40, 50, 'x')))).toBe('safe');
+    });
+
+    test('a jump keeps the id and raises the revision, at least to the one that is asked for', async () => {
+      const backend = await fresh();
+      const before = await backend.identity();
+      const after = await backend.jump(FLOOR);
+      expect(after.id).toBe(before.id);
+      expect(after.revision).toBeGreaterThan(before.revision);
+      expect((await backend.jump(FLOOR, { revision: after.revision + 500 })).revision).toBeGreaterThanOrEqual(
+        after.revision + 500,
+      );
+      expect(await backend.identity()).toMatchObject({ id: before.id, floor: FLOOR });
+    });
+
+    test('what was signed above a floor stays signed, and the marks of keys are not those of the floor', async () => {
+      const backend = await fresh();
+      await checkOne(backend, block(1, 2000, 'a'));
+      await checkOne(backend, vote(1, 50, 60, 'a'));
+      await backend.jump(FLOOR);
+      expect(verdictName(await checkOne(backend, block(1, 2000, 'a')))).toBe('repeat');
+      await expectRefused(backend, [block(1, 2000, 'b'), vote(1, 51, 59, 'b'), vote(1, 40, 70, 'b')]);
+      await backend.jump({ slot: 9000, sourceEpoch: 100, targetEpoch: 101 });
+      expect(await backend.highestMarks()).toEqual({ blockSlot: 2000, sourceEpoch: 50, targetEpoch: 60 });
+    });
+
+    test('after a jump nothing up to the floor is a rollback, and what lies beyond it still is', async () => {
+      const backend = await fresh();
+      await checkOne(backend, block(1, 10, 'a'));
+      await backend.jump(FLOOR);
+      const lost = { blockSlot: 900, sourceEpoch: 20, targetEpoch: 21 };
+      for (const key of [1, 2]) {
+        const [verdict] = await backend.checkAndRecord([block(key, 1001, 'b')], [lost]);
+        expect(verdict && verdictName(verdict)).toBe('safe');
+        for (const floors of [
+          { ...NO_MARKS, blockSlot: 1002 },
+          { ...NO_MARKS, sourceEpoch: 31 },
+          { ...NO_MARKS, targetEpoch: 32 },
+        ]) {
+          const [later] = await backend.checkAndRecord([vote(key, 31, 32, 'b')], [floors]);
+          expect(later && verdictName(later)).toBe('slashing_rollback');
+        }
+      }
+    });
+
+    test('an export says the floor, for keys with entries and for keys that are named', async () => {
+      const backend = await fresh();
+      await checkOne(backend, block(1, 10, 'a'));
+      await checkOne(backend, vote(1, 3, 4, 'a'));
+      await checkOne(backend, block(2, 2000, 'a'));
+      await backend.jump(FLOOR);
+      const named = await collect(backend.exportHistories([1, 2, 3].map(publicKeyOf)));
+      expect(named.map(({ publicKey }) => publicKey)).toEqual([1, 2, 3].map(publicKeyOf));
+      const copy = await fresh();
+      await copy.importHistories(stream(named));
+      for (const key of [1, 2, 3]) await expectRefused(copy, below(key));
+      await expectRefused(copy, [block(2, 2000, 'b')]);
+      expect(verdictName(await checkOne(copy, block(3, 1001, 'n')))).toBe('safe');
+      expect(verdictName(await checkOne(copy, vote(3, 30, 32, 'n')))).toBe('safe');
+
+      const whole = await fresh();
+      await whole.importHistories(backend.exportHistories());
+      for (const key of [1, 2]) await expectRefused(whole, below(key));
+    });
+
+    test('a file that is imported after a jump opens nothing below the floor', async () => {
+      const backend = await fresh();
+      await backend.jump(FLOOR);
+      await backend.importHistories(
+        stream([
+          history(
+            1,
+            [
+              [5, 'a'],
+              [2000, 'b'],
+            ],
+            [
+              [1, 2, 'a'],
+              [50, 60, 'b'],
+            ],
+          ),
+        ]),
+      );
+      await expectRefused(backend, below(1));
+      expect(verdictName(await checkOne(backend, block(1, 2001, 'n')))).toBe('safe');
+    });
+
+    test('checks that are under way meet the old floor or the new one, later ones only the new', async () => {
+      const store = await freshStore();
+      const signer = await open(store);
+      const jumper = manySigners ? await open(store) : signer;
+      let isOver = false;
+      const asking = Array.from({ length: 8 }, async (_, key) => {
+        let safe = 0;
+        for (let slot = 1; slot < FLOOR.slot; slot++) {
+          const startedAfter = isOver;
+          const { kind } = await checkOne(signer, block(key, slot, slot));
+          if (kind === 'safe') safe += 1;
+          if (startedAfter) {
+            expect(kind).toBe('refused');
+            break;
+          }
+        }
+        return safe;
+      });
+      await checkOne(signer, block(99, 1, 'a'));
+      await jumper.jump(FLOOR);
+      isOver = true;
+      await Promise.all(asking);
+      for (let key = 0; key < 8; key++) await expectRefused(signer, below(key));
+    });
+  });
+}
+
+async function expectRefused(backend: SlashingBackend, messages: readonly SlashableMessage[]): Promise<void> {
+  for (const message of messages) {
+    expect([message, kindOf(verdictName(await checkOne(backend, message)))]).toEqual([message, 'refused']);
+  }
+}
