@@ -105,12 +105,32 @@ export function withoutEntry({ count, digest }: EntrySet, { element }: EntryCode
 }
 
 /** Whether these are all the entries of the set, none more and none less. */
-export function isWholeSet({ count, digest }: EntrySet, elements: readonly Uint8Array[]): boolean {
-  if (elements.length !== count) return false;
-  const sum = new Uint8Array(DIGEST_BYTES);
-  for (const element of elements)
-    for (let at = 0; at < DIGEST_BYTES; at++) sum[at] = (sum[at] ?? 0) ^ (element[at] ?? 0);
-  return Buffer.compare(sum, digest) === 0;
+export function isWholeSet(set: EntrySet, elements: readonly Uint8Array[]): boolean {
+  const sum = entrySum();
+  for (const element of elements) sum.add(element);
+  return sum.isWhole(set);
+}
+
+/** Entries of a set as they are read, for a store that reads them in steps: the elements need not be kept. */
+export interface EntrySum {
+  add(element: Uint8Array): void;
+  /** Whether the entries added are all of the set, none more and none less. */
+  isWhole(set: EntrySet): boolean;
+  /** The set of the entries added. */
+  set(): EntrySet;
+}
+
+export function entrySum(): EntrySum {
+  const digest = new Uint8Array(DIGEST_BYTES);
+  let count = 0;
+  return {
+    add(element) {
+      count += 1;
+      for (let at = 0; at < DIGEST_BYTES; at++) digest[at] = (digest[at] ?? 0) ^ (element[at] ?? 0);
+    },
+    isWhole: (set) => count === set.count && Buffer.compare(digest, set.digest) === 0,
+    set: () => ({ count, digest: Uint8Array.from(digest) }),
+  };
 }
 
 const HEAD_DOMAIN = 'head v2';

@@ -7,12 +7,14 @@
 // the file may be pruned, or say less than the key signed elsewhere, so everything up to the file's marks is refused. Only
 // whoever knows that the file lists everything asks for EIP-3076's complete strategy instead.
 
-import type { HighWaterMarks, MergeStrategy, ValidatorHistory } from '../types.ts';
+import type { HighWaterMarks, MergeStrategy, StoreFloor, ValidatorHistory } from '../types.ts';
 import { type EntryCodes, type HistoryCodes, withEntry, withoutEntry } from './codes.ts';
+import { doubleVotesOf, mergeEntries } from './contradictions.ts';
 import { forgetBlocks, forgetVotes, type Horizon, horizonOf } from './prune.ts';
 import { slashableVotes } from './slashable.ts';
 import {
   type BlockEntry,
+  effectiveLowWater,
   hasRecords,
   higher,
   type KeyHistory,
@@ -39,11 +41,13 @@ export interface KeyToMerge {
   readonly state: KeyState;
   /** The whole history, shown to be whole. */
   readonly recorded: KeyHistory;
+  /** Of the store: what it refuses stays refused, also when a file says that it was signed. */
+  readonly floor: StoreFloor | null;
 }
 
 /** `imported`: everything that one import says of the key. */
 export function mergeKey(
-  { publicKey, state, recorded }: KeyToMerge,
+  { publicKey, state, recorded, floor }: KeyToMerge,
   imported: Omit<ValidatorHistory, 'publicKey'>,
   strategy: MergeStrategy,
   codes: HistoryCodes,
@@ -56,6 +60,7 @@ export function mergeKey(
   );
   const isSlashable = slashableVotes([...recorded.attestations, ...imported.attestations]);
   const conflictingVotes = imported.attestations.filter((vote) => isSlashable(vote) || votes.conflicting.has(vote));
+  const rivals = doubleVotesOf(recorded.attestations, imported.attestations, votes.contradicted);
   const said = highestOf(imported);
   const highest = higherMarks(state.highest, said);
   const horizon = importHorizon(state, highest);
@@ -64,20 +69,21 @@ export function mergeKey(
 
   const marks = marksAfter({ state, highest }, recorded, imported, { keptBlocks, leftBlocks, keptVotes, leftVotes });
   const isMinimal = strategy === 'minimal' || (strategy === 'by_key' && hasRecords(state));
+  const before = effectiveLowWater(state, floor);
   const added = {
-    blocks: keptBlocks.map((block) => coded(importedBlock(block, state.lowWater), codes.block, publicKey)),
+    blocks: keptBlocks.map((block) => coded(importedBlock(block, before), codes.block, publicKey)),
     attestations: keptVotes.map((vote) => {
-      const entry = isSlashable(vote) ? { ...vote, signingRoot: null } : importedVote(vote, state.lowWater);
+      const entry = isSlashable(vote) ? { ...vote, signingRoot: null } : importedVote(vote, before);
       return coded(entry, codes.attestation, publicKey);
     }),
   };
   const contradicted = {
     blocks: blocks.contradicted.map(({ after }) => coded(after, codes.block, publicKey)),
-    attestations: votes.contradicted.map(({ after }) => coded(after, codes.attestation, publicKey)),
+    attestations: [...votes.contradicted, ...rivals].map(({ after }) => coded(after, codes.attestation, publicKey)),
   };
   const replaced = {
     blocks: blocks.contradicted.map(({ before }) => codes.block(publicKey, before)),
-    attestations: votes.contradicted.map(({ before }) => codes.attestation(publicKey, before)),
+    attestations: [...votes.contradicted, ...rivals].map(({ before }) => codes.attestation(publicKey, before)),
   };
   return {
     state: {
@@ -189,46 +195,6 @@ function importedVote(entry: VoteEntry, { sourceEpoch, targetEpoch }: LowWaterMa
   return isBelow ? { ...entry, signingRoot: null } : entry;
 }
 
-interface MergedEntries<Entry> {
-  readonly added: readonly Entry[];
-  readonly contradicted: readonly { readonly before: Entry; readonly after: Entry }[];
-  readonly alreadyPresent: number;
-  /** Imported entries whose place holds another root. */
-  readonly conflicting: ReadonlySet<Entry>;
-}
-
-function mergeEntries<Entry extends { readonly signingRoot: Uint8Array | null }>(
-  recorded: readonly Entry[],
-  imported: readonly Entry[],
-  placeOf: (entry: Entry) => string,
-): MergedEntries<Entry> {
-  const before = new Map(recorded.map((entry) => [placeOf(entry), entry]));
-  const after = new Map(before);
-  const conflicting = new Set<Entry>();
-  let alreadyPresent = 0;
-  for (const entry of imported) {
-    const place = placeOf(entry);
-    const there = after.get(place);
-    if (there === undefined) {
-      after.set(place, entry);
-    } else if (sameRoot(there.signingRoot, entry.signingRoot)) {
-      alreadyPresent += 1;
-    } else if (there.signingRoot !== null) {
-      // EIP-3076: an entry without a root may be any message, so nothing at its place is a repeat any more.
-      after.set(place, { ...there, signingRoot: null });
-      if (entry.signingRoot !== null) conflicting.add(entry);
-    }
-  }
-  const added: Entry[] = [];
-  const contradicted: { before: Entry; after: Entry }[] = [];
-  for (const [place, entry] of after) {
-    const earlier = before.get(place);
-    if (earlier === undefined) added.push(entry);
-    else if (earlier !== entry) contradicted.push({ before: earlier, after: entry });
-  }
-  return { added, contradicted, alreadyPresent, conflicting };
-}
-
 function changedSet(set: KeyState['blocks'], removed: readonly EntryCodes[], added: readonly EntryCodes[]) {
   return added.reduce(withEntry, removed.reduce(withoutEntry, set));
 }
@@ -249,8 +215,4 @@ function parted<Entry>(entries: readonly Entry[], isKept: (entry: Entry) => bool
 
 function lowest(values: readonly number[]): number | null {
   return values.reduce<number | null>((low, value) => (low === null || value < low ? value : low), null);
-}
-
-function sameRoot(one: Uint8Array | null, other: Uint8Array | null): boolean {
-  return one === null || other === null ? one === other : Buffer.compare(one, other) === 0;
 }

@@ -1,0 +1,100 @@
+// What a file adds to the records of a key: the corners that a store's contract meets only by chance.
+
+import { describe, expect, test } from 'vitest';
+import { entrySum, historyCodes, isWholeSet } from '../../../enclave/slashing/history/codes.ts';
+import { rowIntegrity } from '../../../enclave/slashing/history/integrity.ts';
+import { mergeKey } from '../../../enclave/slashing/history/merge.ts';
+import { type KeyHistory, type KeyState, NEW_KEY } from '../../../enclave/slashing/history/state.ts';
+import type { StoreFloor } from '../../../enclave/slashing/types.ts';
+import { history, rootOf } from '../../support/slashing.ts';
+
+const publicKey = new Uint8Array(48).fill(3);
+const codes = historyCodes(rowIntegrity({ genesisValidatorsRoot: new Uint8Array(32) }));
+const NOTHING: KeyHistory = { blocks: [], attestations: [] };
+type Given = Parameters<typeof history>;
+
+function merged(
+  {
+    state = NEW_KEY,
+    recorded = NOTHING,
+    floor = null,
+  }: Partial<{ state: KeyState; recorded: KeyHistory; floor: StoreFloor | null }>,
+  blocks: Given[1],
+  attestations: Given[2],
+) {
+  return mergeKey({ publicKey, state, recorded, floor }, history(1, blocks, attestations), 'complete', codes);
+}
+
+/** A key whose file was merged, with the entries that it has then. */
+function recordedKey(blocks: Given[1], attestations: Given[2]) {
+  const { state, added } = merged({}, blocks, attestations);
+  return { state, recorded: added };
+}
+
+describe('a merge', () => {
+  test('at or below the floor of the store takes the roots away: what was refused is no repeat now', () => {
+    const floor = { slot: 100, sourceEpoch: 10, targetEpoch: 11 };
+    const { added } = merged(
+      { floor },
+      [
+        [100, 'a'],
+        [101, 'b'],
+      ],
+      [
+        [9, 20, 'a'],
+        [10, 11, 'b'],
+        [20, 21, 'c'],
+      ],
+    );
+    expect(added.blocks.map(({ signingRoot }) => signingRoot)).toEqual([null, rootOf('b')]);
+    expect(added.attestations.map(({ signingRoot }) => signingRoot)).toEqual([null, null, rootOf('c')]);
+  });
+
+  test('of a second vote for a target takes the root of the recorded one away too', () => {
+    const key = recordedKey(
+      [],
+      [
+        [1, 2, 'a'],
+        [2, 4, 'a'],
+      ],
+    );
+    const { contradicted, added, state } = merged(
+      key,
+      [],
+      [
+        [1, 4, 'b'],
+        [1, 2, 'a'],
+      ],
+    );
+    expect(contradicted.attestations).toMatchObject([{ sourceEpoch: 2, targetEpoch: 4, signingRoot: null }]);
+    expect(added.attestations).toMatchObject([{ sourceEpoch: 1, targetEpoch: 4, signingRoot: null }]);
+    const votes = [
+      ...key.recorded.attestations.filter(({ targetEpoch }) => targetEpoch === 2),
+      ...contradicted.attestations,
+      ...added.attestations,
+    ];
+    const elements = votes.map((vote) => codes.attestation(publicKey, vote).element);
+    expect(isWholeSet(state.attestations, elements)).toBe(true);
+    expect(isWholeSet(state.attestations, elements.slice(1))).toBe(false);
+    const again = merged({ state, recorded: { blocks: [], attestations: votes } }, [], [[1, 4, 'b']]);
+    expect(again.contradicted.attestations).toEqual([]);
+  });
+});
+
+test('a sum of entries, read one by one, is whole exactly when the set is', () => {
+  const { state, recorded } = recordedKey(
+    [
+      [1, 'a'],
+      [2, 'b'],
+      [3, null],
+    ],
+    [],
+  );
+  const sum = entrySum();
+  for (const block of recorded.blocks) {
+    expect(sum.isWhole(state.blocks)).toBe(false);
+    sum.add(codes.block(publicKey, block).element);
+  }
+  expect(sum.isWhole(state.blocks)).toBe(true);
+  expect(sum.set()).toEqual(state.blocks);
+});
