@@ -26,18 +26,26 @@ export function judgeBlock(
   return decision.kind === 'safe' && entry === null && !isBeyond ? { kind: 'history' } : decision;
 }
 
-/** `atTarget`: all entries for the message's target; they need not be read when the message lies beyond all. */
+/**
+ * `atTarget`: all entries for the message's target; they need not be read when the message lies beyond all.
+ * `against`: one entry that the message surrounds, if there is one, and one that surrounds it, for a store that finds them
+ * cheaply: a refusal then rests on one row or on the head, and the history need not be read for it.
+ */
 export function judgeVote(
   message: AttestationVote,
   state: KeyState,
   floor: StoreFloor | null,
   atTarget: readonly VoteEntry[],
+  against?: readonly VoteEntry[],
 ): Judgement {
   if (state.isRetired) return refused('key_retired');
-  const isBeyond = isBeyondHistory(message, state.highest);
+  if (isBeyondHistory(message, state.highest)) return decideVote(message, state, floor, NO_VOTES);
   // A source after its target is refused without a look, and an entry at the target decides by itself.
-  if (!isBeyond && atTarget.length === 0 && message.sourceEpoch <= message.targetEpoch) return { kind: 'history' };
-  return decideVote(message, state, floor, { attestations: isBeyond ? [] : atTarget });
+  const isDecided = atTarget.length > 0 || message.sourceEpoch > message.targetEpoch;
+  if (isDecided) return decideVote(message, state, floor, { attestations: atTarget });
+  if (against === undefined) return { kind: 'history' };
+  const decision = decideVote(message, state, floor, { attestations: against });
+  return decision.kind === 'refused' ? decision : { kind: 'history' };
 }
 
 /** The decision about a message that does not lie beyond its key's history, which was shown to be whole. */
@@ -77,6 +85,8 @@ export function stateAfter(
   };
   return { state: { ...state, highest, attestations, lowWater: marks }, codes: entryCodes };
 }
+
+const NO_VOTES = { attestations: [] };
 
 function decideVote(
   message: AttestationVote,
