@@ -139,7 +139,7 @@ export function jumpsContract({ manySigners, freshStore, open, fresh }: Slashing
           ),
         ]),
       );
-      await expectRefused(backend, below(1));
+      await expectRefused(backend, [...below(1), block(1, 5, 'a'), vote(1, 1, 2, 'a')]);
       expect(verdictName(await checkOne(backend, block(1, 2001, 'n')))).toBe('safe');
     });
 
