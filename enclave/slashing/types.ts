@@ -65,8 +65,16 @@ export interface ValidatorHistory {
     readonly targetEpoch: number;
     readonly signingRoot: Uint8Array | null;
   }[];
-  /** The highest slot and epochs of entries that the reader left out, because they lie far behind the highest ones. */
-  readonly leftOut?: HighWaterMarks | undefined;
+  readonly leftOut?: LeftOutEntries | undefined;
+}
+
+/**
+ * Entries that a reader left out of a history, because they lie far behind the highest ones (interchange/reduce.ts): their
+ * highest slot and epochs, which a store refuses up to, and how many there were, for the numbers of the import.
+ */
+export interface LeftOutEntries extends HighWaterMarks {
+  readonly blocks: number;
+  readonly attestations: number;
 }
 
 /**
