@@ -1,13 +1,17 @@
 // The slashing protection interchange format of EIP-3076, version 5, read and written as a stream: one validator in
-// memory at a time. The reader refuses a file as a whole, with the place: another version or network, an entry that is
-// malformed, a slot or epoch beyond 2^53 - 1. The metadata may stand anywhere in the file, so whoever consumes
-// the histories must undo them when the reader throws (SlashingBackend.importHistories is all or nothing).
+// memory at a time, and of that only its last entries (reduce.ts). The reader refuses a file as a whole, with the place:
+// another version or network, an entry that is malformed, a slot or epoch beyond 2^53 - 1, more entries than any key has.
+// The metadata may stand anywhere in the file, so whoever consumes the histories must undo them when the reader throws
+// (SlashingBackend.importHistories is all or nothing).
 
 import { canonicalPublicKey, decodeHex, encodeHex } from '../../api/hex.ts';
 import type { ValidatorHistory } from '../types.ts';
-import { InterchangeError, type JsonValue, readJsonPieces } from './json-pieces.ts';
+import { InterchangeError, type JsonEntry, type JsonValue, readJsonPieces } from './json-pieces.ts';
+import { type HistoryReducer, historyReducer, type ReducedHistory } from './reduce.ts';
 
 const FORMAT_VERSION = '5';
+/** Entries of one key in one list of a file, at most: a vote an epoch for twelve years. */
+export const MAX_ENTRIES_OF_A_KEY = 1_000_000;
 
 /**
  * @param genesisValidatorsRoot `0x` and 64 hex digits: the network the file must be of
@@ -18,11 +22,17 @@ export async function* readInterchange(
   genesisValidatorsRoot: string,
 ): AsyncGenerator<ValidatorHistory> {
   const missing = new Set(['metadata', 'data']);
-  for await (const { member, index, value } of readJsonPieces(source, 'data')) {
+  let reducer = historyReducer();
+  const onEntry = (entry: JsonEntry): void => addEntry(reducer, entry);
+  const pieces = readJsonPieces(source, { streamedMember: 'data', lists: [BLOCKS, ATTESTATIONS], onEntry });
+  for await (const { member, index, value } of pieces) {
     if (index === undefined) missing.delete(member);
     if (member === 'metadata') checkMetadata(value, genesisValidatorsRoot);
     else if (member === 'data' && index === undefined) listOf(value, 'data');
-    else if (member === 'data') yield validatorOf(value, `data[${index}]`);
+    else if (member === 'data') {
+      yield validatorOf(value, `data[${index}]`, reducer.result());
+      reducer = historyReducer();
+    }
   }
   for (const member of missing) throw new InterchangeError(member, 'is missing');
 }
@@ -66,28 +76,32 @@ function checkMetadata(value: JsonValue, genesisValidatorsRoot: string): void {
   }
 }
 
-function validatorOf(value: JsonValue, place: string): ValidatorHistory {
+const BLOCKS = 'signed_blocks';
+const ATTESTATIONS = 'signed_attestations';
+
+function addEntry(reducer: HistoryReducer, { element, list, index, value }: JsonEntry): void {
+  const at = `data[${element}].${list}[${index}]`;
+  if (index >= MAX_ENTRIES_OF_A_KEY) throw new InterchangeError(at, `more than ${MAX_ENTRIES_OF_A_KEY} entries`);
+  const entry = objectOf(value, at);
+  if (list === BLOCKS) {
+    reducer.addBlock({ slot: numberOf(entry['slot'], `${at}.slot`), signingRoot: optionalRoot(entry, at) });
+    return;
+  }
+  reducer.addVote({
+    sourceEpoch: numberOf(entry['source_epoch'], `${at}.source_epoch`),
+    targetEpoch: numberOf(entry['target_epoch'], `${at}.target_epoch`),
+    signingRoot: optionalRoot(entry, at),
+  });
+}
+
+/** `history`: what the entries of its lists said, which came one by one. */
+function validatorOf(value: JsonValue, place: string, history: ReducedHistory): ValidatorHistory {
   const validator = objectOf(value, place);
   const key = validator['pubkey'];
   const publicKey = typeof key === 'string' ? canonicalPublicKey(key) : undefined;
   if (publicKey === undefined) throw new InterchangeError(`${place}.pubkey`, 'is not 48 bytes of hex');
-  return {
-    publicKey,
-    blocks: listOf(validator['signed_blocks'], `${place}.signed_blocks`).map((entry, index) => {
-      const at = `${place}.signed_blocks[${index}]`;
-      const block = objectOf(entry, at);
-      return { slot: numberOf(block['slot'], `${at}.slot`), signingRoot: optionalRoot(block, at) };
-    }),
-    attestations: listOf(validator['signed_attestations'], `${place}.signed_attestations`).map((entry, index) => {
-      const at = `${place}.signed_attestations[${index}]`;
-      const vote = objectOf(entry, at);
-      return {
-        sourceEpoch: numberOf(vote['source_epoch'], `${at}.source_epoch`),
-        targetEpoch: numberOf(vote['target_epoch'], `${at}.target_epoch`),
-        signingRoot: optionalRoot(vote, at),
-      };
-    }),
-  };
+  for (const list of [BLOCKS, ATTESTATIONS]) listOf(validator[list], `${place}.${list}`);
+  return { publicKey, ...history };
 }
 
 /** An entry without a root, or with null for one, refuses everything at its place. */

@@ -1,6 +1,9 @@
 // Reads one large JSON object piece by piece: each member of the object is handed over when it is complete, and of one
-// member that is an array, each element. So memory is bounded by the largest piece, whatever the size of the file.
+// member that is an array, each element; of an element's own long lists, each entry by itself. So memory is bounded by the
+// largest piece, whatever the size of the file, and the event loop has its turn after some kilobytes of it.
 // Strict: RFC 8259, no member twice, bounded depth, token length and number of values a piece.
+
+import { setImmediate } from 'node:timers/promises';
 
 /** Why a file is refused, and where: `data[17].signed_blocks[3].slot`. The text holds nothing of the file's content. */
 export class InterchangeError extends Error {
@@ -22,6 +25,26 @@ export interface JsonPiece {
   readonly value: JsonValue;
 }
 
+/** An entry of a list that is handed over entry by entry; the element it belongs to comes later, with the list empty. */
+export interface JsonEntry {
+  /** Of the element in the streamed array. */
+  readonly element: number;
+  readonly list: string;
+  readonly index: number;
+  readonly value: JsonValue;
+}
+
+export interface PieceOptions {
+  /** The member of the top object whose elements are handed over one by one. */
+  readonly streamedMember: string;
+  /** Members of such an element that are lists of many entries. */
+  readonly lists?: readonly string[];
+  /** Called before the piece of the element comes; what it throws ends the reading. */
+  readonly onEntry?: (entry: JsonEntry) => void;
+}
+
+/** Of a file, between two turns of the event loop: a few milliseconds. */
+const TURN_BYTES = 64 * 1024;
 const MAX_DEPTH = 8;
 const MAX_TOKEN_CHARACTERS = 4096;
 const MAX_VALUES_PER_PIECE = 4_000_000;
@@ -29,10 +52,10 @@ const MAX_VALUES_PER_PIECE = 4_000_000;
 /** @throws InterchangeError, also for bytes that are not UTF-8 */
 export async function* readJsonPieces(
   source: AsyncIterable<Uint8Array>,
-  streamedMember: string,
+  options: PieceOptions,
 ): AsyncGenerator<JsonPiece> {
   const decoder = new TextDecoder('utf-8', { fatal: true });
-  const parser = new PieceParser(streamedMember);
+  const parser = new PieceParser(options);
   const decode = (bytes?: Uint8Array): string => {
     try {
       return bytes === undefined ? decoder.decode() : decoder.decode(bytes, { stream: true });
@@ -40,7 +63,18 @@ export async function* readJsonPieces(
       throw new InterchangeError(parser.place(), 'the file is not UTF-8 text');
     }
   };
-  for await (const bytes of source) yield* parser.feed(decode(bytes), false);
+  let bytesInTurn = 0;
+  for await (const bytes of source) {
+    for (let at = 0; at < bytes.length; at += TURN_BYTES) {
+      const part = bytes.subarray(at, at + TURN_BYTES);
+      bytesInTurn += part.length;
+      if (bytesInTurn > TURN_BYTES) {
+        await setImmediate();
+        bytesInTurn = part.length;
+      }
+      yield* parser.feed(decode(part), false);
+    }
+  }
   yield* parser.feed(decode(), true);
 }
 
@@ -58,13 +92,18 @@ const TOKEN = /[\t\n\r ]*(?:([{}[\]:,])|("(?:[^"\\]|\\[\s\S])*")|(-?[0-9][0-9.eE
 
 class PieceParser {
   readonly #streamedMember: string;
+  readonly #lists: ReadonlySet<string>;
+  readonly #onEntry: ((entry: JsonEntry) => void) | undefined;
   readonly #frames: Frame[] = [];
   #expected: Expected = 'value';
   #rest = '';
   #values = 0;
+  #valuesBeforeList = 0;
 
-  constructor(streamedMember: string) {
+  constructor({ streamedMember, lists = [], onEntry }: PieceOptions) {
     this.#streamedMember = streamedMember;
+    this.#lists = new Set(onEntry === undefined ? [] : lists);
+    this.#onEntry = onEntry;
   }
 
   place(): string {
@@ -144,6 +183,7 @@ class PieceParser {
     else if (this.#expected !== 'value') throw this.#error('the JSON is malformed');
     if (this.#frames.length === MAX_DEPTH) throw this.#error('the JSON is nested too deeply');
     this.#frames.push({ container, member: undefined, elements: 0 });
+    if (this.#frames.length === 4) this.#valuesBeforeList = this.#values;
     this.#expected = expected;
   }
 
@@ -184,9 +224,21 @@ class PieceParser {
       this.#values = 0;
       return { member, index: elements - 1, value };
     }
-    if (Array.isArray(container)) container.push(value);
+    const list = this.#listOfEntries();
+    if (list !== undefined) {
+      this.#values = this.#valuesBeforeList; // what was handed over takes no memory here
+      this.#onEntry?.({ element: (streamed?.elements ?? 0) - 1, list, index: elements - 1, value });
+    } else if (Array.isArray(container)) container.push(value);
     else Object.defineProperty(container, String(name), { value, enumerable: true });
     return undefined;
+  }
+
+  /** The name of the list that the current frame is, when its entries are handed over one by one. */
+  #listOfEntries(): string | undefined {
+    const [top, streamed, element, list] = this.#frames;
+    if (this.#frames.length !== 4 || top?.member !== this.#streamedMember) return undefined;
+    const isList = Array.isArray(streamed?.container) && Array.isArray(list?.container);
+    return isList && element?.member !== undefined && this.#lists.has(element.member) ? element.member : undefined;
   }
 
   #top(): Frame {
