@@ -12,13 +12,17 @@ import type {
   PublicKeyHex,
   SlashableMessage,
   SlashingBackend,
+  StoreFloor,
+  StoreIdentity,
   ValidatorHistory,
   Verdict,
 } from '../types.ts';
 import { readHistory, writeHistory } from './calls.ts';
 import { type Checkpoints, checkpointsBesideCommits } from './checkpoint.ts';
 import { DatabaseClient } from './client.ts';
-import { type FileLock, lockDatabase, preparePrivateFile, unusable } from './file.ts';
+import { type FileLock, lockDatabase, preparePrivateFile, refuseMisplaced, unusable } from './file.ts';
+import type { StagedHistory } from './staged.ts';
+import { STEP_ENTRIES } from './steps.ts';
 import { packBatch, unpackVerdicts } from './wire.ts';
 
 export interface SqliteOptions {
@@ -30,18 +34,20 @@ export interface SqliteOptions {
   readonly integrityKey?: Uint8Array | undefined;
 }
 
-/** Entries of an import that travel to the worker at once. */
-const STAGE_ENTRIES = 2000;
-
 /** @throws SignerError slashing_unavailable with the reason why the database cannot be used */
 export async function openSqliteBackend(options: SqliteOptions, { log }: { log: Log }): Promise<SlashingBackend> {
   const { realPath: path, isNew } = preparePrivateFile(options.path, log);
+  refuseMisplaced(path, log);
   if (isNew) log.warn({ path }, 'a new slashing database: it knows nothing of what the keys signed before');
   const lock = lockDatabase(path, log);
   const genesisValidatorsRoot = Uint8Array.from(Buffer.from(options.genesisValidatorsRoot.slice(2), 'hex'));
-  const client = new DatabaseClient({ path, genesisValidatorsRoot, integrityKey: options.integrityKey }, log);
+  const { integrityKey } = options;
+  const client = new DatabaseClient({ path, genesisValidatorsRoot, integrityKey, file: undefined }, log);
   try {
-    await client.call('open', {});
+    const { file, isUpgraded } = await client.call('open', {});
+    client.expectFile(file);
+    if (isUpgraded)
+      log.warn({ path }, 'the slashing database was brought up to date: older programs cannot read it now');
   } catch (error) {
     await client.close();
     lock.release();
@@ -64,6 +70,8 @@ class SqliteBackend implements SlashingBackend {
   readonly #lock: FileLock;
   readonly #checkpoints: Checkpoints;
   readonly #genesisValidatorsRoot: string;
+  /** Imports are decided and applied one after the other. */
+  #merging: Promise<unknown> = Promise.resolve();
   #lastTransferId = 0;
   #pruneAfterId = 0;
 
@@ -95,12 +103,14 @@ class SqliteBackend implements SlashingBackend {
 
   async importHistories(
     histories: AsyncIterable<ValidatorHistory>,
-    { asMinimal = false }: ImportOptions = {},
+    { strategy = 'by_key' }: ImportOptions = {},
   ): Promise<ImportSummary> {
     const importId = this.#nextTransferId();
     try {
-      const staged = await this.#stage(importId, histories);
-      return await this.#client.call('merge', { importId, staged, asMinimal });
+      const { parts, blocks, attestations } = await this.#stage(importId, histories);
+      const merging = this.#merging.then(() => this.#client.call('merge', { importId, staged: parts, strategy }));
+      this.#merging = merging.catch(() => undefined);
+      return { ...(await merging), blocks, attestations };
     } catch (error) {
       await this.#client.call('discard', { importId }).catch(() => undefined);
       throw error;
@@ -119,6 +129,35 @@ class SqliteBackend implements SlashingBackend {
     } finally {
       await this.#client.call('endExport', { exportId }).catch(() => undefined);
     }
+  }
+
+  identity(): Promise<StoreIdentity> {
+    return this.#client.call('identity', {});
+  }
+
+  async advance(atLeast = 0): Promise<number> {
+    return (await this.#client.call('raise', { revision: atLeast, floor: null })).revision;
+  }
+
+  /** One worker decides batches one after the other: none that began before is undecided when this resolves. */
+  jump(floor: StoreFloor, { revision = 0 }: { readonly revision?: number } = {}): Promise<StoreIdentity> {
+    return this.#client.call('raise', { revision, floor });
+  }
+
+  highestMarks(): Promise<HighWaterMarks> {
+    return this.#client.call('highest', {});
+  }
+
+  async retire(publicKeys: readonly PublicKeyHex[]): Promise<void> {
+    await this.#client.call('retire', { publicKeys });
+  }
+
+  reinstate(publicKeys: readonly PublicKeyHex[]): Promise<readonly PublicKeyHex[]> {
+    return this.#client.call('reinstate', { publicKeys });
+  }
+
+  retiredKeys(publicKeys?: readonly PublicKeyHex[]): Promise<readonly PublicKeyHex[]> {
+    return this.#client.call('retired', { publicKeys: publicKeys ?? null });
   }
 
   async pruneStep(maxEntries: number): Promise<number> {
@@ -143,26 +182,46 @@ class SqliteBackend implements SlashingBackend {
     this.#lock.release();
   }
 
-  async #stage(importId: number, histories: AsyncIterable<ValidatorHistory>): Promise<number> {
-    let staged = 0;
-    let chunk: string[] = [];
+  async #stage(importId: number, histories: AsyncIterable<ValidatorHistory>) {
+    const staged = { parts: 0, blocks: 0, attestations: 0 };
+    let chunk: StagedHistory[] = [];
     let entries = 0;
-    for await (const history of histories) {
-      chunk.push(writeHistory(history));
-      staged += 1;
-      entries += 1 + history.blocks.length + history.attestations.length;
-      if (entries < STAGE_ENTRIES) continue;
+    const send = async (): Promise<void> => {
       await this.#client.call('stage', { importId, histories: chunk });
+      staged.parts += chunk.length;
       chunk = [];
       entries = 0;
+    };
+    for await (const history of histories) {
+      staged.blocks += history.blocks.length + (history.leftOut?.blocks ?? 0);
+      staged.attestations += history.attestations.length + (history.leftOut?.attestations ?? 0);
+      for (const part of partsOf(history)) {
+        chunk.push([history.publicKey, writeHistory(part)]);
+        entries += 1 + part.blocks.length + part.attestations.length;
+        if (entries >= STEP_ENTRIES) await send();
+      }
     }
-    await this.#client.call('stage', { importId, histories: chunk });
+    await send();
     return staged;
   }
 
   #nextTransferId(): number {
     this.#lastTransferId += 1;
     return this.#lastTransferId;
+  }
+}
+
+/** No part is more than a step of the worker. */
+function* partsOf({ publicKey, blocks, attestations, leftOut }: ValidatorHistory): Generator<ValidatorHistory> {
+  yield {
+    publicKey,
+    blocks: blocks.slice(0, STEP_ENTRIES),
+    attestations: attestations.slice(0, STEP_ENTRIES),
+    leftOut,
+  };
+  for (let at = STEP_ENTRIES; at < Math.max(blocks.length, attestations.length); at += STEP_ENTRIES) {
+    const end = at + STEP_ENTRIES;
+    yield { publicKey, blocks: blocks.slice(at, end), attestations: attestations.slice(at, end) };
   }
 }
 

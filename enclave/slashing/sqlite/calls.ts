@@ -1,17 +1,28 @@
 // What the main thread may ask of the database worker, and what it gets back. Histories travel as JSON text and
 // batches as one buffer: a structured clone of every entry would cost more than the database does.
 
-import type { ImportSummary, PublicKeyHex, ValidatorHistory } from '../types.ts';
+import type {
+  HighWaterMarks,
+  MergeStrategy,
+  PublicKeyHex,
+  StoreFloor,
+  StoreIdentity,
+  ValidatorHistory,
+} from '../types.ts';
+import type { MergeCounts } from './import.ts';
+import type { FileName } from './open-files.ts';
+import type { StagedHistory } from './staged.ts';
 
 export interface DatabaseCalls {
-  open: [arguments_: Record<string, never>, result: null];
+  /** A database of an older version is upgraded, and an import that was decided is finished. */
+  open: [arguments_: Record<string, never>, result: { file: FileName; isUpgraded: boolean }];
   /** wire.ts, both ways. */
   check: [arguments_: { batch: ArrayBuffer }, result: Uint8Array<ArrayBuffer>];
   health: [arguments_: Record<string, never>, result: null];
   /** Keep histories aside; nothing is merged yet. */
-  stage: [arguments_: { importId: number; histories: string[] }, result: null];
+  stage: [arguments_: { importId: number; histories: StagedHistory[] }, result: null];
   /** Merge everything that was staged, all or nothing; `staged` is how many histories that must be. */
-  merge: [arguments_: { importId: number; staged: number; asMinimal: boolean }, result: ImportSummary];
+  merge: [arguments_: { importId: number; staged: number; strategy: MergeStrategy }, result: MergeCounts];
   discard: [arguments_: { importId: number }, result: null];
   beginExport: [arguments_: { exportId: number; publicKeys: readonly PublicKeyHex[] | null }, result: null];
   /** The next histories; none at the end. */
@@ -20,6 +31,13 @@ export interface DatabaseCalls {
   /** One slice of the keys: how many entries went, and where to go on (null: all keys were looked at). */
   prune: [arguments_: { afterId: number; maxEntries: number }, result: { deleted: number; nextId: number | null }];
   status: [arguments_: Record<string, never>, result: { validators: number; blocks: number; attestations: number }];
+  identity: [arguments_: Record<string, never>, result: StoreIdentity];
+  /** A revision higher than before, and at least this one; with a floor, that too. */
+  raise: [arguments_: { revision: number; floor: StoreFloor | null }, result: StoreIdentity];
+  highest: [arguments_: Record<string, never>, result: HighWaterMarks];
+  retire: [arguments_: { publicKeys: readonly PublicKeyHex[] }, result: null];
+  reinstate: [arguments_: { publicKeys: readonly PublicKeyHex[] }, result: PublicKeyHex[]];
+  retired: [arguments_: { publicKeys: readonly PublicKeyHex[] | null }, result: PublicKeyHex[]];
   close: [arguments_: Record<string, never>, result: null];
 }
 
@@ -33,28 +51,38 @@ export interface CallMessage {
 
 export type ReplyMessage =
   | { readonly id: number; readonly result: unknown }
-  | { readonly id: number; readonly reason: 'slashing_unavailable' | 'slashing_integrity'; readonly error: unknown };
+  | {
+      readonly id: number;
+      readonly reason: 'slashing_unavailable' | 'slashing_integrity';
+      readonly error: unknown;
+      /** For whoever reads the answer. */
+      readonly hint: string | undefined;
+    };
 
 /** `workerData` of the database worker. */
 export interface DatabaseWorkerData {
   readonly path: string;
   readonly genesisValidatorsRoot: Uint8Array;
   readonly integrityKey: Uint8Array | undefined;
+  /** What the database was when this process opened it first. */
+  readonly file: FileName | undefined;
 }
 
-export function writeHistory({ publicKey, blocks, attestations }: ValidatorHistory): string {
+export function writeHistory({ publicKey, blocks, attestations, leftOut }: ValidatorHistory): string {
   return JSON.stringify([
     publicKey,
     blocks.map(({ slot, signingRoot }) => [slot, hexOrNull(signingRoot)]),
     attestations.map(({ sourceEpoch, targetEpoch, signingRoot }) => [sourceEpoch, targetEpoch, hexOrNull(signingRoot)]),
+    ...(leftOut === undefined ? [] : [leftOut]),
   ]);
 }
 
 export function readHistory(text: string): ValidatorHistory {
-  const [publicKey, blocks, attestations] = JSON.parse(text) as [
+  const [publicKey, blocks, attestations, leftOut] = JSON.parse(text) as [
     string,
     [number, string | null][],
     [number, number, string | null][],
+    ValidatorHistory['leftOut'],
   ];
   return {
     publicKey,
@@ -64,6 +92,7 @@ export function readHistory(text: string): ValidatorHistory {
       targetEpoch,
       signingRoot: bytesOrNull(root),
     })),
+    ...(leftOut === undefined ? {} : { leftOut }),
   };
 }
 

@@ -1,81 +1,88 @@
-// One batch of checks against the database, inside one transaction. The usual message lies beyond everything its key
-// has signed, and then the head alone decides: one row read, two written. Any other message is refused by the head or by
-// one row, and is safe only when the whole history of the key was read and shown to be whole.
+// One batch of checks against the database, inside one transaction. What a check is judged by is history/judge.ts; here
+// rows are read and written. The usual message lies beyond everything its key has signed: one row read, two written.
 
 import type { DatabaseSync } from 'node:sqlite';
-import { SignerError } from '../../api/errors.ts';
-import {
-  type Decision,
-  decideAttestation,
-  decideBlock,
-  isBeyondHistory,
-  isRolledBack,
-  NO_MARKS,
-} from '../history/rules.ts';
-import type { AttestationVote, BlockProposal, SlashableMessage, Verdict } from '../types.ts';
+import { historyCodes } from '../history/codes.ts';
+import { decideWithHistory, type Judgement, judgeBlock, judgeVote, stateAfter } from '../history/judge.ts';
+import { type Decision, isBeyondHistory, isRolledBack } from '../history/rules.ts';
+import { effectiveHighest, NEW_KEY } from '../history/state.ts';
+import type { SlashableMessage, StoreFloor, Verdict } from '../types.ts';
+import { damaged, isDamage } from './cells.ts';
 import { type EntryTables, entryTables } from './entries.ts';
-import { type DatabaseOptions, inTransaction, validatorCounter } from './schema.ts';
-import { damaged, marksOf, newValidator, type Validator, validatorTable } from './validators.ts';
+import { type Head, headTable } from './heads.ts';
+import { storeRecord } from './record.ts';
+import { type DatabaseOptions, inTransaction } from './schema.ts';
 import type { PackedCheck } from './wire.ts';
 
-/** Prepares the statements once; the function checks and records a batch, or throws and has recorded nothing. */
-export function batchChecker(connection: DatabaseSync, options: DatabaseOptions) {
-  const validators = validatorTable(connection, options.integrity);
-  const entries = entryTables(connection, options.integrity);
-  const counter = validatorCounter(connection, options);
+/**
+ * Entries of a key that one check reads at most. A key has more only while pruning is behind (a database of an older
+ * program); until then it signs beyond its history, and whatever needs the history is 503.
+ */
+const MAX_ENTRIES_READ = 20_000;
+
+/**
+ * Prepares the statements once; the function checks and records a batch, or throws and has recorded nothing.
+ * @param isHeld keys that an import is being applied to: nothing is decided about them
+ */
+export function batchChecker(
+  connection: DatabaseSync,
+  options: DatabaseOptions,
+  isHeld: (publicKey: Uint8Array) => boolean,
+) {
+  const { integrity } = options;
+  const codes = historyCodes(integrity);
+  const heads = headTable(connection, integrity);
+  const entries = entryTables(connection, integrity);
+  const records = storeRecord(connection, options);
 
   function checkOne(
     { publicKey, message, floors }: PackedCheck,
+    floor: StoreFloor | null,
     isWholeTable: () => boolean,
   ): [Verdict, added: boolean] {
-    const known = validators.find(publicKey);
+    if (isHeld(publicKey)) return [{ kind: 'unavailable', reason: 'slashing_unavailable' }, false];
+    const known = heads.find(publicKey);
     if (known === undefined && !isWholeTable()) throw damaged('a validator is missing');
-    if (isRolledBack(known === undefined ? NO_MARKS : marksOf(known), floors)) {
+    const head = known ?? { id: heads.nextId(), publicKey, state: NEW_KEY };
+    if (isRolledBack(effectiveHighest(head.state, floor), floors)) {
       return [{ kind: 'unavailable', reason: 'slashing_rollback' }, false];
     }
-    const validator = known ?? newValidator(publicKey);
-    const decision =
-      message.kind === 'block' ? judgeBlock(entries, validator, message) : judgeVote(entries, validator, message);
+    const decision = decide(entries, head, message, floor);
+    if (decision === undefined) return [{ kind: 'unavailable', reason: 'slashing_unavailable' }, false];
     if (decision.kind === 'refused' || decision.repeat) return [decision, false];
-
-    if (known === undefined) recordFirst(validator, message);
-    else record(validator, message);
+    record(head, message, known === undefined);
     return [decision, known === undefined];
   }
 
-  /** The head is written last, so an entry that does not fit has changed nothing. */
-  function record(validator: Validator, message: SlashableMessage): void {
-    if (message.kind === 'block') entries.putBlock(validator, message);
-    else entries.putVote(validator, message);
-    validators.save(validator);
-  }
-
-  /** An entry names its head, so the head of a new key is there before its first entry: and is taken back with it. */
-  function recordFirst(validator: Validator, message: SlashableMessage): void {
-    connection.exec('SAVEPOINT first');
-    try {
-      validators.save(validator);
-      record(validator, message);
-    } catch (error) {
-      connection.exec('ROLLBACK TO first');
-      throw error;
-    } finally {
-      connection.exec('RELEASE first');
+  /** The entry first: one that does not fit throws and has changed nothing. */
+  function record(head: Head, message: SlashableMessage, isNew: boolean): void {
+    const isBeyond = isBeyondHistory(message, head.state.highest);
+    const after = stateAfter(head.state, message, head.publicKey, codes);
+    if (message.kind === 'block') {
+      if (isBeyond) entries.confirmNoBlockBeyond(head);
+      entries.insertBlock(head.id, message, after.codes);
+    } else {
+      if (isBeyond) entries.confirmNoVoteBeyond(head);
+      entries.insertVote(head.id, message, after.codes);
     }
+    const changed = { ...head, state: after.state };
+    if (isNew) heads.insert(changed);
+    else heads.update(changed);
   }
 
   return (batch: Iterable<PackedCheck>): Verdict[] =>
     inTransaction(connection, () => {
-      let counted: number | undefined | 'not yet' = 'not yet';
+      const store = records.read();
+      let isWhole: boolean | undefined;
       const isWholeTable = () => {
-        if (counted === 'not yet') counted = counter.verified();
-        return counted !== undefined;
+        isWhole ??= records.isWhole(store);
+        return isWhole;
       };
       const verdicts: Verdict[] = [];
       let added = 0;
       for (const check of batch) {
         try {
-          const [verdict, isNew] = checkOne(check, isWholeTable);
+          const [verdict, isNew] = checkOne(check, store.floor, isWholeTable);
           verdicts.push(verdict);
           if (isNew) added += 1;
         } catch (error) {
@@ -83,46 +90,34 @@ export function batchChecker(connection: DatabaseSync, options: DatabaseOptions)
           verdicts.push({ kind: 'unavailable', reason: 'slashing_integrity' });
         }
       }
-      if (added > 0 && typeof counted === 'number') counter.set(counted + added);
+      if (added > 0) records.write({ ...store, keys: store.keys + added });
       return verdicts;
     });
 }
 
-// Extended result codes of SQLite (sqlite.org/rescode.html): a row is there that by its head is not.
-const SQLITE_CONSTRAINT_PRIMARYKEY = 1555;
-const SQLITE_CONSTRAINT_UNIQUE = 2067;
-
-/** A row that fails its check, is in the way of another, or holds a number that this program never writes. */
-export function isDamage(error: unknown): boolean {
-  if (error instanceof SignerError) return error.reason === 'slashing_integrity';
-  if (!(error instanceof Error)) return false;
-  if ('code' in error && error.code === 'ERR_OUT_OF_RANGE') return true;
-  return (
-    'errcode' in error && (error.errcode === SQLITE_CONSTRAINT_PRIMARYKEY || error.errcode === SQLITE_CONSTRAINT_UNIQUE)
-  );
+/** Undefined: the history decides, and is too long to be read at once. */
+function decide(
+  entries: EntryTables,
+  head: Head,
+  message: SlashableMessage,
+  floor: StoreFloor | null,
+): Decision | undefined {
+  const judgement = judge(entries, head, message, floor);
+  if (judgement.kind !== 'history') return judgement;
+  const { blocks, attestations } = head.state;
+  const isBlock = message.kind === 'block';
+  if ((isBlock ? blocks : attestations).count > MAX_ENTRIES_READ) return undefined;
+  const history = isBlock ? entries.allBlocks(head) : entries.allVotes(head);
+  return decideWithHistory(message, head.state, floor, history);
 }
 
-function judgeBlock(entries: EntryTables, validator: Validator, message: BlockProposal): Decision {
-  const isBeyond = isBeyondHistory(message, marksOf(validator));
-  const entry = (isBeyond ? undefined : entries.blockAt(validator, message.slot)) ?? null;
-  const decision = decideBlock(message, { entry, lowWaterSlot: validator.lowSlot });
-  // Safe because the slot is free, says the absence of a row: that is believed of a history that is whole.
-  if (decision.kind === 'safe' && entry === null && !isBeyond) entries.allBlocks(validator);
-  return decision;
-}
-
-function judgeVote(entries: EntryTables, validator: Validator, message: AttestationVote): Decision {
-  const isBeyond = isBeyondHistory(message, marksOf(validator));
-  const [entry = null, another] = isBeyond ? [] : entries.votesFor(validator, message.targetEpoch);
-  const isOlder = !isBeyond && entry === null;
-  const decision = decideAttestation(message, {
-    entry: another === undefined ? entry : { ...another, signingRoot: null },
-    surroundsAnEntry: isOlder && entries.hasVoteInside(validator, message),
-    isSurroundedByAnEntry: isOlder && entries.hasVoteAround(validator, message),
-    lowWaterSourceEpoch: validator.lowSourceEpoch,
-    lowWaterTargetEpoch: validator.lowTargetEpoch,
-  });
-  // A refusal rests on the head or on one row. That no row stands against the vote is known of a whole history only.
-  if (decision.kind === 'safe' && isOlder) entries.allVotes(validator);
-  return decision;
+function judge(entries: EntryTables, head: Head, message: SlashableMessage, floor: StoreFloor | null): Judgement {
+  const { state } = head;
+  const isBeyond = isBeyondHistory(message, state.highest);
+  if (message.kind === 'block') {
+    return judgeBlock(message, state, floor, isBeyond ? undefined : entries.blockAt(head, message.slot));
+  }
+  if (isBeyond) return judgeVote(message, state, floor, []);
+  const atTarget = entries.votesAt(head, message.targetEpoch);
+  return judgeVote(message, state, floor, atTarget, atTarget.length > 0 ? [] : entries.votesAgainst(head, message));
 }

@@ -5,6 +5,7 @@ import { Worker } from 'node:worker_threads';
 import { SignerError } from '../../api/errors.ts';
 import type { Log } from '../../observe/log.ts';
 import type { DatabaseCall, DatabaseCalls, DatabaseWorkerData, ReplyMessage } from './calls.ts';
+import type { FileName } from './open-files.ts';
 
 /** Before the first new start after a worker died; doubled up to the largest, and back at the first answer. */
 const FIRST_RESTART_MS = 50;
@@ -18,7 +19,7 @@ interface PendingCall {
 }
 
 export class DatabaseClient {
-  readonly #data: DatabaseWorkerData;
+  #data: DatabaseWorkerData;
   readonly #log: Log;
   readonly #pending = new Map<number, PendingCall>();
   #worker: Worker | undefined;
@@ -32,6 +33,11 @@ export class DatabaseClient {
     this.#data = { ...data, integrityKey: data.integrityKey && Uint8Array.from(data.integrityKey) };
     this.#log = log;
     this.#start();
+  }
+
+  /** The database is this file: a worker that is started later refuses another. */
+  expectFile(file: FileName): void {
+    this.#data = { ...this.#data, file };
   }
 
   /** @throws SignerError slashing_unavailable or slashing_integrity, the database's error as its cause */
@@ -99,7 +105,8 @@ export class DatabaseClient {
     const pending = this.#pending.get(reply.id);
     this.#pending.delete(reply.id);
     this.#restartMs = FIRST_RESTART_MS;
-    if ('reason' in reply) pending?.reject(new SignerError(reply.reason, { cause: reply.error }));
+    if ('reason' in reply)
+      pending?.reject(new SignerError(reply.reason, { cause: reply.error, ...hintOf(reply.hint) }));
     // The worker answers each call with the result of its name (calls.ts).
     else pending?.resolve(reply.result as never);
   }
@@ -122,4 +129,8 @@ export class DatabaseClient {
     this.#restart = setTimeout(() => this.#start(), this.#restartMs);
     this.#restartMs = Math.min(this.#restartMs * 2, LARGEST_RESTART_MS);
   }
+}
+
+function hintOf(hint: string | undefined): { readonly hint?: string } {
+  return hint === undefined ? {} : { hint };
 }

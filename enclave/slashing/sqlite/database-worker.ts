@@ -1,31 +1,49 @@
-// The worker that owns the database connection. It answers one call at a time, in order; each answer is a result or a
-// failure, and a failure has left nothing half done. After a fault of the disk the connection is dropped and opened
-// anew by the next call, so the worker recovers when the disk does.
+// The worker that owns the database connection. It answers calls in order; long ones go on in steps between the others
+// (steps.ts). Each answer is a result or a failure, and a failure has left nothing half done. After a fault of the disk the
+// connection is dropped and opened anew by the next call, so the worker recovers when the disk does.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';
 import { systemClock } from '../../observe/clock.ts';
 import { rowIntegrity } from '../history/integrity.ts';
+import { higherFloor } from '../jump.ts';
+import type { StoreFloor, StoreIdentity } from '../types.ts';
 import type { CallMessage, DatabaseCall, DatabaseCalls, DatabaseWorkerData, ReplyMessage } from './calls.ts';
-import { batchChecker, isDamage } from './check.ts';
+import { isDamage } from './cells.ts';
+import { batchChecker } from './check.ts';
 import { heldExports } from './export.ts';
-import { importer } from './import.ts';
+import { type Importer, importer } from './import.ts';
+import { FilesChanged, type OpenFiles, openFilesOf } from './open-files.ts';
 import { pruner } from './prune.ts';
-import { type DatabaseOptions, openDatabase } from './schema.ts';
+import { identityOf, storeRecord } from './record.ts';
+import { keyRegister } from './retire.ts';
+import { type DatabaseOptions, DatabaseRefusal, inTransaction, openDatabase } from './schema.ts';
+import type { Steps } from './steps.ts';
 import { packVerdicts, unpackBatch } from './wire.ts';
 
-type Handlers = { [Name in DatabaseCall]: (arguments_: DatabaseCalls[Name][0]) => DatabaseCalls[Name][1] };
+type Handlers = {
+  [Name in DatabaseCall]: (
+    arguments_: DatabaseCalls[Name][0],
+  ) => DatabaseCalls[Name][1] | Steps<DatabaseCalls[Name][1]>;
+};
 
-interface OpenDatabase {
+interface Database {
   readonly connection: DatabaseSync;
+  readonly files: OpenFiles;
+  readonly isUpgraded: boolean;
   readonly check: ReturnType<typeof batchChecker>;
-  readonly imports: ReturnType<typeof importer>;
+  readonly imports: Importer;
   readonly prune: ReturnType<typeof pruner>;
+  readonly records: ReturnType<typeof storeRecord>;
+  readonly register: ReturnType<typeof keyRegister>;
 }
+
+/** Before what an import that is decided still has to do is tried again, after a fault. */
+const FINISH_PAUSE_MS = 1000;
 
 if (parentPort === null) throw new Error('this file runs as a worker');
 const port = parentPort;
-const { path, genesisValidatorsRoot, integrityKey } = workerData as DatabaseWorkerData;
+const { path, genesisValidatorsRoot, integrityKey, file } = workerData as DatabaseWorkerData;
 const options: DatabaseOptions = {
   path,
   genesisValidatorsRoot,
@@ -33,42 +51,52 @@ const options: DatabaseOptions = {
 };
 integrityKey?.fill(0);
 
-let database: OpenDatabase | undefined;
+let database: Database | undefined;
+let expectedFile = file;
 const exports_ = heldExports(options, systemClock);
 
 const handlers: Handlers = {
-  open: () => {
-    opened();
-    return null;
+  *open() {
+    const { files, imports, isUpgraded } = opened();
+    if (imports.isUnfinished()) yield* imports.finish();
+    return { file: files.database, isUpgraded };
   },
-  check: ({ batch }) => packVerdicts(opened().check(unpackBatch(batch))),
-  health: () => {
+  check({ batch }) {
+    const { check, files } = opened();
+    const verdicts = packVerdicts(check(unpackBatch(batch)));
+    files.confirm(); // what went into another file, or one without a name, is not recorded
+    return verdicts;
+  },
+  health() {
+    const { check, connection, files } = opened();
     // A batch without messages: it takes the write lock and gives it back.
-    opened().check([]);
-    opened().connection.prepare('SELECT id FROM metadata').get();
+    check([]);
+    connection.prepare('SELECT id FROM metadata').get();
+    files.confirm();
     return null;
   },
-  stage: ({ importId, histories }) => {
+  stage({ importId, histories }) {
     opened().imports.stage(importId, histories);
     return null;
   },
-  merge: ({ importId, staged, asMinimal }) => opened().imports.merge(importId, staged, asMinimal),
-  discard: ({ importId }) => {
-    database?.imports.discard(importId);
-    return null;
-  },
-  beginExport: ({ exportId, publicKeys }) => {
-    opened();
+  merge: ({ importId, staged, strategy }) => confirmed(opened().imports.merge(importId, staged, strategy)),
+  discard: ({ importId }) => opened().imports.discard(importId),
+  *beginExport({ exportId, publicKeys }) {
+    const { imports, files } = opened();
+    while (imports.isApplying()) yield 0; // half an import is no state of the store
+    if (imports.isUnfinished()) throw new Error('an import is not finished yet');
+    files.confirm();
     exports_.begin(exportId, publicKeys ?? undefined);
+    files.confirm();
     return null;
   },
   continueExport: ({ exportId }) => exports_.next(exportId),
-  endExport: ({ exportId }) => {
+  endExport({ exportId }) {
     exports_.end(exportId);
     return null;
   },
   prune: ({ afterId, maxEntries }) => opened().prune(afterId, maxEntries),
-  status: () => {
+  status() {
     const row = opened()
       .connection.prepare(
         `SELECT count(*) AS validators, coalesce(sum(block_count), 0) AS blocks,
@@ -81,7 +109,18 @@ const handlers: Handlers = {
       attestations: Number(row?.['attestations']),
     };
   },
-  close: () => {
+  identity() {
+    const { records, files } = opened();
+    files.confirm();
+    return identityOf(records.read());
+  },
+  raise: ({ revision, floor }) => raise(opened(), revision, floor),
+  highest: () => opened().register.highest(),
+  retire: ({ publicKeys }) => confirmed(opened().register.retire(publicKeys)),
+  reinstate: ({ publicKeys }) => confirmed(opened().register.reinstate(publicKeys)),
+  retired: ({ publicKeys }) => confirmed(opened().register.retired(publicKeys)),
+  close() {
+    for (const { steps } of jobs.splice(0)) steps.return(undefined);
     exports_.endAll();
     database?.connection.close();
     database = undefined;
@@ -90,33 +129,114 @@ const handlers: Handlers = {
   },
 };
 
-port.on('message', (message: CallMessage) => {
-  port.postMessage(answer(message));
-  if (message.call === 'close') port.close();
-});
+/** Calls that are in the middle of their steps. */
+const jobs: { readonly id: number | undefined; readonly steps: Steps<unknown> }[] = [];
+let finishing: NodeJS.Timeout | undefined;
 
-function answer({ id, call, arguments_ }: CallMessage): ReplyMessage {
+port.on('message', ({ id, call, arguments_ }: CallMessage) => {
   try {
     exports_.endStalled();
     // The main thread sends each call with the arguments of its name (calls.ts).
-    return { id, result: handlers[call](arguments_ as never) };
+    const result = handlers[call](arguments_ as never);
+    if (isSteps(result)) begin(id, result);
+    else port.postMessage({ id, result } satisfies ReplyMessage);
   } catch (error) {
-    if (isDamage(error)) return { id, reason: 'slashing_integrity', error };
-    if (isFaultOfConnection(error)) dropConnection();
-    return { id, reason: 'slashing_unavailable', error };
+    port.postMessage(failure(id, error));
+  }
+  if (call === 'close') {
+    clearTimeout(finishing);
+    port.close();
+  } else finishLater(0);
+});
+
+function begin(id: number | undefined, steps: Steps<unknown>): void {
+  jobs.push({ id, steps });
+  if (jobs.length === 1) setImmediate(turn);
+}
+
+/** One step of one job, each in its turn; then whatever was asked meanwhile. */
+function turn(): void {
+  const [job] = jobs;
+  if (job === undefined) return;
+  const { id, steps } = job;
+  let reply: ReplyMessage | undefined;
+  try {
+    const { done, value } = steps.next();
+    if (done === true) reply = { id: id ?? 0, result: value };
+  } catch (error) {
+    reply = failure(id ?? 0, error);
+    if (id === undefined) finishLater(FINISH_PAUSE_MS);
+  }
+  jobs.shift();
+  if (reply === undefined) jobs.push(job);
+  else if (id !== undefined) port.postMessage(reply);
+  if (jobs.length > 0) setImmediate(turn);
+}
+
+/** A decided import happens, whoever began it: also one that was found when the database was opened again. */
+function finishLater(milliseconds: number): void {
+  if (finishing !== undefined || database?.imports.isUnfinished() !== true) return;
+  finishing = setTimeout(() => {
+    finishing = undefined;
+    if (database?.imports.isUnfinished() === true) begin(undefined, database.imports.finish());
+  }, milliseconds).unref();
+}
+
+function failure(id: number, error: unknown): ReplyMessage {
+  if (isDamage(error)) return { id, reason: 'slashing_integrity', error, hint: undefined };
+  if (isFaultOfConnection(error)) dropConnection();
+  const isShown = error instanceof FilesChanged || error instanceof DatabaseRefusal;
+  return { id, reason: 'slashing_unavailable', error, hint: isShown ? error.message : undefined };
+}
+
+/** What was written while the files were taken away is not recorded, and what was read is of nobody. */
+function* confirmed<Result>(steps: Steps<Result>): Steps<Result> {
+  const result = yield* steps;
+  opened().files.confirm();
+  return result;
+}
+
+function raise({ connection, records, files }: Database, revision: number, floor: StoreFloor | null): StoreIdentity {
+  const identity = inTransaction(connection, () => {
+    const store = records.read();
+    const raised = {
+      ...store,
+      revision: Math.max(store.revision + 1, revision),
+      floor: floor === null ? store.floor : higherFloor(store.floor, floor),
+    };
+    records.write(raised);
+    return identityOf(raised);
+  });
+  files.confirm();
+  return identity;
+}
+
+function opened(): Database {
+  if (database !== undefined) return database;
+  const { connection, isUpgraded } = openDatabase(options);
+  try {
+    const files = openFilesOf(path, expectedFile);
+    const imports = importer(connection, options);
+    database = {
+      connection,
+      files,
+      isUpgraded,
+      imports,
+      check: batchChecker(connection, options, imports.isHeld),
+      prune: pruner(connection, options, imports.isHeld),
+      records: storeRecord(connection, options),
+      register: keyRegister(connection, options),
+    };
+    expectedFile = files.database;
+    return database;
+  } catch (error) {
+    connection.close();
+    throw error;
   }
 }
 
-function opened(): OpenDatabase {
-  if (database !== undefined) return database;
-  const connection = openDatabase(options);
-  database = {
-    connection,
-    check: batchChecker(connection, options),
-    imports: importer(connection, options),
-    prune: pruner(connection, options),
-  };
-  return database;
+function isSteps(result: unknown): result is Steps<unknown> {
+  return typeof result === 'object' && result !== null && Symbol.iterator in result && 'next' in result;
 }
 
 // Primary result codes of SQLite (sqlite.org/rescode.html). After these the connection is as good as before.

@@ -1,18 +1,23 @@
-// Reads histories out of the database, in small steps, from one state of it. What comes out is never weaker than what
-// is in (carried-entries.ts).
+// Reads histories out of the database, in small steps, from one state of it. What a file has to say is history/export.ts:
+// never less than what the store refuses. Entries that pruning would forget next are not written: the marks say them.
 
 import type { DatabaseSync } from 'node:sqlite';
 import type { Clock } from '../../observe/clock.ts';
-import { exportedBlocks, exportedVotes } from '../history/carried-entries.ts';
-import type { PublicKeyHex, ValidatorHistory } from '../types.ts';
+import { exportedHistory, historyOfFloor } from '../history/export.ts';
+import { forgetBlocks, forgetVotes, horizonOf } from '../history/prune.ts';
+import { type BlockEntry, higher, type KeyHistory, type KeyState, type VoteEntry } from '../history/state.ts';
+import { KEPT_ENTRIES } from '../interchange/reduce.ts';
+import type { PublicKeyHex, StoreFloor } from '../types.ts';
 import { writeHistory } from './calls.ts';
+import { bytesOf, damaged } from './cells.ts';
 import { type EntryTables, entryTables } from './entries.ts';
+import { type Head, headTable } from './heads.ts';
+import { storeRecord } from './record.ts';
 import { type DatabaseOptions, openSnapshot } from './schema.ts';
-import { bytesOf, lowWaterOf, marksOf, type Validator, validatorTable } from './validators.ts';
+import { STEP_ENTRIES, type Steps, stepMeter } from './steps.ts';
 
-/** Entries after which a step ends, so that checks go on in between. */
-const STEP_ENTRIES = 1000;
-const STEP_VALIDATORS = 200;
+/** Histories in one answer, at most. */
+const ANSWER_VALIDATORS = 200;
 /** Exports under way at once; one more is refused. */
 const MAX_EXPORTS = 8;
 /** How long an export waits for its reader. While one is open the write-ahead log keeps all that is written after it. */
@@ -20,13 +25,19 @@ export const EXPORT_STALL_MS = 60_000;
 
 interface HistoryExport {
   /** The next histories as JSON text; none at the end. */
-  next(): string[];
+  next(): Steps<string[]>;
   close(): void;
+}
+
+interface HeldExport {
+  readonly histories: HistoryExport;
+  askedAt: number;
+  isReading: boolean;
 }
 
 /** The exports under way, by their numbers. One whose reader is gone ends with the next call of anybody. */
 export function heldExports(options: DatabaseOptions, clock: Clock) {
-  const held = new Map<number, { readonly histories: HistoryExport; askedAt: number }>();
+  const held = new Map<number, HeldExport>();
 
   function end(exportId: number): void {
     held.get(exportId)?.histories.close();
@@ -36,18 +47,24 @@ export function heldExports(options: DatabaseOptions, clock: Clock) {
   return {
     begin(exportId: number, publicKeys: readonly PublicKeyHex[] | undefined): void {
       if (held.size >= MAX_EXPORTS) throw new Error('too many exports are under way');
-      held.set(exportId, { histories: openExport(options, publicKeys), askedAt: clock.monotonic() });
+      const histories = openExport(options, publicKeys);
+      held.set(exportId, { histories, askedAt: clock.monotonic(), isReading: false });
     },
-    next(exportId: number): string[] {
+    *next(exportId: number): Steps<string[]> {
       const one = held.get(exportId);
       if (one === undefined) throw new Error('the export is over');
-      one.askedAt = clock.monotonic();
-      return one.histories.next();
+      one.isReading = true;
+      try {
+        return yield* one.histories.next();
+      } finally {
+        one.isReading = false;
+        one.askedAt = clock.monotonic();
+      }
     },
     end,
     endStalled(): void {
-      for (const [exportId, { askedAt }] of held) {
-        if (clock.monotonic() - askedAt > EXPORT_STALL_MS) end(exportId);
+      for (const [exportId, { askedAt, isReading }] of held) {
+        if (!isReading && clock.monotonic() - askedAt > EXPORT_STALL_MS) end(exportId);
       }
     },
     endAll(): void {
@@ -59,37 +76,90 @@ export function heldExports(options: DatabaseOptions, clock: Clock) {
 /** @param publicKeys undefined for all */
 function openExport(options: DatabaseOptions, publicKeys: readonly PublicKeyHex[] | undefined): HistoryExport {
   const connection = openSnapshot(options.path);
-  const validators = validatorTable(connection, options.integrity);
-  const entries = entryTables(connection, options.integrity);
+  try {
+    const records = storeRecord(connection, options);
+    const store = records.read();
+    if (!records.isWhole(store)) throw damaged('a validator is missing');
+    return exportFrom(connection, options, store.floor, publicKeys);
+  } catch (error) {
+    connection.close();
+    throw error;
+  }
+}
+
+function exportFrom(
+  connection: DatabaseSync,
+  { integrity }: DatabaseOptions,
+  floor: StoreFloor | null,
+  publicKeys: readonly PublicKeyHex[] | undefined,
+): HistoryExport {
+  const heads = headTable(connection, integrity);
+  const entries = entryTables(connection, integrity);
   const keys = publicKeys === undefined ? allKeys(connection) : sortedKeys(publicKeys);
 
+  /** Undefined: there is nothing to say of the key. */
+  function* historyOf(publicKey: Uint8Array): Steps<KeyHistory | undefined> {
+    const head = heads.find(publicKey);
+    if (head === undefined) return floor === null ? undefined : historyOfFloor(floor);
+    const { state, history } = yield* keptHistory(entries, head);
+    const said = exportedHistory(state, floor, history);
+    return said.blocks.length + said.attestations.length === 0 ? undefined : said;
+  }
+
   return {
-    next() {
+    *next() {
+      const meter = stepMeter(STEP_ENTRIES);
       const histories: string[] = [];
-      let read = 0;
-      let count = 0;
-      while (count < STEP_VALIDATORS && read < STEP_ENTRIES) {
+      let written = 0;
+      while (histories.length < ANSWER_VALIDATORS && written < STEP_ENTRIES) {
         const { value: key, done } = keys.next();
-        if (done === true) return histories;
-        count += 1;
-        const validator = validators.find(key);
-        if (validator === undefined) continue;
-        histories.push(writeHistory(exportOf(entries, validator)));
-        read += validator.blockCount + validator.attestationCount;
+        if (done === true) break;
+        const history = yield* historyOf(key);
+        const size = history === undefined ? 1 : 1 + history.blocks.length + history.attestations.length;
+        if (history !== undefined) {
+          histories.push(writeHistory({ publicKey: `0x${Buffer.from(key).toString('hex')}`, ...history }));
+          written += size;
+        }
+        yield* meter.done(size);
       }
-      return histories.length > 0 ? histories : this.next();
+      return histories;
     },
     close: () => connection.close(),
   };
 }
 
-function exportOf(entries: EntryTables, validator: Validator): ValidatorHistory {
-  const lowWater = lowWaterOf(validator);
-  return {
-    publicKey: `0x${Buffer.from(validator.publicKey).toString('hex')}`,
-    blocks: exportedBlocks(entries.allBlocks(validator), lowWater),
-    attestations: exportedVotes(entries.allVotes(validator), lowWater, marksOf(validator)),
+/** What pruning would leave of the key, read whole, and the marks that it would have then. */
+function* keptHistory(entries: EntryTables, head: Head): Steps<{ state: KeyState; history: KeyHistory }> {
+  const horizon = horizonOf(head.state.highest);
+  const blocks: BlockEntry[] = [];
+  const attestations: VoteEntry[] = [];
+  let forgottenSlot: number | null = null;
+  let forgottenVote: { sourceEpoch: number; targetEpoch: number } | null = null;
+  yield* entries.read(head, {
+    block(entry) {
+      if (entry.slot >= horizon.slot) blocks.push(entry);
+      else forgottenSlot = higher(forgottenSlot, entry.slot);
+    },
+    vote(entry) {
+      if (entry.targetEpoch >= horizon.targetEpoch) attestations.push(entry);
+      else
+        forgottenVote = {
+          sourceEpoch: Math.max(forgottenVote?.sourceEpoch ?? 0, entry.sourceEpoch),
+          targetEpoch: Math.max(forgottenVote?.targetEpoch ?? 0, entry.targetEpoch),
+        };
+    },
+  });
+  const lowest = (numbers: readonly number[]) => numbers.reduce((one, other) => Math.min(one, other), Infinity);
+  const state = {
+    ...head.state,
+    ...forgetVotes(forgetBlocks(head.state, forgottenSlot, lowest(blocks.map(({ slot }) => slot))), forgottenVote, {
+      sourceEpoch: lowest(attestations.map(({ sourceEpoch }) => sourceEpoch)),
+      targetEpoch: lowest(attestations.map(({ targetEpoch }) => targetEpoch)),
+    }),
   };
+  // Votes that contradict each other in such numbers say no more than the marks; without them one vote says the marks.
+  const isLong = attestations.length > 4 * KEPT_ENTRIES;
+  return { state, history: { blocks, attestations: isLong ? [] : attestations } };
 }
 
 /** One key after the other; a cursor of SQLite would do, and would be one more thing to close. */

@@ -7,6 +7,7 @@ import { basename, dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { SignerError } from '../../api/errors.ts';
 import type { Log } from '../../observe/log.ts';
+import { misplacement } from './place.ts';
 
 const PRIVATE_MODE = 0o600;
 
@@ -24,8 +25,18 @@ export function preparePrivateFile(path: string, log: Log): { readonly realPath:
     makePrivate(realPath, log);
     return { realPath, isNew };
   } catch (cause) {
-    throw unusable('the database file cannot be created or made private', { path, cause });
+    throw unusable(`the database file cannot be created or made private${codeOf(cause)}`, { path, cause });
   }
+}
+
+/** @throws SignerError slashing_unavailable when the file lies where no database may lie (place.ts) */
+export function refuseMisplaced(realPath: string, log: Log): void {
+  const problem = misplacement(realPath, log);
+  if (problem !== undefined) throw unusable(problem, { path: realPath });
+}
+
+function codeOf(cause: unknown): string {
+  return cause instanceof Error && 'code' in cause ? ` (${String(cause.code)})` : '';
 }
 
 /** @throws SignerError slashing_unavailable while another opening of the same database holds the lock */

@@ -1,192 +1,269 @@
-// Merges histories into the database, all of an import or nothing. Histories are kept aside in a temporary table while
-// they arrive, so that checks go on, and are merged in one transaction. Nothing that was refused becomes allowed: marks
-// of a key that has entries never fall, entries that contradict each other lose their roots, so that everything at
-// their place is refused, and an entry that would have been refused comes without its root.
+// Merges histories into the database, all of an import or nothing, in steps, so that checks go on. Histories are staged in
+// a table while they arrive. Then every key that they touch is shown to be whole, in steps. Then one small transaction
+// decides the import: from there on it happens, also after a crash. Then it is applied, some keys a step; a key that it is
+// not applied to yet is held: nothing is decided about it. What is not decided when the database is opened is discarded.
+// How a history is merged is history/merge.ts.
 
 import type { DatabaseSync } from 'node:sqlite';
-import { importedBlock, importedVote, type LowWaterMarks, minimalMarks } from '../history/carried-entries.ts';
-import type { ImportSummary, ValidatorHistory } from '../types.ts';
-import { readHistory } from './calls.ts';
-import { type BlockEntry, type EntryTables, entryTables, type VoteEntry } from './entries.ts';
-import { type DatabaseOptions, inTransaction, validatorCounter } from './schema.ts';
-import { damaged, lowWaterOf, newValidator, type Validator, validatorTable } from './validators.ts';
+import { historyCodes } from '../history/codes.ts';
+import { mergeKey } from '../history/merge.ts';
+import { type BlockEntry, type KeyHistory, type KeyState, NEW_KEY, type VoteEntry } from '../history/state.ts';
+import { historyReducer, type ReducedHistory } from '../interchange/reduce.ts';
+import type { MergeStrategy, StoreFloor } from '../types.ts';
+import { damaged, isDamage } from './cells.ts';
+import { entryTables, historyCollector } from './entries.ts';
+import { type Head, headTable } from './heads.ts';
+import { type DecidedImport, storeRecord } from './record.ts';
+import { type DatabaseOptions, inTransaction, openSnapshot } from './schema.ts';
+import { type StagedHistory, stagedHistories } from './staged.ts';
+import { STEP_ENTRIES, type Steps, stepMeter } from './steps.ts';
 
-type Merged = 'new' | 'alreadyPresent' | 'conflicts';
+export interface MergeCounts {
+  /** Keys named by the import. */
+  readonly validators: number;
+  readonly alreadyPresent: number;
+  readonly conflicts: number;
+}
 
-export function importer(connection: DatabaseSync, options: DatabaseOptions) {
-  connection.exec('CREATE TEMP TABLE staged (import_id INTEGER NOT NULL, history TEXT NOT NULL) STRICT');
-  const insert = connection.prepare('INSERT INTO temp.staged VALUES (?, ?)');
-  const select = connection.prepare('SELECT history FROM temp.staged WHERE import_id = ? ORDER BY rowid');
-  const clear = connection.prepare('DELETE FROM temp.staged WHERE import_id = ?');
-  const validators = validatorTable(connection, options.integrity);
-  const entries = entryTables(connection, options.integrity);
-  const counter = validatorCounter(connection, options);
+/** One key of a decided import, read and shown to be whole; nothing else changes its entries while it is held. */
+interface PreparedKey {
+  readonly publicKey: Uint8Array;
+  readonly imported: ReducedHistory;
+  readonly head: Head | undefined;
+  readonly recorded: KeyHistory;
+}
 
-  function mergeHistory(
-    history: ValidatorHistory,
-    summary: Record<Merged, number>,
-    asMinimal: boolean,
-  ): { isNewKey: boolean } {
-    if (history.blocks.length === 0 && history.attestations.length === 0) return { isNewKey: false };
-    const publicKey = Buffer.from(history.publicKey.slice(2), 'hex');
-    const known = validators.find(publicKey);
-    const validator = known ?? newValidator(publicKey);
-    if (known === undefined) validators.save(validator);
-    const lowWater = lowWaterOf(validator);
-    // In ascending order, so that the low-water marks of a key without entries are those of the lowest, and so that an
-    // entry rarely has to be compared with the whole history.
-    for (const entry of history.blocks.toSorted((one, other) => one.slot - other.slot)) {
-      summary[mergeBlock(entries, validator, entry, lowWater)] += 1;
+export interface Importer {
+  stage(importId: number, histories: readonly StagedHistory[]): void;
+  /** Merge everything that was staged; `staged` is how many histories that must be. */
+  merge(importId: number, staged: number, strategy: MergeStrategy): Steps<MergeCounts>;
+  /** Forget what was staged, unless it is decided. */
+  discard(importId: number): Steps<null>;
+  isApplying(): boolean;
+  /** Whether a decided import waits for somebody to finish it. */
+  isUnfinished(): boolean;
+  finish(): Steps<void>;
+  /** Whether a decided import is not applied to the key yet. */
+  isHeld(publicKey: Uint8Array): boolean;
+}
+
+/** @throws SignerError slashing_integrity when parts of a decided import are missing */
+export function importer(connection: DatabaseSync, options: DatabaseOptions, stepEntries = STEP_ENTRIES): Importer {
+  const { integrity } = options;
+  const codes = historyCodes(integrity);
+  const staged = stagedHistories(connection, options);
+  const heads = headTable(connection, integrity);
+  const entries = entryTables(connection, integrity);
+  const records = storeRecord(connection, options);
+  /** By their bytes as text. */
+  const held = new Set<string>();
+  let isApplying = false;
+
+  /** That the import cannot be merged is found out here, while nothing of it is decided. */
+  function* verify(importId: number): Steps<Uint8Array[]> {
+    const snapshot = openSnapshot(options.path);
+    try {
+      const recordedHeads = headTable(snapshot, integrity);
+      const recordedEntries = entryTables(snapshot, integrity);
+      const meter = stepMeter(stepEntries);
+      const keys: Uint8Array[] = [];
+      let isAnyNew = false;
+      for (const publicKey of staged.keys(importId)) {
+        const head = recordedHeads.find(publicKey);
+        isAnyNew ||= head === undefined;
+        if (head !== undefined) yield* metered(recordedEntries.read(head, NOWHERE), meter);
+        else yield* meter.done(1);
+        keys.push(publicKey);
+      }
+      const ownRecords = storeRecord(snapshot, options);
+      if (isAnyNew && !ownRecords.isWhole(ownRecords.read())) throw damaged('a validator is missing');
+      return keys;
+    } finally {
+      snapshot.close();
     }
-    mergeVotes(validator, history.attestations.toSorted(byTarget), summary);
-    if (asMinimal) raiseLowWater(validator, minimalMarks(lowWaterOf(validator), history));
-    validators.save(validator);
-    return { isNewKey: known === undefined };
   }
 
-  function mergeVotes(validator: Validator, votes: readonly VoteEntry[], summary: Record<Merged, number>): void {
-    const lowWater = lowWaterOf(validator);
-    lowerFirstMarks(validator, votes);
-    const added = new Set<string>();
-    let isAscending = true;
-    for (const entry of votes) {
-      isAscending &&= isBeyondVotes(validator, entry);
-      const merged = mergeVote(entries, validator, entry, lowWater);
-      summary[merged] += 1;
-      if (merged === 'new') added.add(nameOf(entry));
+  function decide(decided: DecidedImport, keys: readonly Uint8Array[]): void {
+    inTransaction(connection, () => {
+      const store = records.read();
+      if (store.decided !== null) throw new Error('another import is being applied: try again');
+      records.write({ ...store, decided });
+    });
+    for (const publicKey of keys) held.add(textOf(publicKey));
+  }
+
+  function* prepare(importId: number, publicKey: Uint8Array): Steps<PreparedKey> {
+    const reducer = historyReducer();
+    for (const { part, size } of staged.parts(importId, publicKey)) {
+      reducer.add(part);
+      yield size;
     }
-    // Votes that each lie beyond all earlier ones surround nothing.
-    if (isAscending || added.size === 0) return;
-    const conflicts = surroundVotes(entries.allVotes(validator)).filter((entry) => added.has(nameOf(entry)));
-    for (const entry of conflicts) {
-      if (entry.signingRoot !== null) entries.putVote(validator, { ...entry, signingRoot: null });
+    const head = heads.find(publicKey);
+    const recorded = { blocks: [] as BlockEntry[], attestations: [] as VoteEntry[] };
+    if (head !== undefined) yield* entries.read(head, historyCollector(recorded));
+    return { publicKey, imported: reducer.result(), head, recorded };
+  }
+
+  function* applyAll(decided: Decided): Steps<Counts> {
+    const counts = { alreadyPresent: 0, conflicts: 0 };
+    let ready: PreparedKey[] = [];
+    let [waiting, isDamaged] = [0, false];
+    const meter = stepMeter(stepEntries);
+    for (const key of [...held]) {
+      const publicKey = Buffer.from(key, 'latin1');
+      try {
+        const prepared = yield* metered(prepare(decided.importId, publicKey), meter);
+        ready.push(prepared);
+        waiting += sizeOf(prepared);
+      } catch (error) {
+        if (!isDamage(error)) throw error;
+        isDamaged = true; // the key stays held; the others need not wait for its repair
+      }
+      if (waiting < stepEntries) continue;
+      yield waiting; // what was read is a step, and what is written another
+      isDamaged = applyKeys(ready, decided, counts) || isDamaged;
+      yield waiting;
+      [ready, waiting] = [[], 0];
     }
-    summary.new -= conflicts.length;
-    summary.conflicts += conflicts.length;
+    isDamaged = applyKeys(ready, decided, counts) || isDamaged;
+    if (isDamaged) throw damaged('a key that an import is to be merged into');
+    return counts;
+  }
+
+  /** Returns whether a key of them is damaged, and was left out. */
+  function applyKeys(keys: readonly PreparedKey[], decided: Decided, counts: Counts): boolean {
+    if (keys.length === 0) return false;
+    try {
+      applyTogether(keys, decided, counts);
+      return false;
+    } catch (error) {
+      if (!isDamage(error)) throw error;
+      if (keys.length === 1) return true;
+      return keys.map((key) => applyKeys([key], decided, counts)).includes(true);
+    }
+  }
+
+  function applyTogether(keys: readonly PreparedKey[], decided: Decided, counts: Counts): void {
+    const merged = inTransaction(connection, () => {
+      const store = records.read();
+      let [added, histories] = [0, store.decided?.histories ?? 0];
+      const results = keys.map((key) => {
+        const result = applyKey(key, store.floor, decided.strategy);
+        histories -= staged.remove(decided.importId, key.publicKey);
+        if (result.isNew) added += 1;
+        return result;
+      });
+      const rest = histories > 0 ? { ...decided, histories } : null;
+      records.write({ ...store, keys: store.keys + added, decided: rest });
+      return results;
+    });
+    for (const { publicKey } of keys) held.delete(textOf(publicKey));
+    for (const { alreadyPresent, conflicts } of merged) {
+      counts.alreadyPresent += alreadyPresent;
+      counts.conflicts += conflicts;
+    }
+  }
+
+  function applyKey(
+    { publicKey, imported, recorded, head: readHead }: PreparedKey,
+    floor: StoreFloor | null,
+    strategy: MergeStrategy,
+  ): Counts & { isNew: boolean } {
+    const { blocks, attestations, leftOut } = imported;
+    if (blocks.length + attestations.length === 0 && leftOut === undefined) return NOTHING_MERGED;
+    const known = heads.find(publicKey); // it may have been retired since it was read
+    if (!haveSameEntries(known?.state ?? NEW_KEY, readHead?.state ?? NEW_KEY)) throw damaged('validator');
+    const head = known ?? { id: heads.nextId(), publicKey, state: NEW_KEY };
+    const merged = mergeKey({ publicKey, state: head.state, recorded, floor }, imported, strategy, codes);
+    for (const block of merged.contradicted.blocks) entries.removeBlock(head.id, block);
+    for (const vote of merged.contradicted.attestations) entries.removeVote(head.id, vote);
+    for (const block of [...merged.contradicted.blocks, ...merged.added.blocks])
+      entries.insertBlock(head.id, block, block);
+    for (const vote of [...merged.contradicted.attestations, ...merged.added.attestations]) {
+      entries.insertVote(head.id, vote, vote);
+    }
+    const changed = { ...head, state: merged.state };
+    if (known === undefined) heads.insert(changed);
+    else heads.update(changed);
+    return { alreadyPresent: merged.alreadyPresent, conflicts: merged.conflicts, isNew: known === undefined };
+  }
+
+  function* finish(): Steps<void> {
+    const { decided } = records.read();
+    if (decided === null || isApplying) return;
+    isApplying = true;
+    try {
+      yield* applyAll(decided);
+    } finally {
+      isApplying = false;
+    }
+  }
+
+  const unfinished = records.read().decided;
+  staged.removeAllBut(unfinished?.importId ?? null);
+  if (unfinished !== null) {
+    for (const publicKey of staged.keys(unfinished.importId)) held.add(textOf(publicKey));
+    const isWhole = staged.count(unfinished.importId) === unfinished.histories;
+    if (!isWhole) throw damaged('parts of an import that is decided are missing');
   }
 
   return {
-    stage: (importId: number, histories: readonly string[]) => {
-      for (const history of histories) insert.run(importId, history);
+    stage: (importId, histories) => inTransaction(connection, () => staged.add(importId, histories)),
+    *merge(importId, expected, strategy) {
+      if (staged.count(importId) !== expected) throw new Error('a part of the import was lost on the way');
+      const keys = yield* verify(importId);
+      if (keys.length === 0) return { validators: 0, alreadyPresent: 0, conflicts: 0 };
+      decide({ importId, strategy, histories: expected }, keys);
+      isApplying = true;
+      try {
+        yield keys.length;
+        return { validators: keys.length, ...(yield* applyAll({ importId, strategy })) };
+      } finally {
+        isApplying = false;
+      }
     },
-    discard: (importId: number) => {
-      clear.run(importId);
+    *discard(importId) {
+      if (records.read().decided?.importId === importId) return null;
+      yield* staged.removeImport(importId);
+      return null;
     },
-    merge: (importId: number, staged: number, asMinimal: boolean): ImportSummary =>
-      inTransaction(connection, () => {
-        const counts = { new: 0, alreadyPresent: 0, conflicts: 0 };
-        const keys = new Set<string>();
-        let [histories, blocks, attestations, newKeys] = [0, 0, 0, 0];
-        // Before anything is added: a key that is missing is new only while no other head is gone.
-        const keysBefore = counter.verified();
-        for (const row of select.iterate(importId)) {
-          const history = readHistory(String(row['history']));
-          if (mergeHistory(history, counts, asMinimal).isNewKey) newKeys += 1;
-          keys.add(history.publicKey);
-          histories += 1;
-          blocks += history.blocks.length;
-          attestations += history.attestations.length;
-        }
-        if (newKeys > 0) {
-          if (keysBefore === undefined) throw damaged('a validator is missing');
-          counter.set(keysBefore + newKeys);
-        }
-        if (histories !== staged) throw new Error('a part of the import was lost on the way');
-        clear.run(importId);
-        const { alreadyPresent, conflicts } = counts;
-        return { validators: keys.size, blocks, attestations, alreadyPresent, conflicts };
-      }),
+    isApplying: () => isApplying,
+    isUnfinished: () => held.size > 0 && !isApplying,
+    finish,
+    isHeld: (publicKey) => held.size > 0 && held.has(textOf(publicKey)),
   };
 }
 
-/** `lowWater`: the marks of the key before the import. */
-function mergeBlock(entries: EntryTables, validator: Validator, entry: BlockEntry, lowWater: LowWaterMarks): Merged {
-  const known = isBeyondBlocks(validator, entry) ? undefined : entries.blockAt(validator, entry.slot);
-  if (known === undefined) {
-    entries.putBlock(validator, importedBlock(entry, lowWater));
-    return 'new';
-  }
-  if (sameRoot(known.signingRoot, entry.signingRoot)) return 'alreadyPresent';
-  if (known.signingRoot !== null) entries.putBlock(validator, { slot: entry.slot, signingRoot: null });
-  return 'conflicts';
+type Decided = { readonly importId: number; readonly strategy: MergeStrategy };
+type Counts = { alreadyPresent: number; conflicts: number };
+
+const NOTHING_MERGED = { alreadyPresent: 0, conflicts: 0, isNew: false };
+const NOWHERE = { block() {}, vote() {} };
+
+/** Entries that merging the key looks at, and one for the key. */
+function sizeOf({ imported, recorded }: PreparedKey): number {
+  const lists = [imported.blocks, imported.attestations, recorded.blocks, recorded.attestations];
+  return lists.reduce((sum, { length }) => sum + length, 1);
 }
 
-function mergeVote(entries: EntryTables, validator: Validator, entry: VoteEntry, lowWater: LowWaterMarks): Merged {
-  const atTarget = isBeyondVotes(validator, entry) ? [] : entries.votesFor(validator, entry.targetEpoch);
-  const known = atTarget.find(({ sourceEpoch }) => sourceEpoch === entry.sourceEpoch);
-  if (known !== undefined && sameRoot(known.signingRoot, entry.signingRoot)) return 'alreadyPresent';
-  if (atTarget.length > 0) {
-    for (const one of atTarget) if (one.signingRoot !== null) entries.putVote(validator, { ...one, signingRoot: null });
-    if (known === undefined) entries.putVote(validator, { ...entry, signingRoot: null });
-    return 'conflicts';
-  }
-  // An entry with a source beyond its target is merged as it is: votes can surround it, and must not.
-  entries.putVote(validator, importedVote(entry, lowWater));
-  return entry.sourceEpoch > entry.targetEpoch ? 'conflicts' : 'new';
-}
-
-/** Those of the votes, in ascending order of their targets, that surround another or are surrounded. */
-function surroundVotes(votes: readonly VoteEntry[]): VoteEntry[] {
-  const surrounding = votes.filter(
-    isExtreme((source, highest) => source < highest, Math.max, Number.NEGATIVE_INFINITY),
+function haveSameEntries(one: KeyState, other: KeyState): boolean {
+  return (['blocks', 'attestations'] as const).every(
+    (kind) => one[kind].count === other[kind].count && Buffer.compare(one[kind].digest, other[kind].digest) === 0,
   );
-  const surrounded = votes
-    .toReversed()
-    .filter(isExtreme((source, lowest) => source > lowest, Math.min, Number.POSITIVE_INFINITY));
-  return [...new Set([...surrounding, ...surrounded])];
 }
 
-/** Whether a source lies beyond the extreme source of all votes seen before, those for the same target left out. */
-function isExtreme(
-  isBeyond: (source: number, extreme: number) => boolean,
-  extremeOf: (one: number, other: number) => number,
-  first: number,
-) {
-  let [extreme, extremeOfTarget, target] = [first, first, Number.NaN];
-  return (vote: VoteEntry): boolean => {
-    if (vote.targetEpoch !== target) {
-      extreme = extremeOf(extreme, extremeOfTarget);
-      extremeOfTarget = first;
-      target = vote.targetEpoch;
+/** The result of the work; its steps go to the meter. */
+function* metered<Result>(steps: Steps<Result>, meter: ReturnType<typeof stepMeter>): Steps<Result> {
+  while (true) {
+    const step = steps.next();
+    if (step.done === true) {
+      yield* meter.done(1);
+      return step.value;
     }
-    extremeOfTarget = extremeOf(extremeOfTarget, vote.sourceEpoch);
-    return isBeyond(vote.sourceEpoch, extreme);
-  };
+    yield* meter.done(step.value);
+  }
 }
 
-function raiseLowWater(validator: Validator, { slot, sourceEpoch, targetEpoch }: LowWaterMarks): void {
-  validator.lowSlot = slot;
-  validator.lowSourceEpoch = sourceEpoch;
-  validator.lowTargetEpoch = targetEpoch;
-}
-
-/** The marks of a key without votes start at the lowest epochs of the file, which need not be those of one entry. */
-function lowerFirstMarks(validator: Validator, votes: readonly VoteEntry[]): void {
-  if (validator.lowTargetEpoch !== null || votes.length === 0) return;
-  validator.lowSourceEpoch = votes.reduce((lowest, { sourceEpoch }) => Math.min(lowest, sourceEpoch), Infinity);
-  validator.lowTargetEpoch = votes.reduce((lowest, { targetEpoch }) => Math.min(lowest, targetEpoch), Infinity);
-}
-
-function isBeyondBlocks(validator: Validator, { slot }: BlockEntry): boolean {
-  return validator.highSlot === null || slot > validator.highSlot;
-}
-
-function isBeyondVotes(validator: Validator, { sourceEpoch, targetEpoch }: VoteEntry): boolean {
-  const { highSourceEpoch, highTargetEpoch } = validator;
-  return (
-    (highTargetEpoch === null || targetEpoch > highTargetEpoch) &&
-    (highSourceEpoch === null || sourceEpoch >= highSourceEpoch)
-  );
-}
-
-function nameOf({ sourceEpoch, targetEpoch }: VoteEntry): string {
-  return `${sourceEpoch}/${targetEpoch}`;
-}
-
-function byTarget(one: VoteEntry, other: VoteEntry): number {
-  return one.targetEpoch - other.targetEpoch || one.sourceEpoch - other.sourceEpoch;
-}
-
-function sameRoot(one: Uint8Array | null, other: Uint8Array | null): boolean {
-  return one === null || other === null ? one === other : Buffer.compare(one, other) === 0;
+function textOf(publicKey: Uint8Array): string {
+  return Buffer.from(publicKey.buffer, publicKey.byteOffset, publicKey.length).toString('latin1');
 }

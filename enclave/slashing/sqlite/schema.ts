@@ -1,62 +1,20 @@
 // Opens the database as the one writer, with the schema, and bound to one network. Refuses a database of another
-// network, of a newer program, or whose integrity codes are of another kind than this process can make.
+// network, of a newer program, or whose integrity codes are of another kind than this process can make. One of an older
+// program is brought up to date first (upgrade.ts).
 
+import { randomFillSync } from 'node:crypto';
 import { DatabaseSync } from 'node:sqlite';
 import type { RowIntegrity } from '../history/integrity.ts';
+import { newRecord, STORE_ID_BYTES, storeRecord } from './record.ts';
+import { METADATA_TABLE, SCHEMA, SCHEMA_VERSION } from './tables.ts';
+import { upgradeFromVersion1 } from './upgrade.ts';
 
-const SCHEMA_VERSION = 1;
 /** How long a lock of another process (a backup, a shell) may hold up a batch before it is 503. */
 const BUSY_TIMEOUT_MS = 250;
 /** Each key has pages of its own, so the default of 2 MB holds those of some hundred keys. */
 const CACHE_KIBIBYTES = 16 * 1024;
 /** Pages (4 KiB) of the write-ahead log from which on a commit moves them to the database itself (checkpoint.ts is to be faster). */
 const CHECKPOINT_PAGES = 8000;
-
-// `validators` is the head of each key's history: the marks of EIP-3076, how many entries there are, and the XOR of
-// their integrity codes (so an entry that is gone is noticed). `code` is the integrity code of the row.
-const SCHEMA = `
-CREATE TABLE metadata (
-  id INTEGER PRIMARY KEY CHECK (id = 1),
-  schema_version INTEGER NOT NULL,
-  genesis_validators_root BLOB NOT NULL,
-  integrity_kind TEXT NOT NULL,
-  validator_count INTEGER NOT NULL,
-  code BLOB NOT NULL
-) STRICT;
-
-CREATE TABLE validators (
-  id INTEGER PRIMARY KEY,
-  public_key BLOB NOT NULL UNIQUE,
-  low_slot INTEGER,
-  high_slot INTEGER,
-  low_source_epoch INTEGER,
-  low_target_epoch INTEGER,
-  high_source_epoch INTEGER,
-  high_target_epoch INTEGER,
-  block_count INTEGER NOT NULL,
-  block_digest BLOB NOT NULL,
-  attestation_count INTEGER NOT NULL,
-  attestation_digest BLOB NOT NULL,
-  code BLOB NOT NULL
-) STRICT;
-
-CREATE TABLE blocks (
-  validator INTEGER NOT NULL,
-  slot INTEGER NOT NULL,
-  signing_root BLOB,
-  code BLOB NOT NULL,
-  PRIMARY KEY (validator, slot)
-) STRICT, WITHOUT ROWID;
-
-CREATE TABLE attestations (
-  validator INTEGER NOT NULL,
-  target_epoch INTEGER NOT NULL,
-  source_epoch INTEGER NOT NULL,
-  signing_root BLOB,
-  code BLOB NOT NULL,
-  PRIMARY KEY (validator, target_epoch, source_epoch)
-) STRICT, WITHOUT ROWID;
-`;
 
 export interface DatabaseOptions {
   /** An existing file (preparePrivateFile). */
@@ -66,14 +24,19 @@ export interface DatabaseOptions {
   readonly integrity: RowIntegrity;
 }
 
-/** @throws Error whose message says why, in constant text */
-export function openDatabase(options: DatabaseOptions): DatabaseSync {
+export interface OpenDatabase {
+  readonly connection: DatabaseSync;
+  /** It was of an older version. */
+  readonly isUpgraded: boolean;
+}
+
+/** @throws DatabaseRefusal */
+export function openDatabase(options: DatabaseOptions): OpenDatabase {
   let connection: DatabaseSync | undefined;
   try {
     connection = new DatabaseSync(options.path, { timeout: BUSY_TIMEOUT_MS });
     makeDurable(connection);
-    inTransaction(connection, (open) => bind(open, options));
-    return connection;
+    return { connection, isUpgraded: inTransaction(connection, (open) => bind(open, options)) };
   } catch (cause) {
     connection?.close();
     if (cause instanceof DatabaseRefusal) throw cause;
@@ -109,30 +72,8 @@ export function inTransaction<Result>(connection: DatabaseSync, work: (open: Dat
   }
 }
 
-/** How many keys the database has heads for, kept beside the heads so that a head that is gone is noticed. */
-export function validatorCounter(connection: DatabaseSync, { genesisValidatorsRoot, integrity }: DatabaseOptions) {
-  const read = connection.prepare('SELECT validator_count AS count, code FROM metadata WHERE id = 1');
-  const count = connection.prepare('SELECT count(*) AS count FROM validators');
-  const write = connection.prepare('UPDATE metadata SET validator_count = ?, code = ? WHERE id = 1');
-  return {
-    /** The count, or undefined when it is not what the table holds. Counts the table: ask once a batch at most. */
-    verified(): number | undefined {
-      const row = read.get();
-      const stored = row?.['count'];
-      if (row === undefined || typeof stored !== 'number' || !(row['code'] instanceof Uint8Array)) return undefined;
-      const fields = metadataFields(genesisValidatorsRoot, integrity, stored);
-      if (!integrity.verify(row['code'], 'metadata', NO_PUBLIC_KEY, fields)) return undefined;
-      return count.get()?.['count'] === stored ? stored : undefined;
-    },
-    set(value: number): void {
-      const fields = metadataFields(genesisValidatorsRoot, integrity, value);
-      write.run(value, integrity.code('metadata', NO_PUBLIC_KEY, fields));
-    },
-  };
-}
-
-/** Why this process will not use a database that it can read. The text is constant: it may be shown. */
-class DatabaseRefusal extends Error {}
+/** Why this process will not use a database that it can read. The text may be shown: it has nothing of the content but public keys. */
+export class DatabaseRefusal extends Error {}
 
 /** A commit is on disk when it returns. SQLite keeps another journal mode without an error where it cannot have this one. */
 function makeDurable(connection: DatabaseSync): void {
@@ -144,26 +85,21 @@ function makeDurable(connection: DatabaseSync): void {
     throw new DatabaseRefusal('the file system cannot hold a durable database');
 }
 
-const NO_PUBLIC_KEY = new Uint8Array(48);
-
-function metadataFields(genesisValidatorsRoot: Uint8Array, integrity: RowIntegrity, validatorCount: number) {
-  return [SCHEMA_VERSION, genesisValidatorsRoot, Buffer.from(integrity.kind), validatorCount];
-}
-
-function bind(connection: DatabaseSync, { genesisValidatorsRoot, integrity }: DatabaseOptions): void {
+/** Returns whether the database was brought up to date. */
+function bind(connection: DatabaseSync, options: DatabaseOptions): boolean {
+  const { genesisValidatorsRoot, integrity } = options;
   const tables = connection.prepare("SELECT count(*) AS count FROM sqlite_schema WHERE type = 'table'").get();
   if (tables?.['count'] === 0) {
-    connection.exec(SCHEMA);
-    const code = integrity.code('metadata', NO_PUBLIC_KEY, metadataFields(genesisValidatorsRoot, integrity, 0));
-    connection
-      .prepare('INSERT INTO metadata VALUES (1, ?, ?, ?, 0, ?)')
-      .run(SCHEMA_VERSION, genesisValidatorsRoot, integrity.kind, code);
-    return;
+    connection.exec(METADATA_TABLE + SCHEMA);
+    storeRecord(connection, options).insert(newRecord(randomFillSync(new Uint8Array(STORE_ID_BYTES))));
+    return false;
   }
   const metadata = connection.prepare('SELECT * FROM metadata WHERE id = 1').get();
   if (metadata === undefined) throw new DatabaseRefusal('the database has lost its metadata');
-  if (metadata['schema_version'] !== SCHEMA_VERSION)
+  const version = metadata['schema_version'];
+  if (version !== 1 && version !== SCHEMA_VERSION) {
     throw new DatabaseRefusal('the database is of another schema version');
+  }
   const root = metadata['genesis_validators_root'];
   if (!(root instanceof Uint8Array) || Buffer.compare(root, genesisValidatorsRoot) !== 0) {
     throw new DatabaseRefusal('the database belongs to another network: its genesis validators root differs');
@@ -175,11 +111,31 @@ function bind(connection: DatabaseSync, { genesisValidatorsRoot, integrity }: Da
         : 'the database was made with a master key, which is not available here',
     );
   }
-  const fields = metadataFields(genesisValidatorsRoot, integrity, Number(metadata['validator_count']));
-  const { code } = metadata;
-  if (!(code instanceof Uint8Array) || !integrity.verify(code, 'metadata', NO_PUBLIC_KEY, fields)) {
+  const isOurs = version === 1 ? upgrade(connection, options) : isRecordOurs(connection, options);
+  if (!isOurs) {
     throw new DatabaseRefusal(
       'the metadata of the database fails its integrity check, or the master key is another one',
     );
+  }
+  return version === 1;
+}
+
+function upgrade(connection: DatabaseSync, options: DatabaseOptions): boolean {
+  const outcome = upgradeFromVersion1(connection, options);
+  if (outcome.kind === 'damaged') {
+    throw new DatabaseRefusal(
+      `the database cannot be brought up to date, and was left as it is: the records of ${outcome.publicKey} fail ` +
+        'their integrity check',
+    );
+  }
+  return outcome.kind === 'upgraded';
+}
+
+function isRecordOurs(connection: DatabaseSync, options: DatabaseOptions): boolean {
+  try {
+    storeRecord(connection, options).read();
+    return true;
+  } catch {
+    return false;
   }
 }

@@ -1,0 +1,130 @@
+// The record of the store, one row under its integrity code: its random id, its revision, the floor under all keys, how
+// many keys have a head (so that a head that is gone is noticed), and an import that is decided and not yet applied.
+
+import type { DatabaseSync } from 'node:sqlite';
+import { historyCodes } from '../history/codes.ts';
+import type { IntegrityField } from '../history/integrity.ts';
+import type { MergeStrategy, StoreFloor, StoreIdentity } from '../types.ts';
+import { bytesOf, damaged, numberOf, numberOrNull } from './cells.ts';
+import type { DatabaseOptions } from './schema.ts';
+import { SCHEMA_VERSION } from './tables.ts';
+
+export const STORE_ID_BYTES = 16;
+
+export interface DecidedImport {
+  readonly importId: number;
+  readonly strategy: MergeStrategy;
+  /** Staged histories that it is not applied from yet. */
+  readonly histories: number;
+}
+
+export interface StoreRecord {
+  readonly id: Uint8Array;
+  readonly revision: number;
+  readonly floor: StoreFloor | null;
+  /** How many heads there are. */
+  readonly keys: number;
+  readonly decided: DecidedImport | null;
+}
+
+export interface StoreRecords {
+  /** @throws SignerError slashing_integrity when the row fails its check */
+  read(): StoreRecord;
+  write(record: StoreRecord): void;
+  insert(record: StoreRecord): void;
+  /** Whether there are as many heads as the record says. Counts the table: ask once a batch at most. */
+  isWhole(record: StoreRecord): boolean;
+}
+
+export function newRecord(id: Uint8Array): StoreRecord {
+  return { id, revision: 0, floor: null, keys: 0, decided: null };
+}
+
+export function identityOf({ id, revision, floor }: StoreRecord): StoreIdentity {
+  return { id: Buffer.from(id).toString('hex'), revision, floor };
+}
+
+export function storeRecord(
+  connection: DatabaseSync,
+  { genesisValidatorsRoot, integrity }: Pick<DatabaseOptions, 'genesisValidatorsRoot' | 'integrity'>,
+): StoreRecords {
+  const codes = historyCodes(integrity);
+  const kind = Buffer.from(integrity.kind);
+  const select = connection.prepare(`SELECT ${COLUMNS.join(', ')}, code FROM metadata WHERE id = 1`);
+  select.setReturnArrays(true);
+  const update = connection.prepare(
+    `UPDATE metadata SET ${COLUMNS.map((column) => `${column} = ?`).join(', ')}, code = ? WHERE id = 1`,
+  );
+  const count = connection.prepare('SELECT count(*) AS count FROM validators');
+  const codeOf = (cells: readonly Cell[]): Uint8Array =>
+    codes.storeCode([SCHEMA_VERSION, genesisValidatorsRoot, kind, ...cells.map(fieldOf)]);
+
+  return {
+    read() {
+      const row: unknown = select.get();
+      if (!Array.isArray(row)) throw damaged('the record of the store is missing');
+      const cells = row.slice(0, COLUMNS.length) as Cell[];
+      if (Buffer.compare(bytesOf(row[COLUMNS.length]), codeOf(cells)) !== 0) throw damaged('metadata');
+      return fromCells(cells);
+    },
+    write(record) {
+      const cells = cellsOf(record);
+      update.run(...cells, codeOf(cells));
+    },
+    insert(record) {
+      const cells = cellsOf(record);
+      connection
+        .prepare(
+          `INSERT INTO metadata (id, schema_version, genesis_validators_root, integrity_kind, ${COLUMNS.join(', ')}, code)
+           VALUES (1, ?, ?, ?, ${COLUMNS.map(() => '?').join(', ')}, ?)`,
+        )
+        .run(SCHEMA_VERSION, genesisValidatorsRoot, integrity.kind, ...cells, codeOf(cells));
+    },
+    isWhole: (record) => count.get()?.['count'] === record.keys,
+  };
+}
+
+const COLUMNS = [
+  'store_id',
+  'revision',
+  'floor_slot',
+  'floor_source_epoch',
+  'floor_target_epoch',
+  'validator_count',
+  'import_id',
+  'import_strategy',
+  'import_histories',
+];
+
+type Cell = Uint8Array | number | string | null;
+
+function cellsOf({ id, revision, floor, keys, decided }: StoreRecord): Cell[] {
+  return [
+    ...[id, revision],
+    ...[floor?.slot ?? null, floor?.sourceEpoch ?? null, floor?.targetEpoch ?? null],
+    keys,
+    ...[decided?.importId ?? null, decided?.strategy ?? null, decided?.histories ?? null],
+  ];
+}
+
+/** The cells passed their code: this program wrote them. */
+function fromCells(cells: readonly Cell[]): StoreRecord {
+  const slot = numberOrNull(cells[2]);
+  const importId = numberOrNull(cells[6]);
+  return {
+    id: bytesOf(cells[0]),
+    revision: numberOf(cells[1]),
+    floor: slot === null ? null : { slot, sourceEpoch: numberOf(cells[3]), targetEpoch: numberOf(cells[4]) },
+    keys: numberOf(cells[5]),
+    decided: importId === null ? null : { importId, strategy: strategyOf(cells[7]), histories: numberOf(cells[8]) },
+  };
+}
+
+function strategyOf(cell: Cell | undefined): MergeStrategy {
+  if (cell === 'by_key' || cell === 'minimal' || cell === 'complete') return cell;
+  throw damaged('no strategy has this name');
+}
+
+function fieldOf(cell: Cell): IntegrityField {
+  return typeof cell === 'string' ? Buffer.from(cell) : cell;
+}

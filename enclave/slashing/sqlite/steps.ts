@@ -1,0 +1,28 @@
+// Work that is done in steps, so that checks go on in between: a generator that yields how many entries the step handled.
+
+export type Steps<Result> = Generator<number, Result>;
+
+/** Entries of a step, about: a few milliseconds of the worker. */
+export const STEP_ENTRIES = 1000;
+
+/** All steps at once, for whoever has the database for itself. */
+export function allSteps<Result>(steps: Steps<Result>): Result {
+  while (true) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+  }
+}
+
+/** Gathers small pieces of work, so that a step is worth its turn. `done` says when one is over, with its size. */
+export function stepMeter(stepEntries: number) {
+  let entries = 0;
+  return {
+    *done(more: number): Steps<void> {
+      entries += more;
+      if (entries < stepEntries) return;
+      const step = entries;
+      entries = 0;
+      yield step;
+    },
+  };
+}
