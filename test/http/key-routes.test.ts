@@ -111,8 +111,8 @@ async function mount({ keyManager, chamber = {} }: Limits): Promise<FastifyInsta
           slashing: {
             merge: (text, allows) => mergeInterchangeText(text, allows, records),
             export: (publicKeys) => exportInterchangeText(publicKeys, records),
-      retire: (publicKeys) => records.backend.retire(publicKeys),
-      reinstate: (publicKeys) => records.backend.reinstate(publicKeys),
+            retire: (publicKeys) => records.backend.retire(publicKeys),
+            reinstate: (publicKeys) => records.backend.reinstate(publicKeys),
           },
           drain: inFlight.drain,
           turns: keyTurns(),
