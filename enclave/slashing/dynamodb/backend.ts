@@ -1,7 +1,8 @@
 // Slashing protection in a DynamoDB table, for any number of signers: the highest block and the highest vote of each
 // key, raised by conditional writes only. It trusts the service to be linearizable for one item; every item it reads
 // carries an integrity code that is checked before the item decides anything. The signer's role in the account should
-// be allowed to get, batch-get, put, scan and update by statement (PartiQLUpdate), and not to delete.
+// be allowed to describe, get, batch-get, put, scan, check conditions and update by statement (PartiQLUpdate), and not to
+// delete.
 
 import { SignerError } from '../../api/errors.ts';
 import { encodeHex } from '../../api/hex.ts';
@@ -10,13 +11,26 @@ import { createDynamoDBClient, type DynamoDBClient } from '../../aws/dynamodb.ts
 import type { Log } from '../../observe/log.ts';
 import type { RowIntegrity } from '../history/integrity.ts';
 import { NO_MARKS } from '../history/rules.ts';
-import type { BatchLimits, HighWaterMarks, SlashableMessage, SlashingBackend, Verdict } from '../types.ts';
+import { higherFloor } from '../jump.ts';
+import type {
+  BatchLimits,
+  HighWaterMarks,
+  SlashableMessage,
+  SlashingBackend,
+  StoreFloor,
+  StoreIdentity,
+  ValidatorHistory,
+  Verdict,
+} from '../types.ts';
 import { type CheckContext, checkAndRecordOne, verifiedItems } from './check.ts';
 import { countMarks, exportHistories } from './export.ts';
+import { firstWrites } from './first-writes.ts';
 import { gatheringReplace } from './gather.ts';
 import { importHistories } from './import.ts';
-import { bindNetwork, checkNetwork, type NetworkBinding } from './network.ts';
+import { highestMarks, raiseItems } from './jump.ts';
+import { retiredKeys, setRetired } from './retire.ts';
 import { applyUpdates } from './statements.ts';
+import { openStore, type Store } from './store.ts';
 import { type SlashingTable, slashingTable } from './table.ts';
 
 export interface DynamoDBBackendOptions {
@@ -29,15 +43,17 @@ export interface DynamoDBBackendOptions {
   /** Of the same network; the caller wipes it after the backend is closed. */
   readonly integrity: RowIntegrity;
   readonly client: Omit<AwsClientOptions, 'maxSockets'>;
+  /** Open also a store that only a jump can put right: one bound to another region, or without its record. */
+  readonly isForJump?: boolean | undefined;
 }
 
 /** Beyond the writes: health checks and imports do not wait behind them. */
 const OTHER_SOCKETS = 8;
 
 /**
- * Bind the table to the network, or check that it is.
- * @throws SignerError slashing_unavailable, with a hint when the table is missing, of another shape, or of another
- *         network; slashing_integrity when its codes were made with another key
+ * Bind the table to the network and the region, or check that it is.
+ * @throws SignerError slashing_unavailable, with a hint when the table is missing, of another shape, of another network or
+ *         region, or written in several regions; slashing_integrity when its codes were made with another key
  */
 export async function openDynamoDBBackend(
   options: DynamoDBBackendOptions,
@@ -46,33 +62,42 @@ export async function openDynamoDBBackend(
   const maxSockets = options.maxConcurrentWrites + OTHER_SOCKETS;
   const client = createDynamoDBClient({ ...options.client, maxSockets });
   try {
-    await bindNetwork(client, options);
+    const region = await client.config.region();
+    const store = await openStore(client, { ...options, region }, log);
+    return new DynamoDBBackend({ client, store, region }, options, log);
   } catch (error) {
     client.destroy();
     throw error;
   }
-  return new DynamoDBBackend(client, options, log);
+}
+
+interface Opened {
+  readonly client: DynamoDBClient;
+  readonly store: Store;
+  readonly region: string;
 }
 
 class DynamoDBBackend implements SlashingBackend {
   readonly name = 'dynamodb';
   readonly batchLimits: BatchLimits;
-  readonly #client: DynamoDBClient;
-  readonly #binding: NetworkBinding;
-  readonly #context: CheckContext & { readonly log: Log };
+  readonly #opened: Opened;
+  readonly #genesisValidatorsRoot: string;
+  readonly #context: CheckContext & { readonly log: Log; readonly store: Store };
   #closed = false;
 
-  constructor(client: DynamoDBClient, options: DynamoDBBackendOptions, log: Log) {
+  constructor(opened: Opened, options: DynamoDBBackendOptions, log: Log) {
     const { integrity, maxConcurrentWrites } = options;
+    const { client, store } = opened;
     // Each message is a write of its own and fails alone; writes share requests further down (gather.ts).
     this.batchLimits = { maxMessages: 1, maxInFlight: maxConcurrentWrites, minIntervalMs: 0 };
-    this.#client = client;
-    this.#binding = options;
-    this.#context = { table: openTable(client, options, log), integrity, verified: verifiedItems(), log };
+    this.#opened = opened;
+    this.#genesisValidatorsRoot = encodeHex(options.genesisValidatorsRoot);
+    const table = openTable(client, options, log);
+    this.#context = { table, integrity, verified: verifiedItems(), store, writeFirst: firstWrites(table, store), log };
   }
 
   async checkAndRecord(messages: readonly SlashableMessage[], floors: readonly HighWaterMarks[]): Promise<Verdict[]> {
-    this.#assertOpen();
+    this.#assertUsable();
     const checks = messages.map((message, index) =>
       checkAndRecordOne(message, floors[index] ?? NO_MARKS, this.#context),
     );
@@ -83,17 +108,69 @@ class DynamoDBBackend implements SlashingBackend {
 
   async checkHealth(signal: AbortSignal): Promise<void> {
     this.#assertOpen();
-    await checkNetwork(this.#client, this.#binding, signal);
+    await this.#opened.store.read(signal);
+    this.#assertUsable();
+  }
+
+  async identity(): Promise<StoreIdentity> {
+    this.#assertOpen();
+    const { id, revision, floor } = await this.#opened.store.read();
+    return { id, revision, floor };
+  }
+
+  async advance(atLeast = 0): Promise<number> {
+    this.#assertUsable();
+    const { revision } = await this.#opened.store.change((record) => raisedRevision(record, atLeast));
+    return revision;
+  }
+
+  /** First the record, which new keys are judged by, then the item of every key. */
+  async jump(floor: StoreFloor, { revision = 0 }: { readonly revision?: number } = {}): Promise<StoreIdentity> {
+    this.#assertOpen();
+    const { store, region } = this.#opened;
+    const { id, ...after } = await store.change((record) => ({
+      ...raisedRevision(record, revision),
+      // What this process has read of the floor is not lost with the table.
+      floor: higherFloor(higherFloor(record.floor, store.floor ?? floor), floor),
+      region,
+    }));
+    await raiseItems(store.floor ?? floor, this.#context);
+    return { id, revision: after.revision, floor: after.floor };
+  }
+
+  async highestMarks(): Promise<HighWaterMarks> {
+    this.#assertOpen();
+    return highestMarks(this.#context.table);
+  }
+
+  async retire(publicKeys: Parameters<SlashingBackend['retire']>[0]): Promise<void> {
+    this.#assertUsable();
+    await setRetired(publicKeys, true, this.#context);
+  }
+
+  async reinstate(publicKeys: Parameters<SlashingBackend['reinstate']>[0]) {
+    this.#assertUsable();
+    return setRetired(publicKeys, false, this.#context);
+  }
+
+  async retiredKeys(publicKeys?: Parameters<SlashingBackend['retiredKeys']>[0]) {
+    this.#assertOpen();
+    return retiredKeys(this.#context.table, publicKeys);
   }
 
   async importHistories(histories: Parameters<SlashingBackend['importHistories']>[0]) {
-    this.#assertOpen();
+    this.#assertUsable();
     return importHistories(histories, this.#context);
   }
 
-  exportHistories(publicKeys?: Parameters<SlashingBackend['exportHistories']>[0]) {
-    this.#assertOpen();
-    return exportHistories(this.#context.table, publicKeys);
+  async *exportHistories(
+    publicKeys?: Parameters<SlashingBackend['exportHistories']>[0],
+  ): AsyncGenerator<ValidatorHistory> {
+    this.#assertUsable();
+    const { store, table } = this.#context;
+    // By the floor as it is now: the file must refuse what the store does.
+    await store.read();
+    yield* exportHistories(table, store.floor, publicKeys);
   }
 
   /** There is one entry of each kind for a key and it is the highest, so there is never anything behind it. */
@@ -109,18 +186,28 @@ class DynamoDBBackend implements SlashingBackend {
       validators: publicKeys.size,
       blocks: counts.block,
       attestations: counts.attestation,
-      genesisValidatorsRoot: encodeHex(this.#binding.genesisValidatorsRoot),
+      genesisValidatorsRoot: this.#genesisValidatorsRoot,
     };
   }
 
   async close(): Promise<void> {
     this.#closed = true;
-    this.#client.destroy();
+    this.#opened.client.destroy();
   }
 
   #assertOpen(): void {
     if (this.#closed) throw new SignerError('slashing_unavailable', { detail: { closed: 'dynamodb' } });
   }
+
+  /** @throws SignerError slashing_unavailable: also of another region, or replaced by another store meanwhile */
+  #assertUsable(): void {
+    this.#assertOpen();
+    this.#opened.store.assertUsable();
+  }
+}
+
+function raisedRevision<Record extends { readonly revision: number }>(record: Record, atLeast: number): Record {
+  return { ...record, revision: Math.max(record.revision + 1, atLeast) };
 }
 
 function openTable(client: DynamoDBClient, { tableName, integrity }: DynamoDBBackendOptions, log: Log): SlashingTable {

@@ -3,7 +3,8 @@
 //
 // Why not one blind conditional write (`target_epoch < :t`)? It would accept an item whose target was lowered by hand,
 // and seal the damage with a fresh code. Here the last verified item of each key is remembered: while this process is
-// the only one that signs for the key a check is one round trip; after another signer's write it is two.
+// the only one that signs for the key a check is one round trip; after another signer's write it is two. The first record of
+// a kind that a key gets is two as well (first-writes.ts).
 //
 // A write whose answer was lost is repeated by the SDK and then finds its own item: same epochs and same root, which
 // may be signed again, so it is safe. A write that arrives after it was given up can only raise the mark, or fail.
@@ -11,9 +12,13 @@
 import { SignerError } from '../../api/errors.ts';
 import { decodeHex, encodeHex } from '../../api/hex.ts';
 import type { RowIntegrity } from '../history/integrity.ts';
-import { type Decision, decideAttestation, decideBlock, isRolledBack } from '../history/rules.ts';
-import type { HighWaterMarks, SlashableMessage, Verdict } from '../types.ts';
+import { type Decision, decideAttestation, decideBlock, isRolledBack, refused } from '../history/rules.ts';
+import type { HighWaterMarks, SlashableMessage, StoreFloor, Verdict } from '../types.ts';
+import type { FirstWrite } from './first-writes.ts';
 import { highWaterMarks, type Mark, type MarkItem, type MarkKey, markItem, partitionOf } from './items.ts';
+import { raisedMark } from './merge.ts';
+import { floorMarks } from './record.ts';
+import type { Store } from './store.ts';
 import type { SlashingTable, Stored } from './table.ts';
 
 /** Each failed attempt means that another signer wrote the same item in between. */
@@ -45,13 +50,16 @@ export interface CheckContext {
   readonly table: SlashingTable;
   readonly integrity: RowIntegrity;
   readonly verified: VerifiedItems;
+  /** The highest that this process has read. */
+  readonly store: Pick<Store, 'floor'>;
+  readonly writeFirst: FirstWrite;
 }
 
 /** `floors` is what the caller knows to be recorded. @throws SignerError slashing_unavailable */
 export async function checkAndRecordOne(
   message: SlashableMessage,
   floors: HighWaterMarks,
-  { table, integrity, verified }: CheckContext,
+  { table, integrity, verified, store, writeFirst }: CheckContext,
 ): Promise<Verdict> {
   const { kind, publicKey } = message;
   const key = { kind, publicKey };
@@ -61,14 +69,19 @@ export async function checkAndRecordOne(
   let isFresh = false;
 
   for (let attempt = 1; attempt <= MAX_WRITE_ATTEMPTS; attempt++) {
-    const verdict = judge(message, expected, known);
+    const { floor } = store;
+    const verdict = judge(message, expected, { floor, known });
     let stored: Stored;
-    if (verdict.kind === 'safe' && !verdict.repeat) {
-      const outcome = await table.replace({ key, next, expected });
+    // That a key has no item is never remembered, so it is asked.
+    if (verdict.kind === 'safe' && !verdict.repeat && (expected !== undefined || isFresh)) {
+      const isFirst = expected?.mark === undefined;
+      const replacement = { key, next, expected };
+      const outcome = isFirst ? await writeFirst(replacement, floor) : await table.replace(replacement);
       if (outcome.kind === 'replaced') {
         verified.remember(key, next);
         return verdict;
       }
+      if (outcome.kind === 'floor_changed') continue;
       stored = outcome.stored;
     } else {
       // Only what the table says now is an answer; what this process remembers just saves the question.
@@ -83,23 +96,34 @@ export async function checkAndRecordOne(
   throw new SignerError('slashing_unavailable', { detail: { contended: partitionOf(key) } });
 }
 
-/** The verdict if `item` is what the table holds. */
-function judge(message: SlashableMessage, item: MarkItem | undefined, known: readonly HighWaterMarks[]): Verdict {
-  const marks = highWaterMarks(item?.mark);
+interface Known {
+  readonly floor: StoreFloor | null;
+  /** What was recorded of the key, as this process knows. */
+  readonly known: readonly HighWaterMarks[];
+}
+
+/** The verdict if `item` is what the table holds. Nothing up to the floor is missed: a jump has raised all keys to it. */
+function judge(message: SlashableMessage, item: MarkItem | undefined, { floor, known }: Known): Verdict {
+  if (item?.isRetired === true) return refused('key_retired');
+  const mark = floor === null ? item?.mark : raisedMark(message.kind, item?.mark, floorMarks(floor));
+  const marks = highWaterMarks(mark);
   if (known.some((floors) => isRolledBack(marks, floors))) return { kind: 'unavailable', reason: 'slashing_rollback' };
-  return decide(message, item?.mark);
+  // A mark that was raised is of no message, so nothing at its place is a second one.
+  const isOfMessage = mark === item?.mark && item?.signed === undefined;
+  return decide(message, mark, isOfMessage);
 }
 
 /** The minimal strategy of EIP-3076: the last message is the entry, and its numbers are the low-water marks. */
-function decide(message: SlashableMessage, mark: Mark | undefined): Decision {
+function decide(message: SlashableMessage, mark: Mark | undefined, isOfMessage: boolean): Decision {
   const signingRoot = mark === undefined || mark.signingRoot === null ? null : rootBytes(mark.signingRoot);
   if (message.kind === 'block') {
     const last = mark?.kind === 'block' ? mark : undefined;
-    const entry = last?.slot === message.slot ? { signingRoot } : null;
+    const entry = isOfMessage && last?.slot === message.slot ? { signingRoot } : null;
     return decideBlock(message, { entry, lowWaterSlot: last?.slot ?? null });
   }
   const last = mark?.kind === 'attestation' ? mark : undefined;
-  const entry = last?.targetEpoch === message.targetEpoch ? { sourceEpoch: last.sourceEpoch, signingRoot } : null;
+  const isSameTarget = isOfMessage && last?.targetEpoch === message.targetEpoch;
+  const entry = last !== undefined && isSameTarget ? { sourceEpoch: last.sourceEpoch, signingRoot } : null;
   return decideAttestation(message, {
     entry,
     // Implicit: a vote that surrounds an earlier one has a lower source than some entry, one that is surrounded has a

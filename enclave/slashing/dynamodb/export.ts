@@ -1,11 +1,13 @@
-// Reading the whole table: for the EIP-3076 export and for `strongroom slashing status`. DynamoDB has no view of a
+// What the table says of keys: for the EIP-3076 export and for `strongroom slashing status`. DynamoDB has no view of a
 // table at one moment; marks only rise, so each exported mark was the highest when it was read, and an export taken
-// while keys are signing is right for every key that has stopped.
+// while keys are signing is right for every key that has stopped. What the floor of the store refuses is exported too.
 
 import { SignerError } from '../../api/errors.ts';
 import { decodeHex } from '../../api/hex.ts';
-import type { PublicKeyHex, ValidatorHistory } from '../types.ts';
-import type { Mark, MarkKind } from './items.ts';
+import type { PublicKeyHex, StoreFloor, ValidatorHistory } from '../types.ts';
+import { MARK_KINDS, type Mark, type MarkKind } from './items.ts';
+import { raisedMark } from './merge.ts';
+import { floorMarks } from './record.ts';
 import { MAX_BATCH_ITEMS, type SlashingTable } from './table.ts';
 
 const KEYS_AT_ONCE = MAX_BATCH_ITEMS / 2;
@@ -13,6 +15,7 @@ const KEYS_AT_ONCE = MAX_BATCH_ITEMS / 2;
 /** One block and one vote a key at most, in ascending order of keys; keys without either are left out. */
 export async function* exportHistories(
   table: SlashingTable,
+  floor: StoreFloor | null,
   publicKeys?: readonly PublicKeyHex[],
 ): AsyncIterable<ValidatorHistory> {
   const wanted = [...new Set(publicKeys ?? (await countMarks(table)).publicKeys)].sort();
@@ -21,18 +24,26 @@ export async function* exportHistories(
     const blocks = await readMarks(table, 'block', some);
     const attestations = await readMarks(table, 'attestation', some);
     for (const [index, publicKey] of some.entries()) {
-      const history = historyOf(publicKey, [blocks[index], attestations[index]]);
+      const marks = { block: blocks[index], attestation: attestations[index] };
+      const raised = MARK_KINDS.map((kind) =>
+        floor === null ? marks[kind] : raisedMark(kind, marks[kind], floorMarks(floor)),
+      );
+      const history = historyOf(publicKey, raised);
       if (history.blocks.length + history.attestations.length > 0) yield history;
     }
   }
 }
 
+/** Keys that were retired before they signed anything have no records. */
 export async function countMarks(table: SlashingTable) {
   const publicKeys = new Set<PublicKeyHex>();
   const counts = { block: 0, attestation: 0 };
-  for await (const { kind, publicKey } of table.scanKeys()) {
-    publicKeys.add(publicKey);
-    counts[kind] += 1;
+  for await (const page of table.scan()) {
+    for (const { key, stored } of page) {
+      if (stored !== 'damaged' && stored.mark === undefined) continue;
+      publicKeys.add(key.publicKey);
+      counts[key.kind] += 1;
+    }
   }
   return { publicKeys, counts };
 }

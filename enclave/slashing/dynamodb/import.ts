@@ -1,24 +1,38 @@
 // Merging EIP-3076 histories into the table. The whole input is read, and every item it touches is verified, before
-// the first write. Up to MAX_BATCH_ITEMS items are one transaction: all or nothing. The service has no larger one, so a
+// the first write. Up to ITEMS_AT_ONCE items are one transaction: all or nothing. The service has no larger one, so a
 // larger import is a series of transactions that a fault may interrupt. That is safe and can be repeated, because a
 // merge only raises marks: what was written refuses more, never less, and is found already present the next time.
+// A file is merged as minimal: one mark of each kind is kept of a key, however many entries the file lists. No item is
+// written below the floor of the store, and retired keys stay retired.
 
+import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
 import { SignerError } from '../../api/errors.ts';
+import { jittered } from '../../aws/dynamodb-transact.ts';
 import type { Log } from '../../observe/log.ts';
 import type { RowIntegrity } from '../history/integrity.ts';
-import type { ImportSummary, ValidatorHistory } from '../types.ts';
+import { isRolledBack } from '../history/rules.ts';
+import type { HighWaterMarks, ImportSummary, PublicKeyHex, StoreFloor, ValidatorHistory } from '../types.ts';
 import type { VerifiedItems } from './check.ts';
-import { type Mark, type MarkItem, type MarkKey, markItem, partitionOf } from './items.ts';
-import { isSameMark, marksOfHistory, mergeMarks } from './merge.ts';
+import { highWaterMarks, MARK_KINDS, type Mark, type MarkItem, type MarkKey, partitionOf, sealItem } from './items.ts';
+import { higherMarks } from './jump.ts';
+import { attestationMark, blockMark, isSameMark, mergeMarks, raisedMark } from './merge.ts';
+import { floorMarks } from './record.ts';
+import type { Store } from './store.ts';
 import { MAX_BATCH_ITEMS, type Replacement, type SlashingTable } from './table.ts';
 
 /** Each failed attempt means that a signer wrote one of the items in between. */
 const MAX_WRITE_ATTEMPTS = 8;
+const CONFLICT_PAUSE_MS = 10;
+/** The condition on the record of the store takes one place. */
+const ITEMS_AT_ONCE = MAX_BATCH_ITEMS - 1;
+/** Entries that are merged between two turns of the event loop: a few milliseconds. */
+const STEP_ENTRIES = 2_000;
 
 export interface ImportContext {
   readonly table: SlashingTable;
   readonly integrity: RowIntegrity;
   readonly verified: VerifiedItems;
+  readonly store: Store;
   readonly log: Log;
 }
 
@@ -28,13 +42,13 @@ export async function importHistories(
   context: ImportContext,
 ): Promise<ImportSummary> {
   const { entries, counts } = await gather(histories);
-  const batches = chunks([...entries.values()], MAX_BATCH_ITEMS);
+  const batches = chunks([...entries.values()], ITEMS_AT_ONCE);
   let alreadyPresent = 0;
   let conflicts = counts.conflicts;
   for (const batch of batches) {
     for (const [index, stored] of (await readVerified(batch, context)).entries()) {
       const entry = batch[index];
-      if (entry === undefined || stored === undefined) continue;
+      if (entry === undefined || stored?.mark === undefined) continue;
       const { outcome } = mergeMarks(stored.mark, entry.mark);
       if (outcome === 'present') alreadyPresent += 1;
       if (outcome === 'conflict') conflicts += 1;
@@ -42,7 +56,7 @@ export async function importHistories(
   }
   for (const [index, batch] of batches.entries()) {
     await writeBatch(batch, context).catch((error: unknown) => {
-      const facts = { items_merged: index * MAX_BATCH_ITEMS, items: entries.size };
+      const facts = { items_merged: index * ITEMS_AT_ONCE, items: entries.size };
       context.log.error({ ...facts, err: error }, 'a slashing import was interrupted: repeat it');
       throw error;
     });
@@ -60,40 +74,88 @@ async function gather(histories: AsyncIterable<ValidatorHistory>) {
   const entries = new Map<string, Entry>();
   const validators = new Set<string>();
   const counts = { validators: 0, blocks: 0, attestations: 0, conflicts: 0 };
-  for await (const history of histories) {
-    const { publicKey } = history;
-    validators.add(publicKey);
-    counts.blocks += history.blocks.length;
-    counts.attestations += history.attestations.length;
-    for (const mark of marksOfHistory(history)) {
-      const key = { kind: mark.kind, publicKey };
-      const known = entries.get(partitionOf(key));
-      const merged = known === undefined ? undefined : mergeMarks(known.mark, mark);
-      if (merged?.outcome === 'conflict') counts.conflicts += 1;
+  const add = (publicKey: PublicKeyHex, mark: Mark): void => {
+    const key = { kind: mark.kind, publicKey };
+    const known = entries.get(partitionOf(key));
+    const merged = known === undefined ? undefined : mergeMarks(known.mark, mark);
+    if (merged?.outcome === 'conflict') counts.conflicts += 1;
+    if (known === undefined || merged?.mark !== known.mark) {
       entries.set(partitionOf(key), { key, mark: merged?.mark ?? mark });
     }
+  };
+  const pace = paced();
+  for await (const { publicKey, blocks, attestations, leftOut } of histories) {
+    validators.add(publicKey);
+    counts.blocks += blocks.length;
+    counts.attestations += attestations.length;
+    for (const block of blocks) {
+      add(publicKey, blockMark(block));
+      if (pace.isTime()) await nextTurn();
+    }
+    for (const vote of attestations) {
+      add(publicKey, attestationMark(vote));
+      if (pace.isTime()) await nextTurn();
+    }
+    if (leftOut !== undefined) addLeftOut(entries, publicKey, leftOut);
   }
   return { entries, counts: { ...counts, validators: validators.size } };
 }
 
+/** Entries that the reader left out are known by their highest numbers only, which are of no one message. */
+function addLeftOut(entries: Map<string, Entry>, publicKey: PublicKeyHex, leftOut: HighWaterMarks): void {
+  for (const kind of MARK_KINDS) {
+    const key = { kind, publicKey };
+    const mark = raisedMark(kind, entries.get(partitionOf(key))?.mark, leftOut);
+    if (mark !== undefined) entries.set(partitionOf(key), { key, mark });
+  }
+}
+
+/** Requests to sign go on between the steps of an import. */
+function paced() {
+  let count = 0;
+  return {
+    isTime() {
+      count = (count + 1) % STEP_ENTRIES;
+      return count === 0;
+    },
+  };
+}
+
 async function writeBatch(batch: readonly Entry[], context: ImportContext): Promise<void> {
+  const { table, store, verified } = context;
   for (let attempt = 1; attempt <= MAX_WRITE_ATTEMPTS; attempt++) {
+    const { floor } = store;
     const stored = await readVerified(batch, context);
-    const replacements = batch.flatMap((entry, index) => replacementOf(entry, stored[index], context.integrity));
+    const replacements = batch.flatMap((entry, index) =>
+      replacementOf(entry, stored[index], { floor, integrity: context.integrity }),
+    );
     if (replacements.length === 0) return;
-    if ((await context.table.replaceAll(replacements)) === 'replaced') {
-      for (const { key, next } of replacements) context.verified.remember(key, next);
+    // What is new to the table must not come below a floor that a jump raises at the same time.
+    if (store.floor !== floor) continue;
+    const outcome = await table.replaceTogether(replacements, store.isStillBound());
+    if (outcome.kind === 'replaced') {
+      for (const { key, next } of replacements) verified.remember(key, next);
       return;
     }
+    if (outcome.kind === 'conflict') await pause(jittered(CONFLICT_PAUSE_MS * attempt));
+    else if (outcome.isGuardBroken) await store.read();
   }
   throw new SignerError('slashing_unavailable', { detail: { contended: 'import' } });
 }
 
-function replacementOf({ key, mark }: Entry, expected: MarkItem | undefined, integrity: RowIntegrity): Replacement[] {
-  const merged = expected === undefined ? mark : mergeMarks(expected.mark, mark).mark;
-  if (expected !== undefined && isSameMark(merged, expected.mark)) return [];
+function replacementOf(
+  { key, mark }: Entry,
+  expected: MarkItem | undefined,
+  { floor, integrity }: { readonly floor: StoreFloor | null; readonly integrity: RowIntegrity },
+): Replacement[] {
+  const merged = expected?.mark === undefined ? mark : mergeMarks(expected.mark, mark).mark;
+  if (expected?.mark !== undefined && isSameMark(merged, expected.mark)) return [];
+  const raised = floor === null ? merged : (raisedMark(key.kind, merged, floorMarks(floor)) ?? merged);
   // As the minimal strategy of EIP-3076 has it, what was imported may not even be signed again: no root is kept.
-  return [{ key, expected, next: markItem(key.publicKey, { ...merged, signingRoot: null }, integrity) }];
+  const next = { mark: { ...raised, signingRoot: null }, isRetired: expected?.isRetired ?? false };
+  const known = higherMarks(expected?.signed ?? highWaterMarks(expected?.mark), highWaterMarks(mark));
+  const isRaised = isRolledBack(known, highWaterMarks(next.mark));
+  return [{ key, expected, next: sealItem(key, { ...next, signed: isRaised ? known : undefined }, integrity) }];
 }
 
 async function readVerified(batch: readonly Entry[], { table }: ImportContext): Promise<(MarkItem | undefined)[]> {

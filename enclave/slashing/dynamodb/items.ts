@@ -1,10 +1,14 @@
 // The items of the DynamoDB slashing table: one for the last block of a key, one for its last vote, so that the two
-// never contend, and one that binds the table to a network. An item read from the table is trusted only after its
+// never contend (record.ts has the one of the store itself). An item read from the table is trusted only after its
 // integrity code was checked over every attribute; an item that is not exactly of the shape below counts as damaged.
+//
+// A key that left the store has `retired` in both items, under their codes. What it has not signed yet is an item without
+// numbers then, which programs from before take for damage and never for something that may be signed.
 
 import { decodeHex, encodeHex } from '../../api/hex.ts';
 import type { AttributeValue, CreateTableCommandInput } from '../../aws/dynamodb.ts';
 import type { RowIntegrity } from '../history/integrity.ts';
+import { NO_MARKS } from '../history/rules.ts';
 import type { HighWaterMarks, PublicKeyHex } from '../types.ts';
 
 /** The highest block of a key. A null root refuses every block at the slot. */
@@ -26,9 +30,18 @@ export interface AttestationMark {
 export type Mark = BlockMark | AttestationMark;
 export type MarkKind = Mark['kind'];
 
-/** A mark as it is stored, its code checked or just made. */
-export interface MarkItem {
-  readonly mark: Mark;
+/** What an item says. */
+export interface MarkContent {
+  /** Undefined: the key was retired before it signed anything of the kind. */
+  readonly mark: Mark | undefined;
+  /** The key left the store: everything is refused. */
+  readonly isRetired: boolean;
+  /** What the key had signed or imported when a jump raised its mark; undefined: what the mark says. */
+  readonly signed: HighWaterMarks | undefined;
+}
+
+/** An item as it is stored, its code checked or just made. */
+export interface MarkItem extends MarkContent {
   /** Hex. */
   readonly integrityCode: string;
 }
@@ -43,7 +56,7 @@ export type Item = Record<string, AttributeValue>;
 
 export const NETWORK_PARTITION = 'NETWORK';
 const PARTITIONS = { block: 'BLOCK#', attestation: 'ATTESTATION#' } as const;
-const KINDS: readonly MarkKind[] = ['block', 'attestation'];
+export const MARK_KINDS: readonly MarkKind[] = ['block', 'attestation'];
 
 /** What `CreateTable` needs: on-demand capacity, one string as key, protected against deletion. */
 export function slashingTableDefinition(tableName: string): CreateTableCommandInput {
@@ -62,24 +75,32 @@ export function partitionOf({ kind, publicKey }: MarkKey): string {
 
 /** Undefined for a partition that holds no mark. */
 export function markKeyOf(partition: string | undefined): MarkKey | undefined {
-  const kind = KINDS.find((candidate) => partition?.startsWith(PARTITIONS[candidate]));
+  const kind = MARK_KINDS.find((candidate) => partition?.startsWith(PARTITIONS[candidate]));
   return kind === undefined ? undefined : { kind, publicKey: (partition ?? '').slice(PARTITIONS[kind].length) };
 }
 
-/** Seal a mark for its key. */
+/** Seal a mark for its key, as a check writes it. */
 export function markItem(publicKey: PublicKeyHex, mark: Mark, integrity: RowIntegrity): MarkItem {
-  return { mark, integrityCode: encodeHex(integrity.code(...sealed(publicKey, mark))) };
+  return sealItem({ kind: mark.kind, publicKey }, { mark, isRetired: false, signed: undefined }, integrity);
 }
 
-export function encodeMarkItem(publicKey: PublicKeyHex, item: MarkItem): Item {
-  return { pk: { S: partitionOf({ kind: item.mark.kind, publicKey }) }, ...markAttributes(item) };
+export function sealItem(key: MarkKey, content: MarkContent, integrity: RowIntegrity): MarkItem {
+  const { mark, isRetired, signed } = content;
+  return { mark, isRetired, signed, integrityCode: encodeHex(integrity.code(...sealed(key, content))) };
+}
+
+export function encodeMarkItem(key: MarkKey, item: MarkItem): Item {
+  return { pk: { S: partitionOf(key) }, ...markAttributes(item) };
 }
 
 /** Every attribute but the key. */
-export function markAttributes({ mark, integrityCode }: MarkItem): Item {
+export function markAttributes({ mark, isRetired, signed, integrityCode }: MarkItem): Item {
+  const root = mark?.signingRoot ?? null;
   return {
-    ...numbersOf(mark),
-    ...(mark.signingRoot === null ? {} : { signing_root: { S: mark.signingRoot } }),
+    ...(mark === undefined ? {} : numbersOf(mark)),
+    ...(root === null ? {} : { signing_root: { S: root } }),
+    ...(signed === undefined ? {} : signedNumbers(signed)),
+    ...(isRetired ? { retired: { BOOL: true } } : {}),
     integrity: { S: integrityCode },
   };
 }
@@ -87,10 +108,10 @@ export function markAttributes({ mark, integrityCode }: MarkItem): Item {
 /** Undefined when the item is not one that this program wrote for this key, of this kind, on this network. */
 export function decodeMarkItem(key: MarkKey, item: Item, integrity: RowIntegrity): MarkItem | undefined {
   const code = decodeHex(item['integrity']?.S ?? '');
-  const mark = decodeMark(key.kind, item);
-  if (code === undefined || mark === undefined) return undefined;
-  if (!integrity.verify(code, ...sealed(key.publicKey, mark))) return undefined;
-  return { mark, integrityCode: encodeHex(code) };
+  const content = decodeContent(key.kind, item);
+  if (code === undefined || content === undefined) return undefined;
+  if (!integrity.verify(code, ...sealed(key, content))) return undefined;
+  return { ...content, integrityCode: encodeHex(code) };
 }
 
 /**
@@ -102,9 +123,21 @@ export function isStillStored(expected: MarkItem | undefined): {
   readonly ExpressionAttributeValues?: Item;
 } {
   if (expected === undefined) return { ConditionExpression: 'attribute_not_exists(pk)' };
-  const values = markAttributes(expected);
-  const terms = Object.keys(values).map((name) => `${name} = :${name}`);
-  if (expected.mark.signingRoot === null) terms.push('attribute_not_exists(signing_root)');
+  const absent = [
+    ...(expected.mark?.signingRoot == null ? ['signing_root'] : []),
+    // Stated of every item that is not retired: a key that was retired in between may not be written over.
+    ...(expected.isRetired ? [] : ['retired']),
+  ];
+  return isStill(markAttributes(expected), absent);
+}
+
+/** The condition that these attributes have these values, and those are not there. */
+export function isStill(values: Item, absent: readonly string[]) {
+  const names = Object.keys(values);
+  const terms = [
+    ...names.map((name) => `${name} = :${name}`),
+    ...absent.map((name) => `attribute_not_exists(${name})`),
+  ];
   return {
     ConditionExpression: terms.join(' AND '),
     ExpressionAttributeValues: Object.fromEntries(Object.entries(values).map(([name, value]) => [`:${name}`, value])),
@@ -125,6 +158,29 @@ function numbersOf(mark: Mark): Item {
   return { source_epoch: { N: String(mark.sourceEpoch) }, target_epoch: { N: String(mark.targetEpoch) } };
 }
 
+function signedNumbers({ blockSlot, sourceEpoch, targetEpoch }: HighWaterMarks): Item {
+  return {
+    ...(blockSlot === null ? {} : { signed_slot: { N: String(blockSlot) } }),
+    ...(sourceEpoch === null ? {} : { signed_source_epoch: { N: String(sourceEpoch) } }),
+    ...(targetEpoch === null ? {} : { signed_target_epoch: { N: String(targetEpoch) } }),
+  };
+}
+
+function decodeContent(kind: MarkKind, item: Item): MarkContent | undefined {
+  const isRetired = item['retired'] !== undefined;
+  if (isRetired && item['retired']?.BOOL !== true) return undefined;
+  const numbers = kind === 'block' ? BLOCK_NUMBERS : ATTESTATION_NUMBERS;
+  if ([...numbers, 'signing_root'].every((name) => item[name] === undefined)) {
+    return { mark: undefined, isRetired, signed: undefined };
+  }
+  const mark = decodeMark(kind, item);
+  const signed = decodeSigned(kind, item);
+  return mark === undefined || signed === 'damaged' ? undefined : { mark, isRetired, signed };
+}
+
+const BLOCK_NUMBERS = ['slot'] as const;
+const ATTESTATION_NUMBERS = ['source_epoch', 'target_epoch'] as const;
+
 function decodeMark(kind: MarkKind, item: Item): Mark | undefined {
   const root = item['signing_root'];
   const signingRoot = root === undefined ? null : decodeHex(root.S ?? '', 32);
@@ -140,16 +196,38 @@ function decodeMark(kind: MarkKind, item: Item): Mark | undefined {
   return { kind, sourceEpoch, targetEpoch, signingRoot: text };
 }
 
-function safeInteger(attribute: AttributeValue | undefined): number | undefined {
+function decodeSigned(kind: MarkKind, item: Item): HighWaterMarks | undefined | 'damaged' {
+  if (kind === 'block') {
+    if (item['signed_slot'] === undefined) return undefined;
+    const blockSlot = safeInteger(item['signed_slot']);
+    return blockSlot === undefined ? 'damaged' : { ...NO_MARKS, blockSlot };
+  }
+  if (item['signed_source_epoch'] === undefined && item['signed_target_epoch'] === undefined) return undefined;
+  const sourceEpoch = safeInteger(item['signed_source_epoch']);
+  const targetEpoch = safeInteger(item['signed_target_epoch']);
+  if (sourceEpoch === undefined || targetEpoch === undefined) return 'damaged';
+  return { ...NO_MARKS, sourceEpoch, targetEpoch };
+}
+
+export function safeInteger(attribute: AttributeValue | undefined): number | undefined {
   const value = Number(attribute?.N ?? 'absent');
   return Number.isSafeInteger(value) && value >= 0 ? value : undefined;
 }
 
-/** What the integrity code of an item covers. */
-function sealed(publicKey: PublicKeyHex, mark: Mark): Parameters<RowIntegrity['code']> {
+/** What the integrity code of an item covers. Items that only checks write have the codes they always had. */
+function sealed(
+  { kind, publicKey }: MarkKey,
+  { mark, isRetired, signed }: MarkContent,
+): Parameters<RowIntegrity['code']> {
   const bytes = decodeHex(publicKey, 48);
   if (bytes === undefined) throw new TypeError('a public key is 48 bytes of hex');
-  const root = mark.signingRoot === null ? null : (decodeHex(mark.signingRoot, 32) ?? null);
-  if (mark.kind === 'block') return ['dynamodb block v1', bytes, [mark.slot, root]];
-  return ['dynamodb attestation v1', bytes, [mark.sourceEpoch, mark.targetEpoch, root]];
+  const root = mark === undefined || mark.signingRoot === null ? null : (decodeHex(mark.signingRoot, 32) ?? null);
+  if (mark !== undefined && !isRetired && signed === undefined) {
+    if (mark.kind === 'block') return ['dynamodb block v1', bytes, [mark.slot, root]];
+    return ['dynamodb attestation v1', bytes, [mark.sourceEpoch, mark.targetEpoch, root]];
+  }
+  const { blockSlot, sourceEpoch, targetEpoch } = highWaterMarks(mark);
+  const before = signed ?? NO_MARKS;
+  const fields = [blockSlot, sourceEpoch, targetEpoch, root, before.blockSlot, before.sourceEpoch, before.targetEpoch];
+  return [`dynamodb ${kind} v2`, bytes, [...fields, isRetired ? 1 : 0]];
 }

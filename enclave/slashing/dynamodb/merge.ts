@@ -2,8 +2,8 @@
 // the history would: its numbers are the highest of all, and it keeps a root only while they are of one message.
 
 import { encodeHex } from '../../api/hex.ts';
-import type { ValidatorHistory } from '../types.ts';
-import type { AttestationMark, BlockMark, Mark } from './items.ts';
+import type { HighWaterMarks, ValidatorHistory } from '../types.ts';
+import type { AttestationMark, BlockMark, Mark, MarkKind } from './items.ts';
 
 /**
  * What an entry is to the mark it is merged into, as far as a mark can tell: `present` changes nothing about its numbers,
@@ -16,21 +16,22 @@ export interface Merge {
   readonly outcome: MergeOutcome;
 }
 
-/** The marks of a history, one for each message. */
-export function marksOfHistory(history: ValidatorHistory): Mark[] {
-  return [
-    ...history.blocks.map(
-      ({ slot, signingRoot }): BlockMark => ({ kind: 'block', slot, signingRoot: rootText(signingRoot) }),
-    ),
-    ...history.attestations.map(
-      ({ sourceEpoch, targetEpoch, signingRoot }): AttestationMark => ({
-        kind: 'attestation',
-        sourceEpoch,
-        targetEpoch,
-        signingRoot: rootText(signingRoot),
-      }),
-    ),
-  ];
+export function blockMark({ slot, signingRoot }: ValidatorHistory['blocks'][number]): BlockMark {
+  return { kind: 'block', slot, signingRoot: rootText(signingRoot) };
+}
+
+export function attestationMark(vote: ValidatorHistory['attestations'][number]): AttestationMark {
+  const { sourceEpoch, targetEpoch, signingRoot } = vote;
+  return { kind: 'attestation', sourceEpoch, targetEpoch, signingRoot: rootText(signingRoot) };
+}
+
+/**
+ * The mark of that kind that refuses whatever this one does, and all that the floor says: blocks at or below its slot, votes
+ * with a target at or below its target epoch or a source below its source epoch. The same object when it does so already.
+ */
+export function raisedMark(kind: MarkKind, mark: Mark | undefined, floor: HighWaterMarks): Mark | undefined {
+  const raised = kind === 'block' ? raisedBlock(mark, floor) : raisedAttestation(mark, floor);
+  return raised !== undefined && mark !== undefined && isSameMark(raised, mark) ? mark : raised;
 }
 
 /** Merge two marks of one key and kind. */
@@ -42,6 +43,24 @@ export function mergeMarks(mark: Mark, entry: Mark): Merge {
 
 export function isSameMark(one: Mark, other: Mark): boolean {
   return one.signingRoot === other.signingRoot && hasSameNumbers(one, other);
+}
+
+function raisedBlock(mark: Mark | undefined, { blockSlot }: HighWaterMarks): Mark | undefined {
+  if (blockSlot === null || (mark?.kind === 'block' && mark.slot > blockSlot)) return mark;
+  return { kind: 'block', slot: blockSlot, signingRoot: null };
+}
+
+function raisedAttestation(mark: Mark | undefined, { sourceEpoch, targetEpoch }: HighWaterMarks): Mark | undefined {
+  if (sourceEpoch === null && targetEpoch === null) return mark;
+  const own = mark?.kind === 'attestation' ? mark : undefined;
+  const [source, target] = [sourceEpoch ?? 0, targetEpoch ?? 0];
+  if (own !== undefined && own.sourceEpoch >= source && (own.targetEpoch > target || targetEpoch === null)) return own;
+  return {
+    kind: 'attestation',
+    sourceEpoch: Math.max(own?.sourceEpoch ?? 0, source),
+    targetEpoch: Math.max(own?.targetEpoch ?? 0, target),
+    signingRoot: null,
+  };
 }
 
 function mergeBlocks(mark: BlockMark, entry: BlockMark): Merge {

@@ -21,7 +21,12 @@ export interface Update extends Replacement {
 
 export function isUpdate(replacement: Replacement): replacement is Update {
   const { expected, next } = replacement;
-  return expected !== undefined && expected.mark.signingRoot !== null && next.mark.signingRoot !== null;
+  return isPlain(expected) && isPlain(next);
+}
+
+/** As checks write them. All else is rare, and written by itself. */
+function isPlain(item: MarkItem | undefined): boolean {
+  return item?.mark != null && item.mark.signingRoot !== null && !item.isRetired && item.signed === undefined;
 }
 
 /**
@@ -72,7 +77,10 @@ function statementOf(tableName: string, { key, next, expected }: Update): BatchS
   const assignments = Object.keys(set).map((name) => `"${name}"=?`);
   const conditions = Object.keys(where).map((name) => `"${name}"=?`);
   return {
-    Statement: `UPDATE "${tableName}" SET ${assignments.join(',')} WHERE "pk"=? AND ${conditions.join(' AND ')}`,
+    // A key that was retired in between may not be written over: an UPDATE would leave that attribute as it is.
+    Statement:
+      `UPDATE "${tableName}" SET ${assignments.join(',')} ` +
+      `WHERE "pk"=? AND ${conditions.join(' AND ')} AND "retired" IS MISSING`,
     Parameters: [...Object.values(set), { S: partitionOf(key) }, ...Object.values(where)],
   };
 }

@@ -10,6 +10,7 @@ import {
   GetItemCommand,
   PutItemCommand,
   ScanCommand,
+  type TransactWriteItem,
   TransactWriteItemsCommand,
 } from '../../aws/dynamodb.ts';
 import { awsFault } from '../../aws/errors.ts';
@@ -27,6 +28,8 @@ import {
 
 /** Items of one BatchGetItem and of one TransactWriteItems: the service's own limits. */
 export const MAX_BATCH_ITEMS = 100;
+/** Items of one page of a scan: decoding them takes the event loop a few milliseconds. */
+const SCAN_PAGE_ITEMS = 500;
 /** Rounds of one BatchGetItem while the service leaves keys unprocessed. */
 const MAX_READ_ROUNDS = 8;
 const READ_PAUSE_MS = 50;
@@ -41,7 +44,25 @@ export interface Replacement {
   readonly expected: MarkItem | undefined;
 }
 
+/** What became of several writes in one transaction. */
+export type TogetherOutcome =
+  | { readonly kind: 'replaced' }
+  /** Another transaction holds one of the items at this moment. */
+  | { readonly kind: 'conflict' }
+  | {
+      readonly kind: 'changed';
+      /** The condition of the guard failed. */
+      readonly isGuardBroken: boolean;
+      /** In the order of the replacements; `as_expected`: not known to be otherwise. */
+      readonly stored: readonly (Stored | 'as_expected')[];
+    };
+
 export type ReplaceOutcome = { readonly kind: 'replaced' } | { readonly kind: 'changed'; readonly stored: Stored };
+
+export interface ScannedItem {
+  readonly key: MarkKey;
+  readonly stored: MarkItem | 'damaged';
+}
 
 export interface SlashingTable {
   /** Strongly consistent. */
@@ -50,10 +71,10 @@ export interface SlashingTable {
   readMany(keys: readonly MarkKey[]): Promise<Stored[]>;
   /** One round trip: written, or what is there instead. A write whose answer was lost may also come back as `changed`. */
   replace(replacement: Replacement): Promise<ReplaceOutcome>;
-  /** All or none of at most MAX_BATCH_ITEMS; `changed` when an item is not the expected one or is being written. */
-  replaceAll(replacements: readonly Replacement[]): Promise<'replaced' | 'changed'>;
-  /** Every mark's key, in no order. */
-  scanKeys(): AsyncIterable<MarkKey>;
+  /** All or none of at most MAX_BATCH_ITEMS, a guard among them: a condition on an item that is not written. */
+  replaceTogether(replacements: readonly Replacement[], guard?: TransactWriteItem): Promise<TogetherOutcome>;
+  /** Every mark's item, in pages and in no order; those that are retired only when asked so. Strongly consistent. */
+  scan(only?: 'retired'): AsyncIterable<readonly ScannedItem[]>;
 }
 
 export function slashingTable(client: DynamoDBClient, tableName: string, integrity: RowIntegrity): SlashingTable {
@@ -84,7 +105,7 @@ export function slashingTable(client: DynamoDBClient, tableName: string, integri
     },
 
     async replace({ key, next, expected }) {
-      const Item = encodeMarkItem(key.publicKey, next);
+      const Item = encodeMarkItem(key, next);
       const condition = { ...isStillStored(expected), ReturnValuesOnConditionCheckFailure: 'ALL_OLD' } as const;
       try {
         await client.send(new PutItemCommand({ TableName: tableName, Item, ...condition }));
@@ -95,38 +116,67 @@ export function slashingTable(client: DynamoDBClient, tableName: string, integri
       }
     },
 
-    async replaceAll(replacements) {
-      const TransactItems = replacements.map(({ key, next, expected }) => ({
-        Put: { TableName: tableName, Item: encodeMarkItem(key.publicKey, next), ...isStillStored(expected) },
+    async replaceTogether(replacements, guard) {
+      const puts = replacements.map(({ key, next, expected }) => ({
+        Put: {
+          TableName: tableName,
+          Item: encodeMarkItem(key, next),
+          ...isStillStored(expected),
+          ReturnValuesOnConditionCheckFailure: 'ALL_OLD' as const,
+        },
       }));
+      const TransactItems = guard === undefined ? puts : [guard, ...puts];
       try {
         await client.send(new TransactWriteItemsCommand({ TransactItems }));
-        return 'replaced';
+        return { kind: 'replaced' };
       } catch (error) {
         const fault = awsFault(error);
-        if (fault === 'condition_failed' || fault === 'conflict') return 'changed';
-        return unavailable(error);
+        if (fault === 'conflict') return { kind: 'conflict' };
+        if (fault !== 'condition_failed') return unavailable(error);
+        const reasons = cancellationReasons(error);
+        const ofPuts = guard === undefined ? reasons : reasons.slice(1);
+        return {
+          kind: 'changed',
+          isGuardBroken: guard !== undefined && hasFailed(reasons[0]),
+          stored: replacements.map(({ key }, index) =>
+            hasFailed(ofPuts[index]) ? decode(key, ofPuts[index]?.Item) : 'as_expected',
+          ),
+        };
       }
     },
 
-    async *scanKeys() {
+    async *scan(only) {
       let start: Item | undefined;
       do {
         const scan = {
           TableName: tableName,
-          ProjectionExpression: 'pk',
           ConsistentRead: true,
+          Limit: SCAN_PAGE_ITEMS,
           ExclusiveStartKey: start,
+          ...(only === undefined ? {} : { FilterExpression: 'attribute_exists(retired)' }),
         };
         const answer = await client.send(new ScanCommand(scan)).catch(unavailable);
-        for (const item of answer.Items ?? []) {
+        yield (answer.Items ?? []).flatMap((item) => {
           const key = markKeyOf(item['pk']?.S);
-          if (key !== undefined) yield key;
-        }
+          return key === undefined ? [] : [{ key, stored: decode(key, item) ?? 'damaged' }];
+        });
         start = answer.LastEvaluatedKey;
       } while (start !== undefined);
     },
   };
+}
+
+interface CancellationReason {
+  readonly Code?: string;
+  readonly Item?: Item;
+}
+
+function cancellationReasons(error: unknown): readonly CancellationReason[] {
+  return (error as { CancellationReasons?: readonly CancellationReason[] }).CancellationReasons ?? [];
+}
+
+function hasFailed(reason: CancellationReason | undefined): boolean {
+  return reason?.Code === 'ConditionalCheckFailed';
 }
 
 /** For `catch`: whatever a call failed of, the store cannot be used for this request. */

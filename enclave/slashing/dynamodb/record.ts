@@ -1,0 +1,139 @@
+// The record of a slashing table, its item NETWORK: which network and which region the table is bound to, the store's id and
+// revision, and its floor, all under one code. Only a record of this network, whose code was made with this key, is believed.
+// Programs from before the second format refuse it: they know no floor.
+
+import { SignerError } from '../../api/errors.ts';
+import { decodeHex, encodeHex } from '../../api/hex.ts';
+import type { RowIntegrity } from '../history/integrity.ts';
+import type { HighWaterMarks, StoreFloor } from '../types.ts';
+import { type Item, isStill, NETWORK_PARTITION, safeInteger } from './items.ts';
+
+const FORMAT_VERSION = 2;
+const FIRST_FORMAT_VERSION = 1;
+export const STORE_ID_BYTES = 16;
+
+export interface StoreRecord {
+  /** 32 hex digits. */
+  readonly id: string;
+  readonly revision: number;
+  /** What holds for every key. A jump raises the items of keys to it; keys without an item are judged by it. */
+  readonly floor: StoreFloor | null;
+  /** The one region whose signers may use the store. */
+  readonly region: string;
+}
+
+/** `first_format`: from before stores had an id; it binds to the network only. */
+export type RecordReading = StoreRecord | 'first_format';
+
+export interface RecordBinding {
+  readonly tableName: string;
+  /** 32 bytes. */
+  readonly genesisValidatorsRoot: Uint8Array;
+  readonly integrity: RowIntegrity;
+}
+
+export function encodeRecord(record: StoreRecord, { genesisValidatorsRoot, integrity }: RecordBinding): Item {
+  return {
+    pk: { S: NETWORK_PARTITION },
+    format_version: { N: String(FORMAT_VERSION) },
+    genesis_validators_root: { S: encodeHex(genesisValidatorsRoot) },
+    ...bindingAttributes(record),
+    revision: { N: String(record.revision) },
+    integrity: { S: encodeHex(integrity.code(...sealed(record))) },
+  };
+}
+
+/** @throws SignerError slashing_unavailable: another network or format; slashing_integrity: another key, or altered */
+export function decodeRecord(item: Item, binding: RecordBinding): RecordReading {
+  const { tableName, genesisValidatorsRoot, integrity } = binding;
+  const detail = { table: tableName };
+  const version = safeInteger(item['format_version']);
+  if (version !== FORMAT_VERSION && version !== FIRST_FORMAT_VERSION) {
+    throw unusable('the slashing table is of a format that this version does not know', { detail });
+  }
+  const root = item['genesis_validators_root']?.S;
+  if (root !== encodeHex(genesisValidatorsRoot)) {
+    const hint = 'the slashing table is bound to another genesis validators root';
+    throw unusable(hint, { detail: { ...detail, genesis_validators_root: root } });
+  }
+  const record = version === FIRST_FORMAT_VERSION ? 'first_format' : decodeMembers(item);
+  const code = decodeHex(item['integrity']?.S ?? '');
+  if (code === undefined || record === undefined || !integrity.verify(code, ...sealed(record))) {
+    const hint = 'the slashing table was written with another key, or its item NETWORK was altered';
+    throw new SignerError('slashing_integrity', { hint, detail });
+  }
+  return record;
+}
+
+/** The condition that the stored record is exactly the one that was read; undefined: that there is none. */
+export function isStillRecord(found: Item | undefined) {
+  if (found === undefined) return { ConditionExpression: 'attribute_not_exists(pk)' };
+  const present = ATTRIBUTES.flatMap((name) => (found[name] === undefined ? [] : [[name, found[name]] as const]));
+  return isStill(
+    Object.fromEntries(present),
+    ATTRIBUTES.filter((name) => found[name] === undefined),
+  );
+}
+
+/** The condition that what a first record of a key is judged by still holds. The revision may have risen. */
+export function isStillBound(record: StoreRecord) {
+  const attributes = bindingAttributes(record);
+  return isStill(
+    attributes,
+    FLOOR_ATTRIBUTES.filter((name) => attributes[name] === undefined),
+  );
+}
+
+export function floorMarks({ slot, sourceEpoch, targetEpoch }: StoreFloor): HighWaterMarks {
+  return { blockSlot: slot, sourceEpoch, targetEpoch };
+}
+
+export function unusable(hint: string, facts: { readonly cause?: unknown; readonly detail: Record<string, unknown> }) {
+  return new SignerError('slashing_unavailable', { hint, ...facts });
+}
+
+const FLOOR_ATTRIBUTES = ['floor_slot', 'floor_source_epoch', 'floor_target_epoch'] as const;
+const ATTRIBUTES = [
+  ...['format_version', 'genesis_validators_root', 'store_id', 'store_region', 'revision', 'integrity'],
+  ...FLOOR_ATTRIBUTES,
+];
+
+function bindingAttributes({ id, region, floor }: StoreRecord): Item {
+  const floors: Item =
+    floor === null
+      ? {}
+      : {
+          floor_slot: { N: String(floor.slot) },
+          floor_source_epoch: { N: String(floor.sourceEpoch) },
+          floor_target_epoch: { N: String(floor.targetEpoch) },
+        };
+  return { store_id: { S: id }, store_region: { S: region }, ...floors };
+}
+
+function decodeMembers(item: Item): StoreRecord | undefined {
+  const id = item['store_id']?.S ?? '';
+  const region = item['store_region']?.S ?? '';
+  const revision = safeInteger(item['revision']);
+  const floor = decodeFloor(item);
+  if (!/^[0-9a-f]{32}$/.test(id) || region === '' || revision === undefined || floor === undefined) return undefined;
+  return { id, revision, floor, region };
+}
+
+/** Undefined: damaged. */
+function decodeFloor(item: Item): StoreFloor | null | undefined {
+  if (FLOOR_ATTRIBUTES.every((name) => item[name] === undefined)) return null;
+  const [slot, sourceEpoch, targetEpoch] = FLOOR_ATTRIBUTES.map((name) => safeInteger(item[name]));
+  if (slot === undefined || sourceEpoch === undefined || targetEpoch === undefined) return undefined;
+  return { slot, sourceEpoch, targetEpoch };
+}
+
+/** The code covers every member; the network and the kind of store are in every code. */
+function sealed(record: RecordReading): Parameters<RowIntegrity['code']> {
+  if (record === 'first_format') return ['dynamodb network v1', NO_PUBLIC_KEY, [FIRST_FORMAT_VERSION]];
+  const { id, revision, floor, region } = record;
+  const floors = [floor?.slot ?? null, floor?.sourceEpoch ?? null, floor?.targetEpoch ?? null];
+  const fields = [FORMAT_VERSION, Buffer.from(id, 'hex'), revision, ...floors, Buffer.from(region, 'utf8')];
+  return ['dynamodb store v2', NO_PUBLIC_KEY, fields];
+}
+
+const NO_PUBLIC_KEY = new Uint8Array(48);
