@@ -105,8 +105,9 @@ function separateWrites(endpoint: string, tableName: string): { readonly check: 
   const integrity = rowIntegrity({ key: Buffer.alloc(32, 7), genesisValidatorsRoot });
   const table = slashingTable(client, tableName, integrity);
   // Every key was imported, so none has a first record to write.
-  const writeFirst = () => Promise.reject(new Error('a key of the bench has no item'));
-  const context = { table, integrity, verified: verifiedItems(), store: { floor: null }, writeFirst };
+  const never = () => Promise.reject(new Error('a key of the bench has no item'));
+  const store = { floor: null, read: never };
+  const context = { table, integrity, verified: verifiedItems(), store, writeFirst: never };
   return {
     check: async (message) => (await checkAndRecordOne(message, NO_MARKS, context)).kind,
     close: () => client.destroy(),

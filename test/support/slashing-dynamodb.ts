@@ -28,6 +28,7 @@ export interface OpenOptions {
   readonly maxConcurrentWrites?: number;
   readonly client?: AwsClientOptions;
   readonly log?: Log;
+  readonly isForJump?: boolean;
 }
 
 export interface SlashingTables {
@@ -84,6 +85,7 @@ export function openSlashingTable(
       tableName,
       genesisValidatorsRoot,
       maxConcurrentWrites: options.maxConcurrentWrites ?? 256,
+      isForJump: options.isForJump,
       integrity: rowIntegrity({ key: options.integrityKey ?? Buffer.alloc(32, 7), genesisValidatorsRoot }),
       client: dynamoDBClientOptions(options.endpoint ?? endpoint, options.client),
     },

@@ -50,8 +50,8 @@ export interface CheckContext {
   readonly table: SlashingTable;
   readonly integrity: RowIntegrity;
   readonly verified: VerifiedItems;
-  /** The highest that this process has read. */
-  readonly store: Pick<Store, 'floor'>;
+  /** Its floor is the highest that this process has read. */
+  readonly store: Pick<Store, 'floor' | 'read'>;
   readonly writeFirst: FirstWrite;
 }
 
@@ -82,10 +82,11 @@ export async function checkAndRecordOne(
         return verdict;
       }
       if (outcome.kind === 'floor_changed') continue;
+      if (outcome.kind === 'rolled_back') return { kind: 'unavailable', reason: 'slashing_rollback' };
       stored = outcome.stored;
     } else {
       // Only what the table says now is an answer; what this process remembers just saves the question.
-      if (isFresh) return verdict;
+      if (isFresh && !(isRollback(verdict) && (await hasNewFloor(store)))) return verdict;
       stored = await table.read(key);
     }
     if (stored === 'damaged') return { kind: 'unavailable', reason: 'slashing_integrity' };
@@ -94,6 +95,17 @@ export async function checkAndRecordOne(
     isFresh = true;
   }
   throw new SignerError('slashing_unavailable', { detail: { contended: partitionOf(key) } });
+}
+
+/** Before a record is called lost: it is none that is missed if another process has jumped since. */
+async function hasNewFloor(store: CheckContext['store']): Promise<boolean> {
+  const { floor } = store;
+  await store.read();
+  return store.floor !== floor;
+}
+
+function isRollback(verdict: Verdict): boolean {
+  return verdict.kind === 'unavailable' && verdict.reason === 'slashing_rollback';
 }
 
 interface Known {

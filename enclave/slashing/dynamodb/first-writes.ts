@@ -15,8 +15,11 @@ import { MAX_BATCH_ITEMS, type Replacement, type ReplaceOutcome, type SlashingTa
 const MAX_TRIES = 12;
 const CONFLICT_PAUSE_MS = 5;
 
-/** `floor_changed`: judge again, by the store's floor as it is now. */
-export type FirstOutcome = ReplaceOutcome | { readonly kind: 'floor_changed' };
+/**
+ * `floor_changed`: judge again, by the store's floor as it is now.
+ * `rolled_back`: the record of the store holds less than this process has read of it before.
+ */
+export type FirstOutcome = ReplaceOutcome | { readonly kind: 'floor_changed' } | { readonly kind: 'rolled_back' };
 
 /** `floor`: what the write was judged by, as `store.floor` gave it. @throws SignerError */
 export type FirstWrite = (replacement: Replacement, floor: StoreFloor | null) => Promise<FirstOutcome>;
@@ -61,8 +64,11 @@ export function firstWrites(table: Pick<SlashingTable, 'replaceTogether'>, store
       await pause(jittered(CONFLICT_PAUSE_MS * (writes[0]?.tries ?? 1)));
       again(writes);
     } else if (outcome.isGuardBroken) {
-      await learnFloor(floor);
-      for (const { resolve } of writes) resolve({ kind: 'floor_changed' });
+      await store.read();
+      store.assertUsable();
+      // The floor that is known is the highest of all that were read.
+      const kind = store.floor === floor ? 'rolled_back' : 'floor_changed';
+      for (const { resolve } of writes) resolve({ kind });
     } else {
       again(writes.filter((_, index) => outcome.stored[index] === 'as_expected'));
       for (const [index, { resolve }] of writes.entries()) {
@@ -70,13 +76,6 @@ export function firstWrites(table: Pick<SlashingTable, 'replaceTogether'>, store
         if (stored !== 'as_expected') resolve({ kind: 'changed', stored });
       }
     }
-  }
-
-  /** @throws SignerError slashing_rollback: the record holds less than this process has read of it before */
-  async function learnFloor(judgedBy: StoreFloor | null): Promise<void> {
-    await store.read();
-    store.assertUsable();
-    if (store.floor === judgedBy) throw new SignerError('slashing_rollback', { detail: { floor: judgedBy } });
   }
 
   function again(writes: readonly Waiting[]): void {

@@ -86,8 +86,8 @@ async function gather(histories: AsyncIterable<ValidatorHistory>) {
   const pace = paced();
   for await (const { publicKey, blocks, attestations, leftOut } of histories) {
     validators.add(publicKey);
-    counts.blocks += blocks.length;
-    counts.attestations += attestations.length;
+    counts.blocks += blocks.length + (leftOut?.blocks ?? 0);
+    counts.attestations += attestations.length + (leftOut?.attestations ?? 0);
     for (const block of blocks) {
       add(publicKey, blockMark(block));
       if (pace.isTime()) await nextTurn();
