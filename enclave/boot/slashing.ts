@@ -5,6 +5,7 @@ import { encodeHex } from '../api/hex.ts';
 import type { World } from '../boot.ts';
 import type { StoreBinding } from '../chamber/store-binding.ts';
 import type { Config } from '../config/options.ts';
+import { systemClock } from '../observe/clock.ts';
 import type { Log } from '../observe/log.ts';
 import type { Network } from '../signing/networks.ts';
 import { openDynamoDBBackend } from '../slashing/dynamodb/backend.ts';
@@ -29,6 +30,8 @@ export interface SlashingStoreOptions {
   readonly network: Network;
   /** 32 bytes derived from the master key; without one rows carry checksums. */
   readonly integrityKey?: Uint8Array | undefined;
+  /** By the system's clock unless given. */
+  readonly floorOf?: JumpFloor;
 }
 
 export interface SlashingProtectionParts {
@@ -55,12 +58,12 @@ export async function openSlashingProtection(
     return { slashing: sealedProtection(parts.config, world, telemetry), binding: undefined };
   }
   const integrityKey = slashingIntegrityKey(parts.custody);
-  const store = await openSlashingBackend({ ...parts, integrityKey }, world, telemetry.dynamodbCalled).finally(() =>
+  const now = await slashingTime(world, opened);
+  const floorOf = jumpFloor(parts.network.time, now);
+  const store = await openSlashingBackend({ ...parts, integrityKey, floorOf }, world, telemetry.dynamodbCalled).finally(() =>
     integrityKey?.fill(0),
   );
-  const now = await slashingTime(world, opened);
   const backend = await afterBootJump({ config: parts.config, network: parts.network, store, now }, world);
-  const floorOf = jumpFloor(parts.network.time, now);
   const bound: { binding?: StoreBinding | undefined } = {};
   const options = {
     ...telemetry.slashing,
@@ -112,7 +115,7 @@ function sealedProtection(
 
 /** @throws Error, a startup failure or that of a command, saying what to do */
 export async function openSlashingBackend(
-  { config, network, integrityKey }: SlashingStoreOptions,
+  { config, network, integrityKey, floorOf = jumpFloor(network.time, systemClock.now) }: SlashingStoreOptions,
   { logger, clock, aws = DEFAULT_AWS_ACCESS }: World,
   onCall?: Telemetry['dynamodbCalled'],
 ): Promise<SlashingBackend> {
@@ -134,6 +137,7 @@ export async function openSlashingBackend(
           forceIpv4: options.force_ipv4,
           genesisValidatorsRoot,
           integrity: integrity(),
+          jumpFloor: floorOf,
         },
         { log, clock },
       );

@@ -4,6 +4,7 @@ import { decodeHex } from '../../enclave/api/hex.ts';
 import { type Clock, systemClock } from '../../enclave/observe/clock.ts';
 import type { Log } from '../../enclave/observe/log.ts';
 import { rowIntegrity } from '../../enclave/slashing/history/integrity.ts';
+import { type JumpFloor, jumpFloor } from '../../enclave/slashing/jump.ts';
 import { type PostgresAddress, parsePostgresUrl } from '../../enclave/slashing/postgres/address.ts';
 import { openPostgresBackend } from '../../enclave/slashing/postgres/backend.ts';
 import type { PostgresConnectionOptions } from '../../enclave/slashing/postgres/connections.ts';
@@ -18,6 +19,8 @@ export interface TestBackendOptions extends Partial<Omit<PostgresConnectionOptio
   readonly integrityKey?: Uint8Array;
   readonly log?: Log;
   readonly clock?: Clock;
+  /** Refuses by default: a test that needs a jump says to where. */
+  readonly jumpFloor?: JumpFloor;
 }
 
 export function addressOf(url: string): PostgresAddress {
@@ -36,6 +39,7 @@ export function openTestBackend(url: string, options: TestBackendOptions = {}): 
       forceIpv4: options.forceIpv4 ?? false,
       ...(options.timeouts === undefined ? {} : { timeouts: options.timeouts }),
       genesisValidatorsRoot,
+      jumpFloor: options.jumpFloor ?? jumpFloor(undefined, () => 0),
       integrity: rowIntegrity({ key: options.integrityKey ?? INTEGRITY_KEY, genesisValidatorsRoot }),
     },
     { log: options.log ?? quietLog, clock: options.clock ?? systemClock },

@@ -1,48 +1,62 @@
 // Slashing protection in PostgreSQL: the complete history, shared by any number of signers. It trusts the database to
-// be durable and to lock as documented, and notices when rows were altered or are gone; it never trusts an answer that
-// did not come. The rules are those of rules.ts; the transaction is told in check.ts.
+// be durable and to lock as documented, and notices when rows were altered or are gone, and when the database is a copy
+// that lost commits; it never trusts an answer that did not come. What is judged is said in history/, the transaction of
+// a batch in check.ts.
 
 import { strict as assert } from 'node:assert';
 import { SignerError } from '../../api/errors.ts';
 import { encodeHex } from '../../api/hex.ts';
 import type { Clock } from '../../observe/clock.ts';
 import type { Log } from '../../observe/log.ts';
+import { historyCodes } from '../history/codes.ts';
 import type { RowIntegrity } from '../history/integrity.ts';
-import type { BatchLimits, PublicKeyHex, SlashingBackend, ValidatorHistory } from '../types.ts';
-import { checkBatch } from './check.ts';
+import type { JumpFloor } from '../jump.ts';
+import type { BatchLimits, PublicKeyHex, SlashingBackend, ValidatorHistory, Verdict } from '../types.ts';
+import { type CheckTools, checkBatch } from './check.ts';
 import { type Connection, type PostgresConnectionOptions, PostgresConnections } from './connections.ts';
+import { afterDoubt } from './doubt.ts';
 import { exportKeys } from './export.ts';
 import { importKeys } from './import.ts';
+import { advance, highestMarks, identityOf, jump } from './jump.ts';
+import { lineage } from './lineage.ts';
 import { migrate } from './migrate.ts';
 import { pruneNextKey } from './prune.ts';
-import { type RowCodes, rowCodes } from './rows.ts';
+import { reinstate, retire, retiredKeys } from './retire.ts';
+import { identityOfServer, questionsFor, systemIdentifierOf, warnOfUnsafeSettings } from './server.ts';
+import { type StoreReader, storeReader } from './store.ts';
+import { checkBinding, stepWork } from './upgrade.ts';
 
 export interface PostgresBackendOptions extends PostgresConnectionOptions {
   /** 32 bytes. */
   readonly genesisValidatorsRoot: Uint8Array;
   /** Of the same network; the caller wipes it after the backend is closed. */
   readonly integrity: RowIntegrity;
+  /** What the store is raised to when the database turns out to be a copy that may have lost commits. */
+  readonly jumpFloor: JumpFloor;
 }
 
 /**
  * Connect, bring the schema up to date, and bind the database to the network.
  * @throws SignerError slashing_unavailable, with a hint when the database is of another network or program version;
- *         slashing_integrity when its codes were made with another key
+ *         slashing_integrity when its codes were made with another key, or its record fails its code
  */
 export async function openPostgresBackend(
   options: PostgresBackendOptions,
   tools: { readonly log: Log; readonly clock: Clock },
 ): Promise<SlashingBackend> {
-  const codes = rowCodes(options.integrity);
+  const codes = historyCodes(options.integrity);
   const connections = new PostgresConnections(options, tools);
-  await connections.useUnhurried(async (connection) => {
-    await migrate(connection);
-    await bind(connection, codes, options.genesisValidatorsRoot);
-    const { rows } = await connection.query("SELECT current_setting('fsync') = 'off' AS unsafe");
-    if (rows[0]?.unsafe === true)
-      tools.log.warn({}, 'the slashing database runs with fsync=off: a crash loses history');
+  const store = await connections.useUnhurried(async (connection): Promise<StoreReader> => {
+    const questions = await questionsFor(connection, tools.log);
+    const server = () => identityOfServer(connection, questions);
+    await migrate(connection, stepWork({ ...options, codes, server }));
+    await checkBinding(connection, options);
+    const reader = storeReader(codes, questions, (one) => systemIdentifierOf(one, questions));
+    await reader.read(connection);
+    await warnOfUnsafeSettings(connection, tools.log);
+    return reader;
   });
-  return postgresBackend(connections, codes, options);
+  return postgresBackend(connections, { codes, store, lineage: lineage() }, options, tools);
 }
 
 /** Larger batches cost latency, more of them at once contend for the same disk. */
@@ -52,19 +66,28 @@ const BATCH_INTERVAL_MS = 1;
 
 function postgresBackend(
   connections: PostgresConnections,
-  codes: RowCodes,
+  tools: CheckTools,
   options: PostgresBackendOptions,
+  { log, clock }: { readonly log: Log; readonly clock: Clock },
 ): SlashingBackend {
+  const { codes } = tools;
   const maxInFlight = Math.min(BATCHES_IN_FLIGHT, options.poolSize);
   const batchLimits: BatchLimits = { maxMessages: BATCH_SIZE, maxInFlight, minIntervalMs: BATCH_INTERVAL_MS };
+  const recover = afterDoubt({ connections, tools, jumpFloor: options.jumpFloor }, { log, clock });
   let prunedUpTo = 0;
   return {
     name: 'postgres',
     batchLimits,
 
-    checkAndRecord(messages, floors) {
+    async checkAndRecord(messages, floors): Promise<Verdict[]> {
       assert.equal(messages.length, floors.length);
-      return connections.use((connection) => checkBatch(connection, codes, messages, floors));
+      const check = () => connections.use((connection) => checkBatch(connection, tools, messages, floors));
+      const verdicts = await check();
+      if (verdicts !== 'doubtful') return verdicts;
+      await recover();
+      const again = await check();
+      if (again === 'doubtful') throw new SignerError('slashing_unavailable');
+      return again;
     },
 
     async checkHealth(signal) {
@@ -79,17 +102,34 @@ function postgresBackend(
       }
     },
 
-    async importHistories(histories, { asMinimal = false } = {}) {
+    async identity() {
+      const { record } = await connections.use((connection) => tools.store.read(connection));
+      return identityOf(record);
+    },
+
+    advance: (atLeast) => connections.use((connection) => advance(connection, tools, atLeast)),
+
+    jump: (floor, { revision } = {}) => connections.use((connection) => jump(connection, tools, floor, revision)),
+
+    highestMarks: () => connections.use(highestMarks),
+
+    retire: (publicKeys) => connections.use((connection) => retire(connection, tools, publicKeys)),
+
+    reinstate: (publicKeys) => connections.use((connection) => reinstate(connection, tools, publicKeys)),
+
+    retiredKeys: (publicKeys) => connections.use((connection) => retiredKeys(connection, tools, publicKeys)),
+
+    async importHistories(histories, { strategy = 'by_key' } = {}) {
       // A fault of the source is not one of the database: it is passed on as it is.
       const faults: unknown[] = [];
       try {
-        return await connections.useUnhurried((one) => importKeys(one, codes, watched(histories, faults), asMinimal));
+        return await connections.useUnhurried((one) => importKeys(one, tools, watched(histories, faults), strategy));
       } catch (error) {
         throw faults.length > 0 ? faults[0] : error;
       }
     },
 
-    exportHistories: (publicKeys) => exported(connections, codes, publicKeys),
+    exportHistories: (publicKeys) => exported(connections, tools, publicKeys),
 
     async pruneStep(maxEntries) {
       let deleted = 0;
@@ -131,27 +171,6 @@ const TOTALS = `
          coalesce(sum(blocks), 0)::bigint AS blocks, coalesce(sum(attestations), 0)::bigint AS attestations
   FROM strongroom.validators`;
 
-/** Bind an empty database to the network and to the key of the codes; refuse one that is bound to others. */
-async function bind(connection: Connection, codes: RowCodes, genesisValidatorsRoot: Uint8Array): Promise<void> {
-  const code = codes.binding(genesisValidatorsRoot);
-  await connection.query(
-    'INSERT INTO strongroom.binding (genesis_validators_root, code) VALUES ($1, $2) ON CONFLICT DO NOTHING',
-    [genesisValidatorsRoot, code],
-  );
-  const { rows } = await connection.query<{ genesis_validators_root: Buffer; code: Buffer }>(
-    'SELECT genesis_validators_root, code FROM strongroom.binding',
-  );
-  const [row] = rows;
-  if (row === undefined) throw new Error('the binding that was written is not there');
-  if (!row.genesis_validators_root.equals(genesisValidatorsRoot)) {
-    const hint = 'the slashing database is bound to another genesis validators root';
-    throw new SignerError('slashing_unavailable', { hint });
-  }
-  if (!row.code.equals(code)) {
-    throw new SignerError('slashing_integrity', { hint: 'the slashing database was written with another key' });
-  }
-}
-
 /** A standby answers queries too, and cannot record. */
 async function confirmWritable(connection: Connection): Promise<void> {
   const { rows } = await connection.query(
@@ -175,12 +194,12 @@ async function* watched(
 /** A connection of its own for as long as the reader takes. */
 async function* exported(
   connections: PostgresConnections,
-  codes: RowCodes,
+  { codes, store }: CheckTools,
   publicKeys: readonly PublicKeyHex[] | undefined,
 ): AsyncGenerator<ValidatorHistory> {
   const session = await connections.openUnhurried();
   try {
-    yield* exportKeys(session.connection, codes, publicKeys);
+    yield* exportKeys(session.connection, codes, store, publicKeys);
   } catch (error) {
     throw session.fault(error);
   } finally {

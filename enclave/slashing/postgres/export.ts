@@ -1,69 +1,83 @@
-// Reads the whole history out, one key after the other, from one consistent state. Every row is checked: a history
-// that was tampered with is not handed on as if it were good, and what comes out is never weaker than what is in.
+// Reads the whole history out, one key after the other, from one consistent state. Every row is verified, every history
+// shown to be whole, and the list of keys compared with the store's record: what was tampered with is not handed on as if
+// it were good, and what comes out is never weaker than what is in.
 
 import { SignerError } from '../../api/errors.ts';
-import { encodeHex } from '../../api/hex.ts';
-import { exportedBlocks, exportedVotes } from '../history/carried-entries.ts';
-import type { PublicKeyHex, ValidatorHistory } from '../types.ts';
+import type { HistoryCodes } from '../history/codes.ts';
+import { exportedHistory, historyOfFloor } from '../history/export.ts';
+import type { KeyHistory } from '../history/state.ts';
+import type { PublicKeyHex, StoreFloor, ValidatorHistory } from '../types.ts';
 import type { Connection } from './connections.ts';
-import { type AttestationRow, type BlockRow, type RowCodes, VALIDATOR_COLUMNS, type ValidatorRow } from './rows.ts';
+import { HEAD_COLUMNS, type HeadRow, keyBytes, keyHex, openHeadRow } from './rows.ts';
+import { isSameList, listKeys, type StoreReader } from './store.ts';
+import { readHistory } from './whole.ts';
 
-/** Rows of keys read at once; their entries are read key by key. */
+/** Heads read at once; the entries are read key by key. */
 const PAGE_SIZE = 500;
 
 /** With a snapshot that all statements share, and no right to write. */
 const BEGIN_EXPORT = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY';
 
-const PAGE_OF_VALIDATORS = `
-  SELECT ${VALIDATOR_COLUMNS} FROM strongroom.validators
+const PAGE_OF_HEADS = `
+  SELECT ${HEAD_COLUMNS} FROM strongroom.validators
   WHERE public_key > $1 AND ($2::bytea[] IS NULL OR public_key = ANY ($2)) ORDER BY public_key LIMIT ${PAGE_SIZE}`;
 
-const BLOCKS = 'SELECT slot, signing_root, code FROM strongroom.blocks WHERE validator_id = $1 ORDER BY slot';
-
-const ATTESTATIONS = `
-  SELECT source_epoch, target_epoch, signing_root, code FROM strongroom.attestations
-  WHERE validator_id = $1 ORDER BY target_epoch, source_epoch`;
-
-/** Keys without entries are left out. Throws `slashing_integrity` at the first key whose record fails. */
+/**
+ * Keys without entries are left out, unless the floor of the store speaks of them.
+ * Throws `slashing_integrity` at the first key whose record fails, and when keys are gone.
+ */
 export async function* exportKeys(
   connection: Connection,
-  codes: RowCodes,
+  codes: HistoryCodes,
+  store: StoreReader,
   publicKeys: readonly PublicKeyHex[] | undefined,
 ): AsyncGenerator<ValidatorHistory> {
-  const wanted = publicKeys?.map((publicKey) => Buffer.from(publicKey.slice(2), 'hex')) ?? null;
+  const wanted = publicKeys === undefined ? null : [...new Set(publicKeys)].sort();
   await connection.query(BEGIN_EXPORT);
-  let last: Buffer = Buffer.alloc(0);
-  for (;;) {
-    const page = await connection.query<ValidatorRow>(PAGE_OF_VALIDATORS, [last, wanted]);
-    for (const validator of page.rows) {
-      const history = await readHistory(connection, codes, validator);
-      if (history.blocks.length > 0 || history.attestations.length > 0) yield history;
-      last = validator.public_key;
-    }
-    if (page.rows.length < PAGE_SIZE) break;
+  const { record } = await store.read(connection);
+  const isWholeList = isSameList(record.keys, await listKeys(connection));
+  if (wanted === null && !isWholeList) throw headsAreGone();
+  const withoutHead = (publicKey: PublicKeyHex | undefined) => {
+    if (!isWholeList) throw headsAreGone();
+    return publicKey === undefined || record.floor === null ? [] : [{ publicKey, ...historyOfFloor(record.floor) }];
+  };
+  // Named keys that have no head; the next one to come first.
+  const named = [...(wanted ?? [])].reverse();
+  for await (const head of heads(connection, wanted)) {
+    const publicKey = keyHex(head.public_key);
+    for (; (named.at(-1) ?? publicKey) < publicKey; named.pop()) yield* withoutHead(named.at(-1));
+    if (named.at(-1) === publicKey) named.pop();
+    const history = await historyOf(connection, codes, head, record.floor);
+    if (history.blocks.length > 0 || history.attestations.length > 0) yield { publicKey, ...history };
   }
+  for (; named.length > 0; named.pop()) yield* withoutHead(named.at(-1));
   await connection.query('ROLLBACK');
 }
 
-async function readHistory(
-  connection: Connection,
-  codes: RowCodes,
-  validator: ValidatorRow,
-): Promise<ValidatorHistory> {
-  const publicKey = encodeHex(validator.public_key);
-  const [blockRows, attestationRows] = await Promise.all([
-    connection.query<BlockRow>({ name: 'export_blocks', text: BLOCKS, values: [validator.id] }),
-    connection.query<AttestationRow>({ name: 'export_attestations', text: ATTESTATIONS, values: [validator.id] }),
-  ]);
-  const state = codes.readValidator(validator);
-  const blocks = codes.readBlocks(validator.public_key, blockRows.rows);
-  const attestations = codes.readAttestations(validator.public_key, attestationRows.rows);
-  if (state === undefined || blocks?.length !== state.blocks || attestations?.length !== state.attestations) {
-    throw new SignerError('slashing_integrity', { detail: { public_key: publicKey } });
+async function* heads(connection: Connection, wanted: readonly PublicKeyHex[] | null): AsyncGenerator<HeadRow> {
+  const keys = wanted?.map(keyBytes) ?? null;
+  for (let last: Buffer = Buffer.alloc(0); ; ) {
+    const { rows } = await connection.query<HeadRow>(PAGE_OF_HEADS, [last, keys]);
+    yield* rows;
+    last = rows.at(-1)?.public_key ?? last;
+    if (rows.length < PAGE_SIZE) return;
   }
-  return {
-    publicKey,
-    blocks: exportedBlocks(blocks, state.lowWater),
-    attestations: exportedVotes(attestations, state.lowWater, state.highest),
-  };
+}
+
+function headsAreGone(): SignerError {
+  return new SignerError('slashing_integrity', { hint: 'heads of keys are gone from the slashing database' });
+}
+
+async function historyOf(
+  connection: Connection,
+  codes: HistoryCodes,
+  head: HeadRow,
+  floor: StoreFloor | null,
+): Promise<KeyHistory> {
+  const state = openHeadRow(codes, head);
+  const history = state === undefined ? undefined : await readHistory(connection, codes, { head, state });
+  if (state === undefined || history === undefined) {
+    throw new SignerError('slashing_integrity', { detail: { public_key: keyHex(head.public_key) } });
+  }
+  return exportedHistory(state, floor, history);
 }

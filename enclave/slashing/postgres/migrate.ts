@@ -7,19 +7,21 @@ import { hash } from 'node:crypto';
 import { SignerError } from '../../api/errors.ts';
 import { type Connection, commit } from './connections.ts';
 import { type Migration, POSTGRES_MIGRATIONS } from './migrations.ts';
+import { MIGRATION_LOCK } from './transactions.ts';
 
-/** "strongro" in ASCII; the key of an advisory lock is any 64-bit number that nobody else uses. */
-const ADVISORY_LOCK = 0x7374_726f_6e67_726fn;
+/** What SQL cannot do of a step, by its version; in the transaction of the step. */
+export type StepWork = ReadonlyMap<number, (connection: Connection) => Promise<void>>;
 
 /** Rejects with `slashing_unavailable` when the database is not one for this program; then nothing was changed. */
 export async function migrate(
   connection: Connection,
+  work: StepWork,
   migrations: readonly Migration[] = POSTGRES_MIGRATIONS,
 ): Promise<void> {
   for (const [index, { version }] of migrations.entries()) assert.equal(version, index + 1);
   // READ COMMITTED: each statement after the lock sees what its last holder committed.
   await connection.query('BEGIN ISOLATION LEVEL READ COMMITTED');
-  await connection.query('SELECT pg_advisory_xact_lock($1)', [ADVISORY_LOCK]);
+  await connection.query('SELECT pg_advisory_xact_lock($1)', [MIGRATION_LOCK]);
   const applied = await appliedSteps(connection);
   for (const [index, { version, checksum }] of applied.entries()) {
     const known = migrations[index];
@@ -30,6 +32,7 @@ export async function migrate(
   }
   for (const migration of migrations.slice(applied.length)) {
     await connection.query(migration.sql);
+    await work.get(migration.version)?.(connection);
     await connection.query('INSERT INTO strongroom.schema_version (version, name, checksum) VALUES ($1, $2, $3)', [
       migration.version,
       migration.name,

@@ -55,4 +55,30 @@ export const POSTGRES_MIGRATIONS: readonly Migration[] = [
       );
     `,
   },
+  {
+    version: 2,
+    name: 'seals of heads, and the record of the store',
+    // The heads that are there are sealed, and the record is made, by upgrade.ts in the same transaction.
+    sql: `
+      ALTER TABLE strongroom.validators
+        ADD COLUMN pruned_below_slot bigint,
+        ADD COLUMN pruned_below_target_epoch bigint,
+        ADD COLUMN retired boolean NOT NULL DEFAULT false,
+        ADD COLUMN digests bytea;
+
+      CREATE TABLE strongroom.store (
+        only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+        id bytea NOT NULL CHECK (octet_length(id) = 16),
+        revision bigint NOT NULL,
+        floor_slot bigint,
+        floor_source_epoch bigint,
+        floor_target_epoch bigint,
+        keys bigint NOT NULL,
+        keys_digest bytea NOT NULL,
+        system_identifier text,
+        timeline bigint,
+        code bytea NOT NULL
+      ) WITH (fillfactor = 10);
+    `,
+  },
 ];

@@ -1,25 +1,32 @@
-// Forgets what lies behind the horizon of pruning.ts, one key a transaction and at most so many entries. A key whose
+// Forgets what the rule of history/prune.ts lets go, one key a transaction and at most so many entries. A key whose
 // record fails its codes, or is not whole, is left as it is.
 
-import type { LowWaterMarks } from '../history/carried-entries.ts';
-import { RETAINED_EPOCHS, RETAINED_SLOTS } from '../history/prune.ts';
-import { type Connection, commit } from './connections.ts';
-import { execute, updateValidators } from './record.ts';
+import { type HistoryCodes, withoutEntry } from '../history/codes.ts';
 import {
-  type AttestationEntry,
-  type AttestationRow,
-  type BlockEntry,
+  forgetBlocks,
+  forgetVotes,
+  holdsForgotten,
+  horizonOf,
+  RETAINED_EPOCHS,
+  RETAINED_SLOTS,
+  type VoteEpochs,
+} from '../history/prune.ts';
+import { type BlockEntry, higher, type KeyState, type VoteEntry } from '../history/state.ts';
+import { type Connection, commit } from './connections.ts';
+import { execute, updateHeads } from './record.ts';
+import {
   type BlockRow,
-  highest,
-  type RowCodes,
-  VALIDATOR_COLUMNS,
-  type ValidatorRow,
-  type ValidatorState,
+  HEAD_COLUMNS,
+  type HeadRow,
+  openHeadRow,
+  type ReadEntries,
+  readBlockRows,
+  readVoteRows,
+  type VoteRow,
 } from './rows.ts';
+import { BEGIN } from './transactions.ts';
 
-const BEGIN = 'BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL synchronous_commit = on';
-
-const NEXT_VALIDATOR = `
+const NEXT_KEY = `
   SELECT v.id FROM strongroom.validators v
   WHERE v.id > $1 AND (
     EXISTS (SELECT FROM strongroom.blocks b WHERE b.validator_id = v.id AND b.slot < v.highest_slot - ${RETAINED_SLOTS})
@@ -27,26 +34,26 @@ const NEXT_VALIDATOR = `
                WHERE a.validator_id = v.id AND a.target_epoch < v.highest_target_epoch - ${RETAINED_EPOCHS}))
   ORDER BY v.id LIMIT 1`;
 
-const LOCK_VALIDATOR = `SELECT ${VALIDATOR_COLUMNS} FROM strongroom.validators WHERE id = $1 FOR UPDATE`;
+const LOCK_HEAD = `SELECT ${HEAD_COLUMNS} FROM strongroom.validators WHERE id = $1 FOR UPDATE`;
 
 const OLDEST_BLOCKS = `
   SELECT slot, signing_root, code FROM strongroom.blocks
   WHERE validator_id = $1 AND slot < $2 ORDER BY slot LIMIT $3`;
 
-const OLDEST_ATTESTATIONS = `
+const OLDEST_VOTES = `
   SELECT source_epoch, target_epoch, signing_root, code FROM strongroom.attestations
   WHERE validator_id = $1 AND target_epoch < $2 ORDER BY target_epoch, source_epoch LIMIT $3`;
 
 const DELETE_BLOCKS = 'DELETE FROM strongroom.blocks WHERE validator_id = $1 AND slot = ANY ($2::bigint[])';
 
-const DELETE_ATTESTATIONS = `
+const DELETE_VOTES = `
   DELETE FROM strongroom.attestations a USING unnest($2::bigint[], $3::bigint[]) AS old (source_epoch, target_epoch)
   WHERE a.validator_id = $1 AND a.target_epoch = old.target_epoch AND a.source_epoch = old.source_epoch`;
 
 const FIRST_KEPT_BLOCK = `
   SELECT slot, signing_root, code FROM strongroom.blocks WHERE validator_id = $1 ORDER BY slot LIMIT 1`;
 
-const FIRST_KEPT_ATTESTATIONS = `
+const FIRST_KEPT_VOTES = `
   (SELECT source_epoch, target_epoch, signing_root, code FROM strongroom.attestations
    WHERE validator_id = $1 ORDER BY target_epoch LIMIT 1)
   UNION ALL
@@ -62,21 +69,18 @@ export interface PruneOutcome {
 /** Prune the first key after `afterId` that has something to prune. On rejection the connection must be closed. */
 export async function pruneNextKey(
   connection: Connection,
-  codes: RowCodes,
+  codes: HistoryCodes,
   afterId: number,
   maxEntries: number,
 ): Promise<PruneOutcome> {
-  const next = await connection.query<{ id: number }>(NEXT_VALIDATOR, [afterId]);
+  const next = await connection.query<{ id: number }>(NEXT_KEY, [afterId]);
   const validatorId = next.rows[0]?.id;
   if (validatorId === undefined) return { deleted: 0, validatorId };
   await connection.query(BEGIN);
-  const locked = await connection.query<ValidatorRow>(LOCK_VALIDATOR, [validatorId]);
-  const validator = locked.rows[0];
-  const state = validator === undefined ? undefined : codes.readValidator(validator);
+  const [head] = (await connection.query<HeadRow>(LOCK_HEAD, [validatorId])).rows;
+  const state = head === undefined ? undefined : openHeadRow(codes, head);
   const deleted =
-    validator === undefined || state === undefined
-      ? 0
-      : await pruneKey(connection, codes, validator, state, maxEntries);
+    head === undefined || state === undefined ? 0 : await pruneKey(connection, codes, { head, state }, maxEntries);
   // Of a key whose record fails nothing is deleted, whatever was tried; the next key's turn comes.
   if (deleted === 0) await connection.query('ROLLBACK');
   else await commit(connection);
@@ -85,80 +89,64 @@ export async function pruneNextKey(
 
 async function pruneKey(
   connection: Connection,
-  codes: RowCodes,
-  validator: ValidatorRow,
-  state: ValidatorState,
+  codes: HistoryCodes,
+  { head, state }: { readonly head: HeadRow; readonly state: KeyState },
   maxEntries: number,
 ): Promise<number> {
-  const { id, public_key: publicKey } = validator;
-  const slotHorizon = (state.highest.blockSlot ?? 0) - RETAINED_SLOTS;
-  const blocks = await readBlocks(connection, codes, publicKey, OLDEST_BLOCKS, [id, slotHorizon, maxEntries]);
-  if (blocks === undefined) return 0;
-  const epochHorizon = (state.highest.targetEpoch ?? 0) - RETAINED_EPOCHS;
-  const voteValues = [id, epochHorizon, maxEntries - blocks.length];
-  const votes = await readVotes(connection, codes, publicKey, OLDEST_ATTESTATIONS, voteValues);
-  if (votes === undefined) return 0;
+  const { id, public_key: publicKey } = head;
+  const horizon = horizonOf(state.highest);
+  const readBlocks = async (text: string, values: unknown[]) =>
+    readBlockRows(codes, publicKey, (await connection.query<BlockRow>(text, values)).rows);
+  const readVotes = async (text: string, values: unknown[]) =>
+    readVoteRows(codes, publicKey, (await connection.query<VoteRow>(text, values)).rows);
 
-  const sources = votes.map(({ sourceEpoch }) => sourceEpoch);
-  const targets = votes.map(({ targetEpoch }) => targetEpoch);
-  await connection.query(DELETE_BLOCKS, [id, blocks.map(({ slot }) => slot)]);
-  await connection.query(DELETE_ATTESTATIONS, [id, sources, targets]);
-  const keptBlocks = await readBlocks(connection, codes, publicKey, FIRST_KEPT_BLOCK, [id]);
-  const keptVotes = await readVotes(connection, codes, publicKey, FIRST_KEPT_ATTESTATIONS, [id]);
+  const blocks = await readBlocks(OLDEST_BLOCKS, [id, horizon.slot, maxEntries]);
+  if (blocks === undefined) return 0;
+  const votes = await readVotes(OLDEST_VOTES, [id, horizon.targetEpoch, maxEntries - blocks.entries.length]);
+  if (votes === undefined) return 0;
+  if (holdsForgotten(state, { blocks: blocks.entries, attestations: votes.entries })) return 0;
+  if (blocks.entries.length > state.blocks.count || votes.entries.length > state.attestations.count) return 0;
+
+  const sources = votes.entries.map(({ sourceEpoch }) => sourceEpoch);
+  const targets = votes.entries.map(({ targetEpoch }) => targetEpoch);
+  await connection.query(DELETE_BLOCKS, [id, blocks.entries.map(({ slot }) => slot)]);
+  await connection.query(DELETE_VOTES, [id, sources, targets]);
+  const keptBlocks = await readBlocks(FIRST_KEPT_BLOCK, [id]);
+  const keptVotes = await readVotes(FIRST_KEPT_VOTES, [id]);
   if (!isKept(keptBlocks, state.highest.blockSlot) || !isKept(keptVotes, state.highest.targetEpoch)) return 0;
-  const after: ValidatorState = {
-    highest: state.highest,
-    lowWater: risenMarks(state.lowWater, { blocks, votes }, { blocks: keptBlocks, votes: keptVotes }),
-    blocks: state.blocks - blocks.length,
-    attestations: state.attestations - votes.length,
+  const after: KeyState = {
+    ...state,
+    ...marksAfter(state, [blocks.entries, votes.entries], [keptBlocks.entries, keptVotes.entries]),
+    blocks: blocks.codes.reduce(withoutEntry, state.blocks),
+    attestations: votes.codes.reduce(withoutEntry, state.attestations),
   };
-  await execute(connection, updateValidators(codes, [{ validator, state: after }]));
-  return blocks.length + votes.length;
+  await execute(connection, updateHeads(codes, [{ head, state: after }]));
+  return blocks.entries.length + votes.entries.length;
 }
 
 /** The entry at the highest mark always stays, so a key with a mark has an entry. */
-function isKept<Entry>(kept: readonly Entry[] | undefined, highestMark: number | null): kept is readonly Entry[] {
-  return kept !== undefined && (kept.length > 0 || highestMark === null);
+function isKept<Entry>(kept: ReadEntries<Entry> | undefined, highestMark: number | null): kept is ReadEntries<Entry> {
+  return kept !== undefined && (kept.entries.length > 0 || highestMark === null);
 }
 
-async function readBlocks(
-  connection: Connection,
-  codes: RowCodes,
-  publicKey: Uint8Array,
-  text: string,
-  values: unknown[],
-): Promise<BlockEntry[] | undefined> {
-  return codes.readBlocks(publicKey, (await connection.query<BlockRow>(text, values)).rows);
+type Entries = readonly [blocks: readonly BlockEntry[], votes: readonly VoteEntry[]];
+
+/** `kept` holds the entries with the lowest slot, source and target that stay. */
+function marksAfter(
+  state: KeyState,
+  [blocks, votes]: Entries,
+  [keptBlocks, keptVotes]: Entries,
+): Pick<KeyState, 'lowWater' | 'prunedBelow'> {
+  const slots = blocks.map(({ slot }) => slot);
+  const lowestSlot = Math.min(...keptBlocks.map(({ slot }) => slot));
+  const marks = forgetBlocks(state, slots.reduce<number | null>(higher, null), lowestSlot);
+  if (votes.length === 0) return marks;
+  return forgetVotes(marks, epochsOf(votes, Math.max), epochsOf(keptVotes, Math.min));
 }
 
-async function readVotes(
-  connection: Connection,
-  codes: RowCodes,
-  publicKey: Uint8Array,
-  text: string,
-  values: unknown[],
-): Promise<AttestationEntry[] | undefined> {
-  return codes.readAttestations(publicKey, (await connection.query<AttestationRow>(text, values)).rows);
-}
-
-interface Entries {
-  readonly blocks: readonly BlockEntry[];
-  readonly votes: readonly AttestationEntry[];
-}
-
-/** The rule of pruning.ts; `kept` holds the entries with the lowest slot, source and target. */
-function risenMarks(marks: LowWaterMarks, deleted: Entries, kept: Entries): LowWaterMarks {
-  const lowestSlot = Math.min(...kept.blocks.map(({ slot }) => slot));
-  const lowestTarget = Math.min(...kept.votes.map(({ targetEpoch }) => targetEpoch));
-  const lowestSource = Math.min(...kept.votes.map(({ sourceEpoch }) => sourceEpoch));
-  const deletedSources = deleted.votes.map(({ sourceEpoch }) => sourceEpoch);
+function epochsOf(votes: readonly VoteEntry[], choose: (...epochs: number[]) => number): VoteEpochs {
   return {
-    slot: deleted.blocks.length === 0 ? marks.slot : highest([marks.slot, lowestSlot]),
-    ...(deleted.votes.length === 0
-      ? { sourceEpoch: marks.sourceEpoch, targetEpoch: marks.targetEpoch }
-      : {
-          sourceEpoch: highest([marks.sourceEpoch, ...deletedSources, lowestSource]),
-          targetEpoch: highest([marks.targetEpoch, lowestTarget]),
-        }),
+    sourceEpoch: choose(...votes.map(({ sourceEpoch }) => sourceEpoch)),
+    targetEpoch: choose(...votes.map(({ targetEpoch }) => targetEpoch)),
   };
 }

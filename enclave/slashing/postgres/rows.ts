@@ -1,32 +1,13 @@
-// The rows of the PostgreSQL schema as values, and their integrity codes. Whatever is read for a decision passes
-// through here: a row that fails its code, or a set of rows that is not what the row of its key says, is `undefined`.
+// The rows of a key as values. Whatever is read for a decision passes through here: a head or an entry that fails its
+// code is `undefined`. What the codes are, and what a set of entries must be, is said in history/.
 
-import type { LowWaterMarks } from '../history/carried-entries.ts';
-import type { IntegrityField, RowIntegrity } from '../history/integrity.ts';
-import type { HighWaterMarks } from '../types.ts';
+import { timingSafeEqual } from 'node:crypto';
+import { DIGEST_BYTES, type EntryCodes, type HeadSeal, type HistoryCodes } from '../history/codes.ts';
+import type { BlockEntry, KeyState, VoteEntry } from '../history/state.ts';
+import type { PublicKeyHex } from '../types.ts';
 
-/** What the row of a key says, and its code covers. */
-export interface ValidatorState {
-  readonly highest: HighWaterMarks;
-  readonly lowWater: LowWaterMarks;
-  /** How many entries the history of the key has. */
-  readonly blocks: number;
-  readonly attestations: number;
-}
-
-export interface BlockEntry {
-  readonly slot: number;
-  readonly signingRoot: Uint8Array | null;
-}
-
-export interface AttestationEntry {
-  readonly sourceEpoch: number;
-  readonly targetEpoch: number;
-  readonly signingRoot: Uint8Array | null;
-}
-
-/** As selected by VALIDATOR_COLUMNS. */
-export interface ValidatorRow {
+/** As selected by HEAD_COLUMNS. */
+export interface HeadRow {
   readonly id: number;
   readonly public_key: Buffer;
   readonly highest_slot: number | null;
@@ -35,8 +16,13 @@ export interface ValidatorRow {
   readonly low_water_slot: number | null;
   readonly low_water_source_epoch: number | null;
   readonly low_water_target_epoch: number | null;
+  readonly pruned_below_slot: number | null;
+  readonly pruned_below_target_epoch: number | null;
+  readonly retired: boolean;
   readonly blocks: number;
   readonly attestations: number;
+  /** The nonce and the two masked digests of a seal; every head has them since step 2 of the schema. */
+  readonly digests: Buffer | null;
   readonly code: Buffer;
 }
 
@@ -46,88 +32,22 @@ export interface BlockRow {
   readonly code: Buffer;
 }
 
-export interface AttestationRow {
+export interface VoteRow {
   readonly source_epoch: number;
   readonly target_epoch: number;
   readonly signing_root: Buffer | null;
   readonly code: Buffer;
 }
 
-export const VALIDATOR_COLUMNS = `id, public_key, highest_slot, highest_source_epoch, highest_target_epoch,
-  low_water_slot, low_water_source_epoch, low_water_target_epoch, blocks, attestations, code`;
+export const HEAD_COLUMNS = `id, public_key, highest_slot, highest_source_epoch, highest_target_epoch,
+  low_water_slot, low_water_source_epoch, low_water_target_epoch, pruned_below_slot, pruned_below_target_epoch,
+  retired, blocks, attestations, digests, code`;
 
-export const NEW_VALIDATOR: ValidatorState = {
-  highest: { blockSlot: null, sourceEpoch: null, targetEpoch: null },
-  lowWater: { slot: null, sourceEpoch: null, targetEpoch: null },
-  blocks: 0,
-  attestations: 0,
-};
-
-export interface RowCodes {
-  validator(publicKey: Uint8Array, state: ValidatorState): Uint8Array;
-  block(publicKey: Uint8Array, entry: BlockEntry): Uint8Array;
-  attestation(publicKey: Uint8Array, entry: AttestationEntry): Uint8Array;
-  /** The code of the row that binds the database to a network and to the key of the codes. */
-  binding(genesisValidatorsRoot: Uint8Array): Uint8Array;
-  readValidator(row: ValidatorRow): ValidatorState | undefined;
-  /** Undefined when any of the rows fails. */
-  readBlocks(publicKey: Uint8Array, rows: readonly BlockRow[]): BlockEntry[] | undefined;
-  readAttestations(publicKey: Uint8Array, rows: readonly AttestationRow[]): AttestationEntry[] | undefined;
-}
-
-export function rowCodes(integrity: RowIntegrity): RowCodes {
-  const code = (domain: Domain, publicKey: Uint8Array, fields: readonly IntegrityField[]) =>
-    integrity.code(domain, publicKey, fields);
-  const passes = (
-    row: { readonly code: Uint8Array },
-    domain: Domain,
-    publicKey: Uint8Array,
-    fields: IntegrityField[],
-  ) => fields.every(isPossible) && integrity.verify(row.code, domain, publicKey, fields);
-
-  return {
-    validator: (publicKey, state) => code('validator', publicKey, validatorFields(state)),
-    block: (publicKey, entry) => code('block', publicKey, blockFields(entry)),
-    attestation: (publicKey, entry) => code('attestation', publicKey, attestationFields(entry)),
-    binding: (genesisValidatorsRoot) => code('binding', NO_PUBLIC_KEY, [genesisValidatorsRoot]),
-    readValidator(row) {
-      const state = validatorState(row);
-      return passes(row, 'validator', row.public_key, validatorFields(state)) ? state : undefined;
-    },
-    readBlocks(publicKey, rows) {
-      const entries = rows.map((row) => ({ slot: row.slot, signingRoot: row.signing_root }));
-      const good = entries.every((entry, index) => {
-        const row = rows[index];
-        return row !== undefined && passes(row, 'block', publicKey, blockFields(entry));
-      });
-      return good ? entries : undefined;
-    },
-    readAttestations(publicKey, rows) {
-      const entries = rows.map((row) => ({
-        sourceEpoch: row.source_epoch,
-        targetEpoch: row.target_epoch,
-        signingRoot: row.signing_root,
-      }));
-      const good = entries.every((entry, index) => {
-        const row = rows[index];
-        return row !== undefined && passes(row, 'attestation', publicKey, attestationFields(entry));
-      });
-      return good ? entries : undefined;
-    },
-  };
-}
-
-/** The highest of the marks that are there. */
-export function highest(marks: readonly (number | null)[]): number | null {
-  return marks.reduce((high, mark) => (high === null || (mark !== null && mark > high) ? mark : high), null);
-}
-
-type Domain = 'binding' | 'validator' | 'block' | 'attestation';
-
-const NO_PUBLIC_KEY = new Uint8Array(48);
-
-function validatorState(row: ValidatorRow): ValidatorState {
-  return {
+/** Undefined when the head fails its code. */
+export function openHeadRow(codes: HistoryCodes, row: HeadRow): KeyState | undefined {
+  const seal = sealOf(row);
+  if (seal === undefined) return undefined;
+  const state = {
     highest: {
       blockSlot: row.highest_slot,
       sourceEpoch: row.highest_source_epoch,
@@ -138,25 +58,91 @@ function validatorState(row: ValidatorRow): ValidatorState {
       sourceEpoch: row.low_water_source_epoch,
       targetEpoch: row.low_water_target_epoch,
     },
-    blocks: row.blocks,
-    attestations: row.attestations,
+    prunedBelow: { slot: row.pruned_below_slot, targetEpoch: row.pruned_below_target_epoch },
+    isRetired: row.retired,
+  };
+  const head = { state, blockCount: row.blocks, attestationCount: row.attestations, seal };
+  return codes.openHead(row.public_key, head);
+}
+
+function sealOf({ digests, code }: HeadRow): HeadSeal | undefined {
+  const nonceBytes = (digests?.length ?? 0) - 2 * DIGEST_BYTES;
+  if (digests === null || nonceBytes < 0) return undefined;
+  const attestationsAt = nonceBytes + DIGEST_BYTES;
+  return {
+    nonce: digests.subarray(0, nonceBytes),
+    blockDigest: digests.subarray(nonceBytes, attestationsAt),
+    attestationDigest: digests.subarray(attestationsAt),
+    code,
   };
 }
 
-function validatorFields({ highest, lowWater, blocks, attestations }: ValidatorState): IntegrityField[] {
-  const marks = [highest.blockSlot, highest.sourceEpoch, highest.targetEpoch];
-  return [...marks, lowWater.slot, lowWater.sourceEpoch, lowWater.targetEpoch, blocks, attestations];
+/** The column `digests` of a seal. */
+export function digestsOf({ nonce, blockDigest, attestationDigest }: HeadSeal): Buffer {
+  return Buffer.concat([nonce, blockDigest, attestationDigest]);
 }
 
-function blockFields(entry: BlockEntry): IntegrityField[] {
-  return [entry.slot, entry.signingRoot];
+/** Entries that pass their codes, and these. */
+export interface ReadEntries<Entry> {
+  readonly entries: readonly Entry[];
+  readonly codes: readonly EntryCodes[];
 }
 
-function attestationFields(entry: AttestationEntry): IntegrityField[] {
-  return [entry.sourceEpoch, entry.targetEpoch, entry.signingRoot];
+/** Undefined when any of the rows fails its code. */
+export function readBlockRows(
+  codes: HistoryCodes,
+  publicKey: Uint8Array,
+  rows: readonly BlockRow[],
+): ReadEntries<BlockEntry> | undefined {
+  const entries = rows.map((row) => ({ slot: row.slot, signingRoot: row.signing_root }));
+  return verified(
+    rows,
+    entries,
+    ({ slot }) => isPossible(slot),
+    (entry) => codes.block(publicKey, entry),
+  );
+}
+
+export function readVoteRows(
+  codes: HistoryCodes,
+  publicKey: Uint8Array,
+  rows: readonly VoteRow[],
+): ReadEntries<VoteEntry> | undefined {
+  const entries = rows.map((row) => ({
+    sourceEpoch: row.source_epoch,
+    targetEpoch: row.target_epoch,
+    signingRoot: row.signing_root,
+  }));
+  const arePossible = (vote: VoteEntry) => isPossible(vote.sourceEpoch) && isPossible(vote.targetEpoch);
+  return verified(rows, entries, arePossible, (entry) => codes.attestation(publicKey, entry));
+}
+
+function verified<Entry>(
+  rows: readonly { readonly code: Buffer }[],
+  entries: readonly Entry[],
+  arePossible: (entry: Entry) => boolean,
+  codesOf: (entry: Entry) => EntryCodes,
+): ReadEntries<Entry> | undefined {
+  const codes: EntryCodes[] = [];
+  for (const [index, entry] of entries.entries()) {
+    const stored = rows[index]?.code;
+    if (stored === undefined || !arePossible(entry)) return undefined;
+    const ofEntry = codesOf(entry);
+    if (stored.length !== ofEntry.code.length || !timingSafeEqual(stored, ofEntry.code)) return undefined;
+    codes.push(ofEntry);
+  }
+  return { entries, codes };
 }
 
 /** A number that this program never wrote has no code; the codes assert that they are not asked for one. */
-function isPossible(field: IntegrityField): boolean {
-  return typeof field !== 'number' || (Number.isSafeInteger(field) && field >= 0);
+function isPossible(number: number): boolean {
+  return Number.isSafeInteger(number) && number >= 0;
+}
+
+export function keyBytes(publicKey: PublicKeyHex): Buffer {
+  return Buffer.from(publicKey.slice(2), 'hex');
+}
+
+export function keyHex(publicKey: Buffer): PublicKeyHex {
+  return `0x${publicKey.toString('hex')}`;
 }

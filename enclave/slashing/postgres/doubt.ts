@@ -1,0 +1,46 @@
+// What follows when a batch finds that the database may have lost commits: one jump, however many batches found it, and
+// a line in the log that says why none is possible, but not one a request.
+
+import type { Clock } from '../../observe/clock.ts';
+import type { Log } from '../../observe/log.ts';
+import type { JumpFloor } from '../jump.ts';
+import type { CheckTools } from './check.ts';
+import type { PostgresConnections } from './connections.ts';
+import { jumpAfterDoubt } from './jump.ts';
+
+/** Between two lines that say the same. */
+const REPEAT_LINE_MS = 60_000;
+
+interface Recovery {
+  readonly connections: PostgresConnections;
+  readonly tools: CheckTools;
+  readonly jumpFloor: JumpFloor;
+}
+
+/** Rejects with `slashing_unavailable` when the store could not be raised: nothing may be signed then. */
+export function afterDoubt(
+  { connections, tools, jumpFloor }: Recovery,
+  { log, clock }: { readonly log: Log; readonly clock: Clock },
+): () => Promise<void> {
+  let underWay: Promise<void> | undefined;
+  let toldAt = Number.NEGATIVE_INFINITY;
+
+  async function recover(): Promise<void> {
+    try {
+      await connections.use((connection) => jumpAfterDoubt(connection, tools, jumpFloor, log));
+    } catch (error) {
+      if (clock.monotonic() - toldAt >= REPEAT_LINE_MS) {
+        toldAt = clock.monotonic();
+        log.error({ err: error }, 'the slashing database may have lost commits, and nothing is signed over it');
+      }
+      throw error;
+    }
+  }
+
+  return () => {
+    underWay ??= recover().finally(() => {
+      underWay = undefined;
+    });
+    return underWay;
+  };
+}

@@ -1,0 +1,98 @@
+// The file of an import, in temporary tables of its connection: histories stream in without touching what signers use,
+// in whatever order and parts, and come out key by key, all parts of a key together.
+
+import type { LeftOutEntries, ValidatorHistory } from '../types.ts';
+import type { Connection } from './connections.ts';
+import { keyBytes } from './rows.ts';
+
+/** Rows in one insert at most: preparing them takes a few milliseconds. */
+export const CHUNK_ROWS = 2_000;
+
+const CREATE = `
+  CREATE TEMPORARY TABLE imported_keys
+    (public_key bytea NOT NULL, left_out_slot bigint, left_out_source_epoch bigint, left_out_target_epoch bigint);
+  CREATE TEMPORARY TABLE imported_blocks (public_key bytea, slot bigint, signing_root bytea);
+  CREATE TEMPORARY TABLE imported_attestations
+    (public_key bytea, source_epoch bigint, target_epoch bigint, signing_root bytea)`;
+
+const INDEX = `
+  CREATE INDEX ON imported_keys (public_key);
+  CREATE INDEX ON imported_blocks (public_key);
+  CREATE INDEX ON imported_attestations (public_key);
+  ANALYZE imported_keys, imported_blocks, imported_attestations`;
+
+const STAGE_KEY = 'INSERT INTO imported_keys VALUES ($1, $2, $3, $4)';
+
+const STAGE_BLOCKS = `
+  INSERT INTO imported_blocks SELECT $1, * FROM unnest($2::bigint[], $3::bytea[])`;
+
+const STAGE_VOTES = `
+  INSERT INTO imported_attestations SELECT $1, * FROM unnest($2::bigint[], $3::bigint[], $4::bytea[])`;
+
+const STAGED_KEY = `
+  SELECT max(left_out_slot) AS "blockSlot", max(left_out_source_epoch) AS "sourceEpoch",
+         max(left_out_target_epoch) AS "targetEpoch"
+  FROM imported_keys WHERE public_key = $1`;
+
+const STAGED_BLOCKS = `
+  SELECT slot, signing_root AS "signingRoot" FROM imported_blocks WHERE public_key = $1`;
+
+const STAGED_VOTES = `
+  SELECT source_epoch AS "sourceEpoch", target_epoch AS "targetEpoch", signing_root AS "signingRoot"
+  FROM imported_attestations WHERE public_key = $1`;
+
+/** Everything of the stream; resolves with how many entries it named. */
+export async function stageAll(
+  connection: Connection,
+  histories: AsyncIterable<ValidatorHistory>,
+): Promise<{ readonly blocks: number; readonly attestations: number }> {
+  const named = { blocks: 0, attestations: 0 };
+  await connection.query(CREATE);
+  for await (const history of histories) {
+    named.blocks += history.blocks.length + (history.leftOut?.blocks ?? 0);
+    named.attestations += history.attestations.length + (history.leftOut?.attestations ?? 0);
+    await stage(connection, history);
+  }
+  await connection.query(INDEX);
+  return named;
+}
+
+async function stage(connection: Connection, { publicKey, blocks, attestations, leftOut }: ValidatorHistory) {
+  const key = keyBytes(publicKey);
+  const left = [leftOut?.blockSlot ?? null, leftOut?.sourceEpoch ?? null, leftOut?.targetEpoch ?? null];
+  await connection.query({ name: 'stage_key', text: STAGE_KEY, values: [key, ...left] });
+  for (const chunk of chunks(blocks)) {
+    const values = [key, chunk.map(({ slot }) => slot), chunk.map(({ signingRoot }) => signingRoot)];
+    await connection.query({ name: 'stage_blocks', text: STAGE_BLOCKS, values });
+  }
+  for (const chunk of chunks(attestations)) {
+    const sources = chunk.map(({ sourceEpoch }) => sourceEpoch);
+    const targets = chunk.map(({ targetEpoch }) => targetEpoch);
+    const values = [key, sources, targets, chunk.map(({ signingRoot }) => signingRoot)];
+    await connection.query({ name: 'stage_votes', text: STAGE_VOTES, values });
+  }
+}
+
+export type StagedHistory = Omit<ValidatorHistory, 'publicKey'>;
+
+/** All that the file says of a key. */
+export async function readStaged(connection: Connection, publicKey: Buffer): Promise<StagedHistory> {
+  const values = [publicKey];
+  const [left, blocks, attestations] = await Promise.all([
+    connection.query<Omit<LeftOutEntries, 'blocks' | 'attestations'>>({
+      name: 'staged_key',
+      text: STAGED_KEY,
+      values,
+    }),
+    connection.query<ValidatorHistory['blocks'][number]>({ name: 'staged_blocks', text: STAGED_BLOCKS, values }),
+    connection.query<ValidatorHistory['attestations'][number]>({ name: 'staged_votes', text: STAGED_VOTES, values }),
+  ]);
+  const [marks] = left.rows;
+  // How many were left out is counted where they are read; here it decides nothing.
+  const leftOut = marks === undefined ? undefined : { ...marks, blocks: 0, attestations: 0 };
+  return { blocks: blocks.rows, attestations: attestations.rows, leftOut };
+}
+
+export function* chunks<Element>(list: readonly Element[]): Generator<readonly Element[]> {
+  for (let at = 0; at < list.length; at += CHUNK_ROWS) yield list.slice(at, at + CHUNK_ROWS);
+}

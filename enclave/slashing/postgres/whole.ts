@@ -1,0 +1,77 @@
+// Reads all entries of one kind of a key, page by page, so that a long history holds up nobody, and shows that they are
+// all: each passes its code, together they have the digest of the head, and none of them was forgotten before.
+
+import { entrySum, type HistoryCodes } from '../history/codes.ts';
+import { holdsForgotten } from '../history/prune.ts';
+import type { BlockEntry, EntrySet, KeyHistory, KeyState, VoteEntry } from '../history/state.ts';
+import type { Connection } from './connections.ts';
+import { type BlockRow, type HeadRow, type ReadEntries, readBlockRows, readVoteRows, type VoteRow } from './rows.ts';
+
+/** Verifying so many rows takes a few milliseconds. */
+const PAGE_ROWS = 1_000;
+
+const PAGE_OF_BLOCKS = `
+  SELECT slot, signing_root, code FROM strongroom.blocks
+  WHERE validator_id = $1 AND slot > $2 ORDER BY slot LIMIT ${PAGE_ROWS}`;
+
+const PAGE_OF_VOTES = `
+  SELECT source_epoch, target_epoch, signing_root, code FROM strongroom.attestations
+  WHERE validator_id = $1 AND (target_epoch, source_epoch) > ($2, $3)
+  ORDER BY target_epoch, source_epoch LIMIT ${PAGE_ROWS}`;
+
+interface KeyToRead {
+  readonly head: HeadRow;
+  readonly state: KeyState;
+}
+
+/** Ascending; undefined when the record of the key is damaged. The head is locked, or the transaction has a snapshot. */
+export async function readHistory(
+  connection: Connection,
+  codes: HistoryCodes,
+  key: KeyToRead,
+): Promise<KeyHistory | undefined> {
+  const blocks = await readAllBlocks(connection, codes, key);
+  const attestations = await readAllVotes(connection, codes, key);
+  return blocks === undefined || attestations === undefined ? undefined : { blocks, attestations };
+}
+
+export async function readAllBlocks(
+  connection: Connection,
+  codes: HistoryCodes,
+  { head, state }: KeyToRead,
+): Promise<readonly BlockEntry[] | undefined> {
+  return readPages<BlockEntry>(state.blocks, async (last) => {
+    const values = [head.id, last?.slot ?? -1];
+    const { rows } = await connection.query<BlockRow>({ name: 'page_of_blocks', text: PAGE_OF_BLOCKS, values });
+    const page = readBlockRows(codes, head.public_key, rows);
+    return page === undefined || holdsForgotten(state, { blocks: page.entries, attestations: [] }) ? undefined : page;
+  });
+}
+
+export async function readAllVotes(
+  connection: Connection,
+  codes: HistoryCodes,
+  { head, state }: KeyToRead,
+): Promise<readonly VoteEntry[] | undefined> {
+  return readPages<VoteEntry>(state.attestations, async (last) => {
+    const values = [head.id, last?.targetEpoch ?? -1, last?.sourceEpoch ?? -1];
+    const { rows } = await connection.query<VoteRow>({ name: 'page_of_votes', text: PAGE_OF_VOTES, values });
+    const page = readVoteRows(codes, head.public_key, rows);
+    return page === undefined || holdsForgotten(state, { blocks: [], attestations: page.entries }) ? undefined : page;
+  });
+}
+
+async function readPages<Entry>(
+  set: EntrySet,
+  readPage: (last: Entry | undefined) => Promise<ReadEntries<Entry> | undefined>,
+): Promise<readonly Entry[] | undefined> {
+  const entries: Entry[] = [];
+  const sum = entrySum();
+  for (;;) {
+    const page = await readPage(entries.at(-1));
+    if (page === undefined || entries.length + page.entries.length > set.count) return undefined;
+    for (const { element } of page.codes) sum.add(element);
+    entries.push(...page.entries);
+    if (page.entries.length < PAGE_ROWS) return sum.isWhole(set) ? entries : undefined;
+  }
+}
