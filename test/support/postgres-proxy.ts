@@ -1,4 +1,5 @@
-// A TCP proxy in front of PostgreSQL that goes wrong exactly at a commit, where it hurts most.
+// A TCP proxy in front of PostgreSQL that goes wrong exactly at a commit, where it hurts most, and that leads to another
+// server when it is told, as the name of a database does after a failover.
 
 import { connect, createServer, type Socket } from 'node:net';
 
@@ -12,15 +13,18 @@ export interface PostgresProxy {
   readonly port: number;
   /** What befalls every commit from now on. */
   setFault(fault: CommitFault | undefined): void;
+  /** Lead new connections to another server; those that are open stay, or are cut. */
+  switchTo(port: number, open: 'keep' | 'cut'): void;
   close(): Promise<void>;
 }
 
 /** In front of a server of this machine, on a free port. */
 export async function startPostgresProxy(serverPort: number): Promise<PostgresProxy> {
   let fault: CommitFault | undefined;
+  let upstreamPort = serverPort;
   const sockets = new Set<Socket>();
   const server = createServer((client) => {
-    const upstream = connect(serverPort, '127.0.0.1');
+    const upstream = connect(upstreamPort, '127.0.0.1');
     let cut: CommitFault | undefined;
     for (const [socket, other] of [
       [client, upstream],
@@ -56,6 +60,10 @@ export async function startPostgresProxy(serverPort: number): Promise<PostgresPr
     port: address.port,
     setFault(next) {
       fault = next;
+    },
+    switchTo(port, open) {
+      upstreamPort = port;
+      if (open === 'cut') for (const socket of sockets) socket.destroy();
     },
     async close() {
       for (const socket of sockets) socket.destroy();

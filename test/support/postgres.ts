@@ -5,6 +5,7 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import {
   accessSync,
+  appendFileSync,
   chmodSync,
   chownSync,
   existsSync,
@@ -46,8 +47,23 @@ export interface PostgresServer {
   stop(mode: 'fast' | 'immediate'): Promise<void>;
   /** Start again after `stop`, on the same port and data. */
   start(): Promise<void>;
+  /** A streaming standby made from a copy of the running server. Close it before this server. */
+  startStandby(): Promise<PostgresStandby>;
+  /** Copy the files of the stopped server aside, in the place of an earlier copy. */
+  saveFiles(): void;
+  /** Put the saved files in the place of those of the stopped server. */
+  restoreFiles(): void;
   /** Stop and delete everything. */
   close(): Promise<void>;
+}
+
+export interface PostgresStandby extends PostgresServer {
+  /** Resolves when everything that the primary has written is replayed here. */
+  catchUp(): Promise<void>;
+  /** Receive nothing more: what is committed from now on is missing here. */
+  stopReceiving(): Promise<void>;
+  /** Make it a primary, on a timeline of its own. */
+  promote(): Promise<void>;
 }
 
 interface Installation {
@@ -114,6 +130,7 @@ function handle(running: Running): PostgresServer {
       await client.end();
     }
   };
+  const savedData = `${data}.saved`;
   const stop: PostgresServer['stop'] = async (mode) => {
     if (child === undefined) return;
     const stopping = child;
@@ -141,11 +158,94 @@ function handle(running: Running): PostgresServer {
     async start() {
       child ??= await launch(installation, account, data, port);
     },
+    async startStandby() {
+      const copy = await copyOfRunning(running, query);
+      const standby = handle(copy);
+      const primary = (text: string) => query('postgres', text);
+      return { ...standby, ...standbyControls(standby, primary) };
+    },
+    saveFiles() {
+      if (child !== undefined) throw new Error('the server must be stopped');
+      copyFiles(data, savedData);
+    },
+    restoreFiles() {
+      if (child !== undefined) throw new Error('the server must be stopped');
+      copyFiles(savedData, data);
+    },
     async close() {
       await stop('immediate');
       rmSync(directory, { recursive: true, force: true });
     },
   };
+}
+
+/** With owners and modes: the server refuses files of others. */
+function copyFiles(from: string, to: string): void {
+  rmSync(to, { recursive: true, force: true });
+  execFileSync('cp', ['-a', from, to]);
+}
+
+/** What pg_basebackup does, which the embedded binaries do not include: copy the files between two marks. */
+async function copyOfRunning(primary: Running, query: PostgresServer['query']): Promise<Running> {
+  const { installation, account, port: primaryPort, password } = primary;
+  const directory = mkdtempSync(join(tmpdir(), 'strongroom-postgres-'));
+  own(directory, account);
+  const data = join(directory, 'data');
+  const session = new Client({ host: '127.0.0.1', port: primaryPort, user: USER, password, database: 'postgres' });
+  await session.connect();
+  try {
+    await session.query("SELECT pg_backup_start('standby', true)");
+    copyFiles(primary.data, data);
+    const { rows } = await session.query('SELECT labelfile FROM pg_backup_stop(false)');
+    writeFileSync(join(data, 'backup_label'), rows[0]?.labelfile);
+  } finally {
+    await session.end();
+  }
+  rmSync(join(data, 'postmaster.pid'));
+  const secret = password.replaceAll("'", "\\'");
+  const source = `host=127.0.0.1 port=${primaryPort} user=${USER} password=${secret}`;
+  appendFileSync(join(data, 'postgresql.auto.conf'), `primary_conninfo = '${source}'\n`);
+  writeFileSync(join(data, 'standby.signal'), '');
+  for (const name of ['backup_label', 'standby.signal']) own(join(data, name), account);
+  const port = await freePort();
+  const child = await launch(installation, account, data, port);
+  // Streaming has begun when the primary lists it.
+  await until(async () => (await query('postgres', 'SELECT FROM pg_stat_replication')).length > 0);
+  return { installation, account, directory, data, port, password, child };
+}
+
+function standbyControls(
+  standby: PostgresServer,
+  primary: (text: string) => Promise<Record<string, unknown>[]>,
+): Pick<PostgresStandby, 'catchUp' | 'stopReceiving' | 'promote'> {
+  const ask = (text: string, values: unknown[] = []) => standby.query('postgres', text, values);
+  return {
+    async catchUp() {
+      const [row] = await primary('SELECT pg_current_wal_flush_lsn()::text AS position');
+      const caughtUp = 'SELECT pg_last_wal_replay_lsn() >= $1::pg_lsn AS done';
+      await until(async () => (await ask(caughtUp, [row?.['position']]))[0]?.['done'] === true);
+    },
+    async stopReceiving() {
+      await ask("ALTER SYSTEM SET primary_conninfo = ''");
+      await ask('SELECT pg_reload_conf()');
+      await until(async () => (await ask('SELECT FROM pg_stat_wal_receiver')).length === 0);
+    },
+    async promote() {
+      await ask('SELECT pg_promote()');
+      await until(async () => (await ask('SELECT pg_is_in_recovery() AS standby'))[0]?.['standby'] === false);
+    },
+  };
+}
+
+const POLL_MS = 20;
+const LONGEST_WAIT_MS = 60_000;
+
+async function until(isTrue: () => Promise<boolean>): Promise<void> {
+  const end = performance.now() + LONGEST_WAIT_MS;
+  while (!(await isTrue())) {
+    if (performance.now() > end) throw new Error('a standby does not do what it should');
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+  }
 }
 
 function unprivilegedAccount(): Account {
@@ -260,7 +360,7 @@ function launch(installation: Installation, account: Account, data: string, port
     let output = '';
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       output = (output + text).slice(-10_000);
-      if (output.includes('database system is ready to accept connections')) resolve(child);
+      if (/database system is ready to accept (read-only )?connections/.test(output)) resolve(child);
     });
     child.stderr.once('end', () => {
       child.stdin.end();

@@ -47,6 +47,7 @@ export async function openPostgresBackend(
   const codes = historyCodes(options.integrity);
   const connections = new PostgresConnections(options, tools);
   const store = await connections.useUnhurried(async (connection): Promise<StoreReader> => {
+    await confirmWritable(connection);
     const questions = await questionsFor(connection, tools.log);
     const server = () => identityOfServer(connection, questions);
     await migrate(connection, stepWork({ ...options, codes, server }));
@@ -96,7 +97,7 @@ function postgresBackend(
       const abort = () => aborted.reject(new SignerError('slashing_unavailable', { cause: signal.reason }));
       signal.addEventListener('abort', abort, { once: true });
       try {
-        await Promise.race([connections.use(confirmWritable), aborted.promise]);
+        await Promise.race([connections.use((connection) => confirmUsable(connection, tools)), aborted.promise]);
       } finally {
         signal.removeEventListener('abort', abort);
       }
@@ -171,12 +172,18 @@ const TOTALS = `
          coalesce(sum(blocks), 0)::bigint AS blocks, coalesce(sum(attestations), 0)::bigint AS attestations
   FROM strongroom.validators`;
 
+async function confirmUsable(connection: Connection, { store, lineage }: CheckTools): Promise<void> {
+  const [, { place }] = await Promise.all([confirmWritable(connection), store.read(connection)]);
+  // Also a signer that has nothing to sign remembers how far the log had come.
+  lineage.seen(place);
+}
+
 /** A standby answers queries too, and cannot record. */
 async function confirmWritable(connection: Connection): Promise<void> {
-  const { rows } = await connection.query(
-    "SELECT current_setting('transaction_read_only') = 'off' AS writable FROM strongroom.binding",
-  );
-  if (rows[0]?.writable !== true) throw new Error('the slashing database does not accept writes');
+  const { rows } = await connection.query("SELECT current_setting('transaction_read_only') = 'off' AS writable");
+  if (rows[0]?.writable !== true) {
+    throw new SignerError('slashing_unavailable', { hint: 'the slashing database does not accept writes' });
+  }
 }
 
 async function* watched(

@@ -42,7 +42,7 @@ export async function* exportKeys(
     return publicKey === undefined || record.floor === null ? [] : [{ publicKey, ...historyOfFloor(record.floor) }];
   };
   // Named keys that have no head; the next one to come first.
-  const named = [...(wanted ?? [])].reverse();
+  const named = (wanted ?? []).toReversed();
   for await (const head of heads(connection, wanted)) {
     const publicKey = keyHex(head.public_key);
     for (; (named.at(-1) ?? publicKey) < publicKey; named.pop()) yield* withoutHead(named.at(-1));

@@ -16,6 +16,8 @@ export interface Lineage {
   isDoubtful(now: ServerPlace, record: StoreLineage): boolean;
   /** A commit of these messages succeeded there; the position is one that the commit lies beyond. */
   committed(place: ServerPlace, messages: readonly SlashableMessage[]): void;
+  /** Looked at without a decision. */
+  seen(place: ServerPlace): void;
   /** The store was raised there: nothing that was lost can be signed again. */
   adopt(place: ServerPlace): void;
 }
@@ -28,7 +30,7 @@ export interface StoreLineage {
 
 export function lineage(): Lineage {
   let recorded = NO_MARKS;
-  let known: ServerPlace | undefined;
+  let known: KnownServer | undefined;
 
   /** Everything that this process recorded is refused, because somebody raised the store after it. */
   const isCovered = (floor: StoreFloor | null) => {
@@ -46,30 +48,50 @@ export function lineage(): Lineage {
     },
     isDoubtful(now, { server, floor }) {
       if (!isSameServer(now, server)) return true;
-      known ??= withoutPosition(now);
+      known ??= knownFrom(now);
       const isSame = isSameServer(now, known);
-      const wentBack = now.walPosition !== null && now.walPosition < (known.walPosition ?? 0);
-      if (isSame && !wentBack) return false;
+      const wentBack = now.walPosition !== null && now.walPosition < known.atLeast;
+      if (isSame && !wentBack) {
+        known = { ...known, atLeast: Math.max(known.atLeast, surelyKept(now)) };
+        return false;
+      }
       // Another process may have raised the store meanwhile. An earlier timeline is an old primary that came back.
       if (!isCovered(floor) || !(isSame || isLaterTimeline(now, known))) return true;
-      known = withoutPosition(now);
+      known = knownFrom(now);
       return false;
     },
     committed(place, messages) {
       for (const message of messages) recorded = raiseMarks(recorded, message);
       if (known === undefined || !isSameServer(place, known)) return;
-      if ((place.walPosition ?? 0) > (known.walPosition ?? 0)) known = place;
+      known = { ...known, atLeast: Math.max(known.atLeast, place.walPosition ?? 0) };
+    },
+    seen(place) {
+      if (known === undefined || !isSameServer(place, known)) return;
+      known = { ...known, atLeast: Math.max(known.atLeast, surelyKept(place)) };
     },
     adopt(place) {
-      known = withoutPosition(place);
+      known = knownFrom(place);
     },
   };
 }
 
-/** Only a position before a commit of ours is sure to be on disk: others may go back when the server crashes. */
-function withoutPosition(place: ServerPlace): ServerPlace {
-  return { ...place, walPosition: null };
+interface KnownServer extends ServerIdentity {
+  /** The log is never shorter than this, unless it is another log. */
+  readonly atLeast: number;
 }
+
+function knownFrom(place: ServerPlace): KnownServer {
+  const { systemIdentifier, timeline } = place;
+  return { systemIdentifier, timeline, atLeast: surelyKept(place) };
+}
+
+/** After a crash the log may end before what was flushed, when the last record there was not whole. */
+function surelyKept({ walFlushed }: ServerPlace): number {
+  return Math.max(0, (walFlushed ?? 0) - LONGEST_PART_BYTES);
+}
+
+/** A record with the images of several pages is shorter. */
+const LONGEST_PART_BYTES = 65_536;
 
 /** What one of them does not say is no difference. */
 function isSameServer(one: ServerIdentity, other: ServerIdentity): boolean {

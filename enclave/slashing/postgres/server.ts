@@ -11,9 +11,12 @@ export interface ServerIdentity {
   readonly timeline: number | null;
 }
 
+/** Bytes of write-ahead log since the cluster was made; null where the service does not say it. */
 export interface ServerPlace extends ServerIdentity {
-  /** Bytes of write-ahead log since the cluster was made; null where the service does not say it. */
+  /** Where the next record will be written. */
   readonly walPosition: number | null;
+  /** What is on disk. */
+  readonly walFlushed: number | null;
 }
 
 /** SQL of what can be asked of this server; NULL for the rest. */
@@ -21,6 +24,7 @@ export interface ServerQuestions {
   readonly systemIdentifier: string;
   readonly timeline: string;
   readonly walPosition: string;
+  readonly walFlushed: string;
 }
 
 const SYSTEM_IDENTIFIER = '(SELECT system_identifier::text FROM pg_control_system())';
@@ -29,6 +33,7 @@ const WAL_TIMELINE = "('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()),
 // After a promotion this follows with the next checkpoint only.
 const CHECKPOINT_TIMELINE = '(SELECT timeline_id::bigint FROM pg_control_checkpoint())';
 const WAL_POSITION = "pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint";
+const WAL_FLUSHED = "pg_wal_lsn_diff(pg_current_wal_flush_lsn(), '0/0')::bigint";
 const NOT_SAID = 'NULL';
 
 /** Find out what this server says; not in a transaction, which a question that fails would end. */
@@ -36,7 +41,9 @@ export async function questionsFor(connection: Connection, log: Log): Promise<Se
   const systemIdentifier = await firstAnswered(connection, [SYSTEM_IDENTIFIER]);
   const timeline = await firstAnswered(connection, [WAL_TIMELINE, CHECKPOINT_TIMELINE]);
   const walPosition = await firstAnswered(connection, [WAL_POSITION]);
-  const missing = Object.entries({ systemIdentifier, timeline, walPosition }).filter(([, sql]) => sql === NOT_SAID);
+  const walFlushed = await firstAnswered(connection, [WAL_FLUSHED]);
+  const questions = { systemIdentifier, timeline, walPosition, walFlushed };
+  const missing = Object.entries(questions).filter(([, sql]) => sql === NOT_SAID);
   if (missing.length > 0) {
     log.warn(
       { not_said: missing.map(([name]) => name) },
@@ -44,7 +51,7 @@ export async function questionsFor(connection: Connection, log: Log): Promise<Se
         'noticed less well',
     );
   }
-  return { systemIdentifier, timeline, walPosition };
+  return questions;
 }
 
 async function firstAnswered(connection: Connection, candidates: readonly string[]): Promise<string> {

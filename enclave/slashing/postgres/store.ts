@@ -41,6 +41,7 @@ interface StoreRow {
   readonly code: Buffer;
   readonly timeline_now: number | null;
   readonly wal_position: number | null;
+  readonly wal_flushed: number | null;
 }
 
 const LIST_KEYS = `
@@ -57,10 +58,11 @@ const UPDATE_STORE = `
     id = $1, revision = $2, floor_slot = $3, floor_source_epoch = $4, floor_target_epoch = $5, keys = $6,
     keys_digest = $7, system_identifier = $8, timeline = $9, code = $10`;
 
-function readText({ timeline, walPosition }: ServerQuestions): string {
+function readText({ timeline, walPosition, walFlushed }: ServerQuestions): string {
   return `
     SELECT id, revision, floor_slot, floor_source_epoch, floor_target_epoch, keys, keys_digest, system_identifier,
-           timeline, code, (${timeline})::bigint AS timeline_now, (${walPosition})::bigint AS wal_position
+           timeline, code, (${timeline})::bigint AS timeline_now, (${walPosition})::bigint AS wal_position,
+           (${walFlushed})::bigint AS wal_flushed
     FROM strongroom.store`;
 }
 
@@ -89,6 +91,7 @@ export function storeReader(
         systemIdentifier: await identifier,
         timeline: row.timeline_now,
         walPosition: row.wal_position,
+        walFlushed: row.wal_flushed,
       },
     };
   };
