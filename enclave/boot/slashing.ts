@@ -60,8 +60,8 @@ export async function openSlashingProtection(
   const integrityKey = slashingIntegrityKey(parts.custody);
   const now = await slashingTime(world, opened);
   const floorOf = jumpFloor(parts.network.time, now);
-  const store = await openSlashingBackend({ ...parts, integrityKey, floorOf }, world, telemetry.dynamodbCalled).finally(() =>
-    integrityKey?.fill(0),
+  const store = await openSlashingBackend({ ...parts, integrityKey, floorOf }, world, telemetry.dynamodbCalled).finally(
+    () => integrityKey?.fill(0),
   );
   const backend = await afterBootJump({ config: parts.config, network: parts.network, store, now }, world);
   const bound: { binding?: StoreBinding | undefined } = {};
