@@ -3,6 +3,7 @@
 // beyond the floor, because no process behind one signs ahead of its clock either: that is refused here too.
 // It trusts the clock that it is given (in an enclave the security module's) and adds to the store, never takes away.
 
+import { forwardedStore } from './forwarded-store.ts';
 import { historyOfFloor } from './history/export.ts';
 import { decideAttestation, decideBlock } from './history/rules.ts';
 import { coversFloor, higherFloor } from './jump.ts';
@@ -25,7 +26,7 @@ export interface LocalFloor {
 
 export function behindLocalFloor(backend: SlashingBackend, { floor, latest }: LocalFloor): SlashingBackend {
   return {
-    ...forwarded(backend),
+    ...forwardedStore(backend),
 
     async checkAndRecord(messages, floors) {
       const now = latest();
@@ -108,28 +109,6 @@ function raisedHistory(history: ValidatorHistory, floor: StoreFloor): ValidatorH
       attestations.length > 0 && isAbove
         ? attestations
         : [{ sourceEpoch: marks.sourceEpoch, targetEpoch: marks.targetEpoch, signingRoot: null }],
-  };
-}
-
-/** A store's methods, bound: implementations are classes and records. */
-function forwarded(backend: SlashingBackend): SlashingBackend {
-  return {
-    name: backend.name,
-    batchLimits: backend.batchLimits,
-    checkAndRecord: (messages, floors) => backend.checkAndRecord(messages, floors),
-    checkHealth: (signal) => backend.checkHealth(signal),
-    identity: () => backend.identity(),
-    advance: (atLeast) => backend.advance(atLeast),
-    jump: (floor, options) => backend.jump(floor, options),
-    highestMarks: () => backend.highestMarks(),
-    retire: (publicKeys) => backend.retire(publicKeys),
-    reinstate: (publicKeys) => backend.reinstate(publicKeys),
-    retiredKeys: (publicKeys) => backend.retiredKeys(publicKeys),
-    importHistories: (histories, options) => backend.importHistories(histories, options),
-    exportHistories: (publicKeys) => backend.exportHistories(publicKeys),
-    pruneStep: (maxEntries) => backend.pruneStep(maxEntries),
-    status: () => backend.status(),
-    close: () => backend.close(),
   };
 }
 

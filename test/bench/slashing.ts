@@ -6,6 +6,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '../../enclave/observe/clock.ts';
+import { forwardedStore } from '../../enclave/slashing/forwarded-store.ts';
 import { SlashingProtection } from '../../enclave/slashing/protection.ts';
 import { openSqliteBackend } from '../../enclave/slashing/sqlite/backend.ts';
 import type { SlashingBackend } from '../../enclave/slashing/types.ts';
@@ -67,15 +68,8 @@ async function measure(concurrency: number, grouped: boolean): Promise<Result> {
 /** The same backend with one transaction a check. */
 function single(sqlite: SlashingBackend): SlashingBackend {
   return {
-    name: sqlite.name,
+    ...forwardedStore(sqlite),
     batchLimits: { maxMessages: 1, maxInFlight: 64, minIntervalMs: 0 },
-    checkAndRecord: (messages, floors) => sqlite.checkAndRecord(messages, floors),
-    checkHealth: (signal) => sqlite.checkHealth(signal),
-    importHistories: (histories) => sqlite.importHistories(histories),
-    exportHistories: (publicKeys) => sqlite.exportHistories(publicKeys),
-    pruneStep: (maxEntries) => sqlite.pruneStep(maxEntries),
-    status: () => sqlite.status(),
-    close: () => sqlite.close(),
   };
 }
 

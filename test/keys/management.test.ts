@@ -19,7 +19,7 @@ import {
   type ManagedSigner,
   type ManagedWorld,
 } from '../support/managed-signer.ts';
-import { attestation, randaoReveal } from '../support/messages.ts';
+import { attestation, randaoReveal, rootOf } from '../support/messages.ts';
 
 const KEY = newTableKey(1);
 const { publicKey, secretKey } = KEY;
@@ -303,23 +303,87 @@ describe('a signer that loads inactive keys', () => {
 });
 
 describe('the steps of a deletion', () => {
-  it('the key signs no more when its records are read, and its row goes after them', async () => {
+  it('the key signs no more here, then nowhere; its records are read, and its row goes after them', async () => {
     const signer = await world.start();
     await importOne(signer.parts, secretKey, { persist: true });
     expect(await signer.ask(publicKey, attestation({ source: 10, target: 11 }))).toBe('signed');
     const seen: unknown[] = [];
-    const slashing = {
-      ...signer.parts.slashing,
+    const watched = async (step: string) => {
+      await signer.loader.refresh();
+      const retired = await signer.backend.retiredKeys([publicKey]);
+      seen.push([step, await signer.ask(publicKey, randaoReveal()), await statusOfRow(signer), retired.length]);
+    };
+    const { slashing } = signer.parts;
+    const watching = {
+      ...slashing,
+      retire: async (publicKeys: readonly string[]) => {
+        await slashing.retire(publicKeys);
+        await watched('retired');
+      },
       export: async (publicKeys: readonly string[]) => {
-        await signer.loader.refresh();
-        seen.push(await signer.ask(publicKey, randaoReveal()), await statusOfRow(signer));
-        return signer.parts.slashing.export(publicKeys);
+        await watched('export');
+        return slashing.export(publicKeys);
       },
     };
-    const deleted = await deleteOne({ ...signer.parts, slashing }, publicKey, true);
-    expect(seen).toEqual(['unknown_key', 'active']);
+    const deleted = await deleteOne({ ...signer.parts, slashing: watching }, publicKey, true);
+    expect(seen).toEqual([
+      ['export', 'unknown_key', 'active', 0],
+      ['retired', 'unknown_key', 'active', 1],
+      ['export', 'unknown_key', 'active', 1],
+    ]);
     expect(deleted).toMatchObject({ status: 'deleted', records: { data: [{ pubkey: publicKey }] } });
     expect(await statusOfRow(signer)).toBeUndefined();
+  });
+
+  it('a deletion that ends after the retirement leaves a key that nobody signs with, and can be repeated', async () => {
+    const signer = await world.start();
+    await importOne(signer.parts, secretKey, { persist: true });
+    expect(await signer.ask(publicKey, attestation({ source: 10, target: 11 }))).toBe('signed');
+    let exports = 0;
+    const { slashing } = signer.parts;
+    const failing = {
+      ...slashing,
+      export: (publicKeys: readonly string[]) => {
+        exports += 1;
+        return exports === 2 ? Promise.reject(new Error('the disk is gone')) : slashing.export(publicKeys);
+      },
+    };
+    await expect(deleteOne({ ...signer.parts, slashing: failing }, publicKey, true)).rejects.toThrow(
+      'the disk is gone',
+    );
+    await signer.loader.refresh();
+    expect(await signer.ask(publicKey, attestation({ source: 11, target: 12 }))).toBe('key_retired');
+    expect(await deleteOne(signer.parts, publicKey, true)).toMatchObject({ status: 'deleted' });
+  });
+
+  it('a key that was deleted and is imported again signs, and its old records stay', async () => {
+    const signer = await world.start();
+    await importOne(signer.parts, secretKey, { persist: true });
+    expect(await signer.ask(publicKey, attestation({ source: 10, target: 11 }))).toBe('signed');
+    expect(await deleteOne(signer.parts, publicKey, true)).toMatchObject({ status: 'deleted' });
+    expect(await importOne(signer.parts, secretKey, { persist: true })).toMatchObject({ status: 'imported' });
+    expect(await signer.ask(publicKey, attestation({ source: 10, target: 11, head: rootOf(7) }))).toBe('double_vote');
+    expect(await signer.ask(publicKey, attestation({ source: 11, target: 12 }))).toBe('signed');
+  });
+
+  it('a key made inactive is refused by every signer of the store before its row says so, and signs when it is active again', async () => {
+    const signer = await world.start();
+    await importOne(signer.parts, secretKey, { persist: true });
+    const { slashing } = signer.parts;
+    const statuses: unknown[] = [];
+    const watching = {
+      ...slashing,
+      retire: async (publicKeys: readonly string[]) => {
+        await slashing.retire(publicKeys);
+        statuses.push(await statusOfRow(signer));
+      },
+    };
+    await changeOne({ ...signer.parts, slashing: watching }, publicKey, 'inactive');
+    expect(statuses).toEqual(['active']);
+    expect(await signer.backend.retiredKeys()).toEqual([publicKey]);
+    expect(await changeOne(signer.parts, publicKey, 'active')).toMatchObject({ status: 'updated' });
+    expect(await signer.backend.retiredKeys()).toEqual([]);
+    expect(await signer.ask(publicKey, attestation({ source: 10, target: 11 }))).toBe('signed');
   });
 
   it('a deletion whose records cannot be read promises nothing, keeps the row, and can be repeated', async () => {

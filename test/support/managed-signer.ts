@@ -23,6 +23,7 @@ import { sign } from '../../enclave/signing/sign.ts';
 import { exportInterchangeText, mergeInterchangeText } from '../../enclave/slashing/interchange/text.ts';
 import { SlashingProtection } from '../../enclave/slashing/protection.ts';
 import { openSqliteBackend } from '../../enclave/slashing/sqlite/backend.ts';
+import type { SlashingBackend } from '../../enclave/slashing/types.ts';
 import type { DynamoDBServer } from './dynamodb.ts';
 import type { InterchangeFile } from './interchange.ts';
 import { createKeyTableWorld, type KeyTableWorld, type Replica, type ReplicaOptions } from './key-table.ts';
@@ -34,6 +35,7 @@ const PASSWORD = 'TEST password';
 
 export interface ManagedSigner extends Replica {
   readonly parts: KeyManagementParts;
+  readonly backend: SlashingBackend;
   /** What a client gets: `signed`, `unknown_key`, or another refusal's reason. */
   ask(publicKey: string, body: object): Promise<string>;
   loadFiles(directory: string): Promise<void>;
@@ -158,6 +160,7 @@ async function manageKeys(replica: Replica): Promise<ManagedSigner> {
   return {
     ...replica,
     parts,
+    backend,
     async ask(publicKey, body) {
       const parsed = parseSignRequest(Buffer.from(JSON.stringify(body)));
       if (parsed.kind !== 'request') throw new Error('not a request to sign');
