@@ -54,10 +54,10 @@ test('offline slashing commands unseal the row key from the table; they initiali
     const config = {
       ...world.configuration(table, world.createCeremony()),
       key_sources: { filesystem: { paths: [join(folder, 'keys')] } },
+      anti_slashing: { backend: 'sqlite', path: join(folder, 'slashing_protection.sqlite') },
     };
     const file = join(folder, 'offline.yaml');
-    const slashing = join(folder, 'slashing_protection.sqlite');
-    writeFileSync(file, JSON.stringify({ ...config, anti_slashing: { path: slashing } }));
+    writeFileSync(file, JSON.stringify(config));
     const status = () => runStrongroom(['slashing', 'status', '-c', file], { env: world.environment() });
 
     const fresh = await status();

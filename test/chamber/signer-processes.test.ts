@@ -67,7 +67,7 @@ describe('first boot', () => {
         latch: null,
         state_watcher: { stale: false },
         keys: expect.arrayContaining([{ source: 'filesystem', status: 'active', count: 1 }]),
-        slashing: { backend: 'sqlite', status: 'up' },
+        slashing: { backend: 'dynamodb', status: 'up' },
         network: 'mainnet',
         tee: { platform: 'off' },
       });

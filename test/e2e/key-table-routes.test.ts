@@ -48,7 +48,6 @@ beforeAll(async () => {
   const config = (name: string) => ({
     ...world.configuration(state, ceremony),
     key_sources: { dynamodb: { table: 'keys' } },
-    anti_slashing: { path: join(folder, `${name}.sqlite`) },
     http: { key_manager_api: enabled },
     chamber: {
       keys: {

@@ -19,6 +19,7 @@ test('setup tables creates the key table beside the state table', async () => {
     const file = join(folder, 'strongroom.yaml');
     const config = {
       ...world.configuration('state', world.createCeremony()),
+      anti_slashing: {},
       key_sources: { dynamodb: { table: 'keys' } },
     };
     writeFileSync(file, stringify(config, { aliasDuplicateObjects: false }));

@@ -57,14 +57,13 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-function configure(name: string): Config {
+function configure(): Config {
   const yaml = stringify(
     {
       ...world.configuration(stateTable, ceremony),
       server: { listen_address: '127.0.0.1', listen_port: 0 },
       metrics: { listen_address: '127.0.0.1', listen_port: 0 },
       key_sources: { dynamodb: { table: keyTable, refresh_interval_seconds: 1 } },
-      anti_slashing: { path: join(folder, `${name}.sqlite`) },
     },
     { aliasDuplicateObjects: false },
   );
@@ -74,8 +73,8 @@ function configure(name: string): Config {
   return loaded.config;
 }
 
-async function startReplica(name: string) {
-  const signer = await boot(configure(name), inProcess);
+async function startReplica() {
+  const signer = await boot(configure(), inProcess);
   const replica = { signer, url: `http://127.0.0.1:${signer.listeners.http.port}` };
   signers.push(replica);
   await signer.keysLoaded;
@@ -85,7 +84,7 @@ async function startReplica(name: string) {
 /** The key table as one more replica has it, to change it with. */
 async function administer(run: (table: OpenedKeyTable) => Promise<void>): Promise<void> {
   await using opened = new AsyncDisposableStack();
-  const config = configure('administrator');
+  const config = configure();
   const telemetry = await openTelemetry(config, inProcess, opened);
   const custody = await openCustody(config, inProcess, telemetry, opened);
   const core = await openBlsCore({ prefer: 'portable', cores: 1, log: logger.module('signing') });
@@ -106,7 +105,7 @@ async function clientToken(url: string): Promise<string> {
 
 test('a key created in the table signs on both replicas, and stops on both when it is inactive', async () => {
   await world.dynamodb.createTable(keyTableDefinition(keyTable));
-  const [one, two] = [await startReplica('one'), await startReplica('two')];
+  const [one, two] = [await startReplica(), await startReplica()];
   const token = await clientToken(one.url);
   let epoch = 10;
   const signAt = async (url: string) => {
@@ -123,12 +122,12 @@ test('a key created in the table signs on both replicas, and stops on both when 
 }, 90_000);
 
 test('a table that does not exist ends the start, and the message says how to make it', async () => {
-  await expect(startReplica('one')).rejects.toThrow(/keys: .*signer-keys.*strongroom setup tables/);
+  await expect(startReplica()).rejects.toThrow(/keys: .*signer-keys.*strongroom setup tables/);
 });
 
 test('a sealed signer has forgotten the keys of its table', async () => {
   await world.dynamodb.createTable(keyTableDefinition(keyTable));
-  const { url } = await startReplica('one');
+  const { url } = await startReplica();
   await administer(async ({ rows }) => {
     await rows.create([KEY]);
   });

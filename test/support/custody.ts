@@ -13,6 +13,7 @@ import {
   PutItemCommand,
 } from '../../enclave/aws/dynamodb.ts';
 import { type Item, stateTableDefinition } from '../../enclave/chamber/state-rows.ts';
+import { slashingTableDefinition } from '../../enclave/slashing/dynamodb/items.ts';
 import { type DynamoDBServer, dynamoDBClientOptions, startDynamoDB } from './dynamodb.ts';
 import { type KmsServer, type KmsServerOptions, startKmsServer } from './kms-server.ts';
 
@@ -28,9 +29,9 @@ export interface CustodyWorld {
   createKey(): string;
   /** A ceremony of new custody keys. */
   createCeremony(options?: { readonly keys?: number; readonly threshold?: number }): CeremonyBlock;
-  /** A fresh state table. */
+  /** A fresh state table, and beside it a table for the slashing protection of its fleet. */
   createTable(): Promise<string>;
-  /** `signer_state` and `ceremony` of a signer on this table. */
+  /** `signer_state`, `ceremony` and the fleet's `anti_slashing` of a signer on this table. */
   configuration(table: string, ceremony: CeremonyBlock): Record<string, unknown>;
   row(table: string, pk: string): Promise<Item | undefined>;
   putRow(table: string, item: Item): Promise<void>;
@@ -46,6 +47,11 @@ export interface CustodyOptions {
   /** DynamoDB in a file. */
   readonly persistent?: boolean;
   readonly kms?: KmsServerOptions;
+}
+
+/** One store for all signers of a state table: the state table binds a fleet to it. */
+function slashingOf(stateTable: string): string {
+  return `${stateTable}-slashing`;
 }
 
 export async function startCustody(options: CustodyOptions = {}): Promise<CustodyWorld> {
@@ -91,10 +97,12 @@ export async function startCustody(options: CustodyOptions = {}): Promise<Custod
       tables += 1;
       const name = `state-${tables}`;
       await dynamodb.createTable(stateTableDefinition(name));
+      await dynamodb.createTable(slashingTableDefinition(slashingOf(name)));
       return name;
     },
     configuration: (table, ceremony) => ({
       signer_state: { backend: 'dynamodb', table },
+      anti_slashing: { backend: 'dynamodb', table: slashingOf(table) },
       ceremony,
     }),
     async putRow(TableName, Item) {

@@ -13,7 +13,6 @@ import type { EgressEndpoint } from '../../enclave/api/egress.ts';
 import type { CompiledImage } from '../../enclave/compiled.ts';
 import { keyTableDefinition } from '../../enclave/keys/table-rows.ts';
 import type { Transport } from '../../enclave/native/transport.ts';
-import { slashingTableDefinition } from '../../enclave/slashing/dynamodb/items.ts';
 import { type Clock, systemClock } from '../../parent-proxy/clock.ts';
 import { readProxyConfiguration } from '../../parent-proxy/configuration.ts';
 import type { CredentialsProvider } from '../../parent-proxy/credentials.ts';
@@ -104,7 +103,6 @@ export async function startEnclaveWorld(clock: Pick<Clock, 'now'> = systemClock)
   const ceremony = custody.createCeremony();
   const stateTable = await custody.createTable();
   await custody.dynamodb.createTable(keyTableDefinition(`${stateTable}-keys`));
-  await custody.dynamodb.createTable(slashingTableDefinition(`${stateTable}-slashing`));
   let nsm = await createNsmEmulator({ pki, clock });
   const device = await serveNsm(join(folder, 'nsm'), () => nsm.exchange);
   const children = new Set<EnclaveProcess>();

@@ -70,7 +70,7 @@ tls:
 signer_state: { backend: dynamodb, table: ${TABLES.state} }
 key_sources:
   dynamodb: { table: ${TABLES.keys} }
-anti_slashing: { backend: dynamodb, table: ${TABLES.slashing} }
+anti_slashing: { backend: dynamodb, table: ${TABLES.slashing}, jump_at_boot: false }
 chamber:
   keys:
     generate_keys: { enabled: true }
