@@ -32,6 +32,8 @@ export interface SlashingStoreOptions {
   readonly integrityKey?: Uint8Array | undefined;
   /** By the system's clock unless given. */
   readonly floorOf?: JumpFloor;
+  /** Open also a store that only a jump can put right (dynamodb: bound to another region, or without its record). */
+  readonly isForJump?: boolean;
 }
 
 export interface SlashingProtectionParts {
@@ -115,7 +117,7 @@ function sealedProtection(
 
 /** @throws Error, a startup failure or that of a command, saying what to do */
 export async function openSlashingBackend(
-  { config, network, integrityKey, floorOf = jumpFloor(network.time, systemClock.now) }: SlashingStoreOptions,
+  { config, network, integrityKey, isForJump, floorOf = jumpFloor(network.time, systemClock.now) }: SlashingStoreOptions,
   { logger, clock, aws = DEFAULT_AWS_ACCESS }: World,
   onCall?: Telemetry['dynamodbCalled'],
 ): Promise<SlashingBackend> {
@@ -149,6 +151,7 @@ export async function openSlashingBackend(
           genesisValidatorsRoot,
           integrity: integrity(),
           client: { ...aws.client, ...(onCall === undefined ? {} : { onCall }) },
+          isForJump,
         },
         { log },
       );

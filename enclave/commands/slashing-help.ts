@@ -30,6 +30,8 @@ With sqlite the server has to be stopped; postgres and dynamodb may be in use.
   jump     Raises the store to the present, for every key and every signer of it, after any doubt whether records were
            lost (a restored backup, a failover that lost commits). Everything up to now is refused from then on, which
            costs a validator at most one vote. --slot and --epoch say what the present is, where the clock cannot.
+           With dynamodb it also moves a table to the configured region, and makes a record that was lost anew: stop all
+           signers of the other region for good before.
              strongroom slashing jump --dry-run -c strongroom.yaml
              strongroom slashing jump -c strongroom.yaml
   prune    Deletes entries that lie behind the low-water marks; the server does so by itself, in small steps.

@@ -59,7 +59,7 @@ export async function runSlashingCommand(argv: readonly string[], terminal: Term
     return EXIT.configuration;
   }
   try {
-    return await withBackend(loaded.config, args, terminal, COMMANDS[command]);
+    return await withBackend(loaded.config, args, terminal, command);
   } catch (error) {
     if (error instanceof InterchangeError) {
       terminal.stderr.write(`strongroom: the file is refused as a whole, nothing was merged: ${error.message}\n`);
@@ -79,16 +79,17 @@ async function withBackend(
   config: Config,
   args: SlashingArguments,
   terminal: Terminal,
-  command: (open: OpenStore) => Promise<number>,
+  command: SlashingCommand,
 ): Promise<number> {
   const network = networkOf(config);
   const logger = createLogger({ level: 'warn', format: 'text', color: false }, terminal.stderr);
   const integrityKey = await commandIntegrityKey(config, { logger });
-  const backend = await openSlashingBackend({ config, network, integrityKey }, { logger, clock: systemClock }).finally(
-    () => integrityKey?.fill(0),
+  const options = { config, network, integrityKey, isForJump: command === 'jump' };
+  const backend = await openSlashingBackend(options, { logger, clock: systemClock }).finally(() =>
+    integrityKey?.fill(0),
   );
   try {
-    return await command({ backend, network, clock: systemClock, terminal, args });
+    return await COMMANDS[command]({ backend, network, clock: systemClock, terminal, args });
   } finally {
     await backend.close();
   }

@@ -137,6 +137,14 @@ describe('a whole table that is an older copy of itself', () => {
     expect((await (await replica(tableName)).backend.identity()).id).not.toBe(before.id);
   });
 
+  test('has a higher revision after a jump than any that was counted up before', async () => {
+    const signer = await replica();
+    const copy = await itemAt(NETWORK_PARTITION);
+    const counted = await signer.backend.advance();
+    await tables.putItem(tableName, copy);
+    expect((await signer.backend.jump(FLOOR)).revision).toBeGreaterThan(counted);
+  });
+
   test('does not take a process back: it keeps the highest floor that it has read', async () => {
     const signer = await replica();
     const older = await itemAt(NETWORK_PARTITION);

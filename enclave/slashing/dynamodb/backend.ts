@@ -11,7 +11,7 @@ import { createDynamoDBClient, type DynamoDBClient } from '../../aws/dynamodb.ts
 import type { Log } from '../../observe/log.ts';
 import type { RowIntegrity } from '../history/integrity.ts';
 import { NO_MARKS } from '../history/rules.ts';
-import { higherFloor } from '../jump.ts';
+import { higherFloor, JUMP_REVISIONS } from '../jump.ts';
 import type {
   BatchLimits,
   HighWaterMarks,
@@ -129,7 +129,7 @@ class DynamoDBBackend implements SlashingBackend {
     this.#assertOpen();
     const { store, region } = this.#opened;
     const { id, ...after } = await store.change((record) => ({
-      ...raisedRevision(record, revision),
+      ...raisedRevision(record, Math.max(record.revision + JUMP_REVISIONS, revision)),
       // What this process has read of the floor is not lost with the table.
       floor: higherFloor(higherFloor(record.floor, store.floor ?? floor), floor),
       region,
