@@ -19,6 +19,8 @@ Usage: strongroom setup tables -c CONFIG [--print]
 
 Creates each table that does not exist: on-demand capacity, deletion protection, point-in-time recovery.
 A table that exists is checked and never altered. Region and credentials come from the AWS environment.
+Keep the slashing table in one region: it is bound to that of the first signer. On it the signer's role needs DescribeTable,
+GetItem, BatchGetItem, Scan, PutItem, ConditionCheckItem and PartiQLUpdate, and nobody needs DeleteItem.
 
   --print   Write the definitions as JSON and create nothing. \`create\` is the input of CreateTable,
             \`continuous_backups\` that of UpdateContinuousBackups.

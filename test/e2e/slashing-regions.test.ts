@@ -55,7 +55,10 @@ it('moves with a jump, which leaves nothing of what was signed before to be sign
   expect(dry).toMatchObject({ code: 0, stdout: expect.stringContaining('would refuse') });
   expect(await slashing('us-west-2', 'status')).toMatchObject({ code: 1 });
 
-  expect(await slashing('us-west-2', 'jump')).toMatchObject({ code: 0, stdout: expect.stringContaining('from now on') });
+  expect(await slashing('us-west-2', 'jump')).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining('from now on'),
+  });
   expect(await signEach('us-west-2', SLASHABLE)).toEqual([412, 412]);
   expect(await slashing('us-west-2', 'status')).toMatchObject({ code: 0 });
   expect(await slashing('eu-central-1', 'status')).toMatchObject({
