@@ -117,7 +117,13 @@ function sealedProtection(
 
 /** @throws Error, a startup failure or that of a command, saying what to do */
 export async function openSlashingBackend(
-  { config, network, integrityKey, isForJump, floorOf = jumpFloor(network.time, systemClock.now) }: SlashingStoreOptions,
+  {
+    config,
+    network,
+    integrityKey,
+    isForJump,
+    floorOf = jumpFloor(network.time, systemClock.now),
+  }: SlashingStoreOptions,
   { logger, clock, aws = DEFAULT_AWS_ACCESS }: World,
   onCall?: Telemetry['dynamodbCalled'],
 ): Promise<SlashingBackend> {
