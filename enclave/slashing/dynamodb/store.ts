@@ -72,6 +72,7 @@ export class Store {
   readonly #binding: StoreBinding;
   #known: StoreRecord | undefined;
   #fault: SignerError | undefined;
+  #isReplaced = false;
   #lastChange: Promise<unknown> = Promise.resolve();
 
   constructor(client: DynamoDBClient, binding: StoreBinding) {
@@ -181,8 +182,9 @@ export class Store {
     if (record === 'first_format') throw this.#rolledBack();
     const known = this.#known;
     const { tableName: table, region } = this.#binding;
-    const isOther = known !== undefined && known.id !== record.id;
-    if (isOther) {
+    // For good: whatever is in its place later, nobody knows what happened in between.
+    this.#isReplaced ||= known !== undefined && known.id !== record.id;
+    if (this.#isReplaced) {
       this.#fault = unusable(OTHER_STORE, { detail: { table } });
       throw this.#fault;
     }
