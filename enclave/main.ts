@@ -7,12 +7,14 @@ import { parseCeremony } from '../ceremony/definition.ts';
 import { renderViolations } from './api/violations.ts';
 import { ConfigurationRefused, type EnclaveParts, measureEnclave } from './boot/enclave.ts';
 import { openEnclaveLog } from './boot/enclave-log.ts';
+import { lookAtFiles } from './boot/files.ts';
 import { boot, type RunningSigner, type World } from './boot.ts';
+import { reportCheck, sayWarnings } from './commands/check.ts';
 import { runSetupCommand } from './commands/setup.ts';
 import { runSlashingCommand } from './commands/slashing.ts';
 import { COMPILED, type CompiledImage } from './compiled.ts';
 import { serverHelp } from './config/help.ts';
-import { asksForHelp, loadConfig } from './config/load.ts';
+import { asksForHelp, type Loaded, loadConfig } from './config/load.ts';
 import type { Config } from './config/options.ts';
 import { systemClock } from './observe/clock.ts';
 import { createLogger, type Logger } from './observe/logger.ts';
@@ -55,15 +57,16 @@ async function serve(argv: readonly string[]): Promise<void> {
     return;
   }
   if (loaded.check) {
-    process.stdout.write('strongroom: the configuration is valid\n');
+    process.exitCode = reportCheck(loaded, await lookAtFiles(loaded.config), process);
     return;
   }
-  await run(loaded.config);
+  await run(loaded);
 }
 
-async function run(config: Config): Promise<void> {
+async function run({ config, warnings, ignoredVariables }: Extract<Loaded, { ok: true }>): Promise<void> {
   const logger = createLogger(config.logging);
   endOnBugs(logger);
+  sayWarnings({ warnings, ignoredVariables }, logger.module('server'));
   try {
     await runSigner(config, { logger, clock: systemClock });
   } catch (error) {
@@ -81,7 +84,7 @@ function checkForImage({ ceremony }: CompiledImage, argv: readonly string[]): vo
   }
   const loaded = loadConfig({ argv, env: {} }, { compiledCeremony: parseCeremony(ceremony) });
   if (loaded.ok && loaded.check) {
-    process.stdout.write('strongroom: the configuration is valid\n');
+    process.exitCode = reportCheck(loaded, { violations: [], warnings: [] }, process);
     return;
   }
   process.stderr.write(
@@ -112,8 +115,9 @@ export async function runEnclave(
   const log = startLogger.module('server');
   endOnBugs(startLogger);
   try {
-    const { config, enclave } = await measureEnclave(image, platform, { ...parts, log });
+    const { config, warnings, enclave } = await measureEnclave(image, platform, { ...parts, log });
     const logger = output.logger(config.logging, isDebugMode(enclave.measurements));
+    sayWarnings({ warnings, ignoredVariables: [] }, logger.module('server'));
     await runSigner(config, { logger, clock: systemClock, enclave });
   } catch (error) {
     const refused = error instanceof ConfigurationRefused;

@@ -51,7 +51,7 @@ export const ERROR_REASONS = {
   state_stale: { status: 503, message: 'the signer has lost sight of its state backend' },
   shutting_down: { status: 503, message: 'the signer is shutting down' },
   overloaded: { status: 503, message: 'the signer is at its limit of concurrent work' },
-  request_timeout: { status: 503, message: 'the request was not finished in time; nothing was signed for it' },
+  request_timeout: { status: 503, message: 'the request was not finished in time' },
   slashing_unavailable: { status: 503, message: 'the slashing protection backend is unavailable' },
   slashing_integrity: { status: 503, message: 'the slashing protection record of this key fails its integrity check' },
   slashing_rollback: { status: 503, message: 'the slashing protection backend has lost records that were written' },

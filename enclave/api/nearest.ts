@@ -14,15 +14,21 @@ export function nearest(written: string, known: Iterable<string>): string | unde
   return best;
 }
 
-/** Levenshtein distance, row by row. */
+/** Edits and exchanges of two neighbours (optimal string alignment), row by row. */
 function editDistance(left: string, right: string): number {
+  let beforeThat: readonly number[] = [];
   let previous = Array.from({ length: right.length + 1 }, (_, index) => index);
   for (let row = 1; row <= left.length; row++) {
     const current = [row];
     for (let column = 1; column <= right.length; column++) {
       const substitution = (previous[column - 1] ?? 0) + (left[row - 1] === right[column - 1] ? 0 : 1);
-      current.push(Math.min(substitution, (previous[column] ?? 0) + 1, (current[column - 1] ?? 0) + 1));
+      const exchanged =
+        row > 1 && column > 1 && left[row - 1] === right[column - 2] && left[row - 2] === right[column - 1]
+          ? (beforeThat[column - 2] ?? 0) + 1
+          : substitution;
+      current.push(Math.min(substitution, exchanged, (previous[column] ?? 0) + 1, (current[column - 1] ?? 0) + 1));
     }
+    beforeThat = previous;
     previous = current;
   }
   return previous[right.length] ?? 0;

@@ -4,6 +4,7 @@
 
 import { z } from 'zod';
 import { canonicalPublicKey } from './hex.ts';
+import { nearest } from './nearest.ts';
 import { OPERATIONS, SCOPES } from './operations.ts';
 
 export const MAX_RULES_PER_POLICY = 256;
@@ -37,8 +38,8 @@ export const publicKeySchema = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
-const scopeSchema = z.enum(SCOPES, { error: (issue) => `unknown scope ${quote(issue.input)}` });
-const operationSchema = z.enum(OPERATIONS, { error: (issue) => `unknown operation ${quote(issue.input)}` });
+const scopeSchema = z.enum(SCOPES, { error: ({ input }) => unknown('scope', input, SCOPES) });
+const operationSchema = z.enum(OPERATIONS, { error: ({ input }) => unknown('operation', input, OPERATIONS) });
 
 export const ruleSchema = z.strictObject({
   effect: z.enum(['allow', 'deny'], { error: (issue) => `effect is allow or deny, not ${quote(issue.input)}` }),
@@ -92,6 +93,15 @@ function nonEmptyList<Item extends z.ZodType>(item: Item, max: number): z.ZodArr
     .array(item)
     .min(1, 'an empty list matches nothing: leave it out to match everything')
     .max(max, `a list of at most ${max}`);
+}
+
+/** A name outside a closed vocabulary: what was probably meant, and all that there is. */
+function unknown(what: string, written: unknown, known: readonly string[]): string {
+  const wanted = typeof written === 'string' ? written : '';
+  const meant = known.find((name) => name === wanted.toUpperCase() || name === wanted.toLowerCase());
+  const near = meant ?? nearest(wanted, known);
+  const question = near === undefined ? '' : `, did you mean ${near}?`;
+  return `unknown ${what} ${quote(written)}${question} (${what}s: ${known.join(', ')})`;
 }
 
 function quote(value: unknown): string {

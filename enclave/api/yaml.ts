@@ -28,6 +28,7 @@ const PROBLEMS: Partial<Record<YAMLError['code'], string>> = {
   TAG_RESOLVE_FAILED: 'a tag is used',
   MISSING_CHAR: 'a character is missing, such as a closing quote or a comma',
   BLOCK_AS_IMPLICIT_KEY: 'two keys are on one line',
+  MULTILINE_IMPLICIT_KEY: 'a key is indented below a value: it belongs further left, or the line above needs no value',
   BAD_SCALAR_START: 'a plain value starts with a reserved character: quote it',
   BAD_DQ_ESCAPE: 'a double-quoted text has an invalid escape',
 };
@@ -59,8 +60,12 @@ export function parseStrictYaml(text: string): StrictDocument | { readonly probl
 }
 
 function syntaxProblems(document: Document, lineOf: (offset: number) => number): YamlProblem[] {
-  const problems = [...document.errors, ...document.warnings].map(({ code, pos }) => ({
-    line: lineOf(pos[0]),
+  const found = [...document.errors, ...document.warnings];
+  // A key that is indented too far is reported twice, from the end of the value above it on: what is wrong is the key's line.
+  const indented = new Set(found.flatMap(({ code, pos }) => (code === 'MULTILINE_IMPLICIT_KEY' ? [pos[0]] : [])));
+  const once = found.filter(({ code, pos }) => code !== 'BLOCK_AS_IMPLICIT_KEY' || !indented.has(pos[0]));
+  const problems = once.map(({ code, pos }) => ({
+    line: lineOf(code === 'MULTILINE_IMPLICIT_KEY' ? pos[1] : pos[0]),
     problem: PROBLEMS[code] ?? `the YAML is malformed (${code.toLowerCase()})`,
   }));
   if (document.directives?.yaml.explicit === true && document.directives.yaml.version !== '1.2') {

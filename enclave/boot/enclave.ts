@@ -10,6 +10,7 @@ import { step } from '../boot.ts';
 import { CONFIGURATION_PATH, type CompiledImage } from '../compiled.ts';
 import { loadConfig } from '../config/load.ts';
 import type { Config } from '../config/options.ts';
+import type { ConfigWarning } from '../config/warnings.ts';
 import type { Log } from '../observe/log.ts';
 import { parsePostgresUrl } from '../slashing/postgres/address.ts';
 import { type FetchLimits, fetchConfiguration, readBakedConfiguration } from '../tee/configuration-source.ts';
@@ -58,12 +59,18 @@ export class ConfigurationRefused extends Error {
   }
 }
 
+export interface Measured {
+  readonly config: Config;
+  readonly warnings: readonly ConfigWarning[];
+  readonly enclave: Enclave;
+}
+
 /** @throws StartupError; ConfigurationRefused after the measurement */
 export async function measureEnclave(
   image: CompiledImage,
   platform: EnclavePlatform,
   { log, configurationPath = CONFIGURATION_PATH, patience }: EnclaveParts,
-): Promise<{ readonly config: Config; readonly enclave: Enclave }> {
+): Promise<Measured> {
   const calls = countNsmCalls();
   const nsm = createNsm(platform.nsmDevice, { onCall: calls.add });
   const { moduleId } = await step('Nitro Secure Module', () => describeNsm(nsm));
@@ -83,10 +90,11 @@ export async function measureEnclave(
   const configurationDigest = digest.toString('hex');
   log.info({ configuration_digest: configurationDigest, ...registers(measurements) }, 'measured');
   if (isDebugMode(measurements)) log.warn({}, DEBUG_MODE);
-  const config = readConfiguration(bytes, image, ceremony);
+  const { config, warnings } = readConfiguration(bytes, image, ceremony);
   warnOfSecrets(config, log);
   return {
     config,
+    warnings,
     enclave: {
       nsm,
       platform,
@@ -125,11 +133,15 @@ function warnOfSecrets({ static_auth: { tokens, anonymous }, anti_slashing }: Co
 }
 
 /** The file layer alone: no arguments, no environment. */
-function readConfiguration(bytes: Buffer, { configuration }: CompiledImage, compiledCeremony: Ceremony): Config {
+function readConfiguration(
+  bytes: Buffer,
+  { configuration }: CompiledImage,
+  compiledCeremony: Ceremony,
+): Pick<Measured, 'config' | 'warnings'> {
   const name = configuration === 'baked' ? CONFIGURATION_PATH : 'the configuration from the parent,';
   const loaded = loadConfig({ argv: ['-c', name], env: {}, readFile: () => bytes }, { compiledCeremony });
   if (!loaded.ok) throw new ConfigurationRefused(loaded.violations);
-  return loaded.config;
+  return loaded;
 }
 
 function registers(measurements: Measurements): Readonly<Record<string, string>> {

@@ -8,7 +8,7 @@ import type { World } from '../boot.ts';
 import type { Config } from '../config/options.ts';
 import { closeGracefully, listenPlain, listenTls } from '../http/listen.ts';
 import { listenMetrics } from '../http/metrics-listener.ts';
-import { type CertificatePair, readCertificatePair, reloadCertificate } from '../tls/file.ts';
+import { type CertificatePair, readCertificatePair, reloadCertificate, warnOfCertificate } from '../tls/file.ts';
 import { openEnclaveListeners } from './listeners-enclave.ts';
 import type { Application } from './serving.ts';
 import type { Telemetry } from './telemetry.ts';
@@ -47,7 +47,7 @@ export async function openListeners(
   const metricsAddress = metrics.address() as AddressInfo;
   log.info({ listener: 'metrics', ...shown(metricsAddress) }, 'listening');
 
-  const secure = await openTls(config, app, telemetry, { logger }, opened);
+  const secure = await openTls(config, app, telemetry, world, opened);
   if (secure !== undefined) log.info({ listener: 'tls', ...shown(secure.address) }, 'listening');
 
   const plain = await listenPlain(app, { host: server.listen_address, port: server.listen_port });
@@ -75,7 +75,7 @@ async function openTls(
   config: Config,
   app: FastifyInstance,
   telemetry: Telemetry,
-  { logger }: Pick<World, 'logger'>,
+  { logger, clock }: Pick<World, 'logger' | 'clock'>,
   opened: AsyncDisposableStack,
 ): Promise<Awaited<ReturnType<typeof listenTls>> | undefined> {
   const { mode, file, listen_address, listen_port, max_connections } = config.tls;
@@ -91,10 +91,12 @@ async function openTls(
   const inForce = ({ notAfter }: CertificatePair): void =>
     telemetry.metrics.certificateExpiry.set(Date.parse(notAfter) / 1000, { mode: 'file' });
   pair.key.fill(0);
+  warnOfCertificate(pair, clock.now(), logger.module('tls'));
   inForce(pair);
   const reload = reloadCertificate(secure.server, files, pair, {
     intervalSeconds: file.reload_interval_seconds,
     log: logger.module('tls'),
+    now: () => clock.now(),
     onReload: inForce,
   });
   opened.defer(() => {

@@ -105,6 +105,7 @@ export async function openApplication(config: Config, parts: Parts, world: World
       tracing: telemetry.tracing,
       clock,
       log: logger.module('http'),
+      auditLog: logger.module('audit'),
     },
   );
   return { app, readiness };

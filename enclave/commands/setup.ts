@@ -42,7 +42,7 @@ export async function runSetupCommand(argv: readonly string[], terminal: Omit<Te
   if ('problem' in args) return fail(terminal, `${args.problem}\nSee strongroom setup --help`);
   const loaded = loadConfig(
     { argv: ['-c', args.config], env: terminal.env },
-    { compiledCeremony: false, onlyRead: true },
+    { compiledCeremony: false, onlyRead: true, withoutTokens: true },
   );
   if (!loaded.ok) {
     terminal.stderr.write(renderViolations(loaded.violations));

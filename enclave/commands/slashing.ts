@@ -53,7 +53,10 @@ export async function runSlashingCommand(argv: readonly string[], terminal: Term
   if (command === undefined) return usage(terminal, `there is no command slashing ${name}`);
   const args = readSlashingArguments(command, rest);
   if ('problem' in args) return usage(terminal, args.problem);
-  const loaded = loadConfig({ argv: ['-c', args.config], env: terminal.env }, { compiledCeremony: false });
+  const loaded = loadConfig(
+    { argv: ['-c', args.config], env: terminal.env },
+    { compiledCeremony: false, withoutTokens: true },
+  );
   if (!loaded.ok) {
     terminal.stderr.write(renderViolations(loaded.violations));
     return EXIT.configuration;

@@ -16,6 +16,10 @@ export function readConfigurationFile(bytes: Uint8Array, name: string): Layer {
   }
   const document = parseStrictYaml(text);
   if ('problems' in document) return refused(yamlViolations(document.problems, name));
+  if (document.value === undefined || document.value === null) {
+    const remedy = 'write the configuration, or leave -c out when flags and the environment have all of it';
+    return refused([{ path: 'the file', problem: 'sets nothing: it is empty, or all comments', remedy, origin: name }]);
+  }
   return walk(document, name);
 }
 

@@ -17,7 +17,11 @@ export interface Flags extends Layer {
 /** Flags of the server that are not options. */
 export const SERVER_FLAGS = {
   '--config': { form: 'text', meaning: 'Configuration file, YAML; also -c' },
-  '--check': { form: 'switch', meaning: 'Check the configuration and exit: 0 when it is good, 78 when it is not' },
+  '--check': {
+    form: 'switch',
+    meaning:
+      'Check the configuration and the files it names, open no store, and exit: 0 when it is good, 78 when it is not',
+  },
   '--help': { form: 'switch', meaning: 'Print this text and exit; also -h' },
   '--allow-unsafe-noop-anti-slashing': {
     form: 'switch',

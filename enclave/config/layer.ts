@@ -13,11 +13,18 @@ export interface Setting {
 
 export interface Layer {
   readonly settings: ReadonlyMap<OptionPath, Setting>;
+  /** Members of object-valued options that are set one by one. They go over the whole object, whichever layer that comes from. */
+  readonly members?: readonly MemberSetting[];
   /** Sections that are written down, even when they hold no option, and where. */
   readonly sections: ReadonlyMap<string, string>;
   readonly violations: readonly Violation[];
   /** What the layer sets is not known. */
   readonly unreadable?: true;
+}
+
+export interface MemberSetting extends Setting {
+  readonly option: OptionPath;
+  readonly within: readonly string[];
 }
 
 /**
@@ -41,7 +48,7 @@ export function readText(path: OptionPath, text: string): { readonly value: unkn
 }
 
 /** JSON is YAML 1.2, and the strict reader refuses what JSON.parse lets pass: repeated keys. */
-function readObject(text: string): { readonly value: unknown } | undefined {
+export function readObject(text: string): { readonly value: unknown } | undefined {
   if (!/^\s*[[{]/.test(text)) return undefined;
   const document = parseStrictYaml(text);
   return 'problems' in document ? undefined : { value: document.value };

@@ -3,18 +3,21 @@
 // and writes nothing: main.ts prints the violations and exits 78 (decisions.md section 10).
 
 import { readFileSync } from 'node:fs';
-import type { z } from 'zod';
 import type { Ceremony } from '../../ceremony/definition.ts';
+import { explainIssue } from '../api/issues.ts';
 import { renderPath, type Violation } from '../api/violations.ts';
 import { type Environment, readEnvironment, unknownVariables } from './environment.ts';
 import { EMPTY_LAYER, readConfigurationFile, refused } from './file.ts';
 import { type Flags, readFlags } from './flags.ts';
-import type { Layer, Setting } from './layer.ts';
+import type { Layer, MemberSetting, Setting } from './layer.ts';
+import { withMember } from './members.ts';
 import { type Config, OPTION_PATHS, type OptionPath, optionAt, type SectionPath } from './options.ts';
+import { remedyFor } from './remedy.ts';
 import type { Facts, Finding } from './rule.ts';
 import { RULES } from './rules.ts';
-import { Secret } from './secret.ts';
+import { BrokenReference, readSecret, Secret, type SecretSources } from './secret.ts';
 import { withSecrets } from './static-auth.ts';
+import { type ConfigWarning, warningsOf } from './warnings.ts';
 
 export interface LoadInput {
   /** The arguments after `server`. */
@@ -29,6 +32,8 @@ export interface Build {
   readonly compiledCeremony: Ceremony | false;
   /** The configuration is looked at and not run, as with `--check`: it may be one for an image. */
   readonly onlyRead?: boolean;
+  /** Nobody will be authenticated: the tokens of unset variables are not asked for. */
+  readonly withoutTokens?: boolean;
 }
 
 export type Loaded =
@@ -39,6 +44,10 @@ export type Loaded =
       readonly origins: ReadonlyMap<OptionPath, string>;
       /** `--check`: validate and exit. */
       readonly check: boolean;
+      /** What the configuration allows and hardly anybody wants. */
+      readonly warnings: readonly ConfigWarning[];
+      /** Variables that look like options and were injected by Kubernetes. */
+      readonly ignoredVariables: readonly string[];
     }
   | { readonly ok: false; readonly violations: readonly Violation[] };
 
@@ -55,7 +64,8 @@ export function loadConfig(input: LoadInput, build: Build): Loaded {
   const { settings, referenced } = resolve(layers, input.env, build);
 
   const violations = layers.flatMap((layer) => layer.violations);
-  violations.push(...unknownVariables(input.env, referenced));
+  const unknown = unknownVariables(input.env, referenced);
+  violations.push(...unknown.violations);
   const values = new Map<OptionPath, unknown>();
   const failed = new Set<string>(violations.map(({ path }) => path));
   for (const path of OPTION_PATHS) {
@@ -84,7 +94,14 @@ export function loadConfig(input: LoadInput, build: Build): Loaded {
   }
   if (violations.length > 0) return { ok: false, violations };
   const origins = new Map(OPTION_PATHS.map((path) => [path, settings.get(path)?.originAt([]) ?? 'default']));
-  return { ok: true, config: freeze(config), origins, check: flags.check };
+  return {
+    ok: true,
+    config: freeze(config),
+    origins,
+    check: flags.check,
+    warnings: warningsOf(config, facts),
+    ignoredVariables: unknown.ignored,
+  };
 }
 
 function readFileLayer({ configPath }: Flags, readFile: (path: string) => Uint8Array): Layer {
@@ -98,41 +115,68 @@ function readFileLayer({ configPath }: Flags, readFile: (path: string) => Uint8A
   }
 }
 
-/** The setting that takes effect for each option, with token secrets already secret. */
+/** The setting that takes effect for each option, with secrets already secret. */
 function resolve(
   layers: readonly Layer[],
   env: Environment,
-  { compiledCeremony }: Build,
+  { compiledCeremony, withoutTokens = false }: Build,
 ): { readonly settings: ReadonlyMap<OptionPath, Setting>; readonly referenced: readonly string[] } {
   const settings = new Map<OptionPath, Setting>();
   for (const layer of layers.toReversed()) {
     for (const [path, setting] of layer.settings) settings.set(path, setting);
   }
-  const staticAuth = settings.get('static_auth');
-  if (staticAuth === undefined) return { settings, referenced: [] };
+  for (const member of layers.flatMap(({ members = [] }) => members)) {
+    settings.set(member.option, overlaid(settings.get(member.option), member));
+  }
   // Also where the file is only checked on the way into an image, whose signer finds no environment.
   const isForEnclave = compiledCeremony !== false || settings.get('tee.platform')?.value === 'nitro';
-  const { value, variables } = withSecrets(staticAuth.value, isForEnclave ? undefined : env);
-  settings.set('static_auth', { ...staticAuth, value });
-  return { settings, referenced: variables };
+  const sources = { env: isForEnclave ? undefined : env, unsetIsFine: withoutTokens };
+  const referenced = [...readTokens(settings, sources), ...readUrl(settings, { env: sources.env })];
+  return { settings, referenced };
+}
+
+/** An option with one of its members set by a layer of its own. */
+function overlaid(base: Setting | undefined, { within, value, originAt }: MemberSetting): Setting {
+  const isThere = (path: readonly PropertyKey[]) => within.every((name, index) => path[index] === name);
+  return {
+    value: withMember(base?.value, within, value),
+    originAt: (path) => (base === undefined || isThere(path) ? originAt(path) : base.originAt(path)),
+  };
+}
+
+/** Answers the variables that tokens refer to, as does `readUrl`. */
+function readTokens(settings: Map<OptionPath, Setting>, sources: SecretSources): readonly string[] {
+  const setting = settings.get('static_auth');
+  if (setting === undefined) return [];
+  const { value, variables } = withSecrets(setting.value, sources);
+  settings.set('static_auth', { ...setting, value });
+  return variables;
+}
+
+/** The database's URL may stand in a variable of any name, as tokens may. */
+function readUrl(settings: Map<OptionPath, Setting>, sources: SecretSources): readonly string[] {
+  const setting = settings.get('anti_slashing.url');
+  if (typeof setting?.value !== 'string' || !setting.value.startsWith('env:')) return [];
+  const { secret, variable } = readSecret(setting.value, sources);
+  const value = secret instanceof BrokenReference ? secret : secret.reveal().toString('utf8');
+  settings.set('anti_slashing.url', { ...setting, value });
+  return variable === undefined ? [] : [variable];
 }
 
 function validate(
   path: OptionPath,
   setting: Setting,
 ): { readonly value: unknown } | { readonly violations: readonly Violation[] } {
-  const { kind, default: fallback } = optionAt(path);
-  const result = kind.schema.safeParse(setting.value, { error: explain });
+  const { kind } = optionAt(path);
+  const result = kind.schema.safeParse(setting.value, { error: explainIssue });
   if (result.success) return { value: result.data };
-  const remedy =
-    fallback === undefined ? 'correct it, or leave the option out' : 'correct it, or leave it at the default';
   return {
     violations: result.error.issues.flatMap((issue) => {
       const places = issue.code === 'unrecognized_keys' ? issue.keys.map((key) => [...issue.path, key]) : [issue.path];
       return places.map((within) => ({
         path: renderPath([path, ...within]),
         problem: issue.code === 'unrecognized_keys' ? 'is not a member of this object' : sentence(issue.message),
-        remedy: issue.code === 'unrecognized_keys' ? 'remove it; docs/reference/configuration.md lists them' : remedy,
+        remedy: remedyFor(path, setting.value, { ...issue, path: within }),
         origin: setting.originAt(within),
       }));
     }),
@@ -143,13 +187,6 @@ function validate(
 function sentence(message: string): string {
   const shown = message.replaceAll(/"(?:[^"\\]|\\.)*"/g, '(not shown)');
   return /^(?:must|is|has|refers) /.test(shown) ? shown : `is refused: ${shown}`;
-}
-
-/** What zod says of a value, where the schema has no words of its own: never the value. */
-function explain(issue: z.core.$ZodRawIssue): string | undefined {
-  if (issue.input === undefined) return 'is required';
-  if (issue.code === 'invalid_type') return `must be of type ${issue.expected}`;
-  return undefined;
 }
 
 function findings(config: Config, facts: Facts, failed: ReadonlySet<string>): Finding[] {

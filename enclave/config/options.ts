@@ -148,13 +148,13 @@ export const OPTIONS = {
   'anti_slashing.url': flagged(
     postgresUrl,
     undefined,
-    'postgres only; TLS unless ?sslmode=disable. Secret: prefer the environment to the flag',
+    'postgres only; TLS unless ?sslmode=disable. Secret: prefer the environment, or env:VAR_NAME, to the flag',
     '--anti-slashing-postgres-url',
   ),
   'anti_slashing.pool_size': flagged(
     integer(1, 1024),
     64,
-    'postgres only: connections',
+    'postgres only: connections at most; no more than a few are ever in use',
     '--anti-slashing-postgres-pool-size',
   ),
   'anti_slashing.force_ipv4': flagged(
@@ -287,7 +287,11 @@ export const OPTIONS = {
   'opentelemetry.enabled': flagged(boolean, false, 'OTLP tracing export'),
   'opentelemetry.endpoint': flagged(httpUrl, 'http://localhost:4317', 'OTLP gRPC URL of the collector'),
   'opentelemetry.service_name': flagged(text, 'strongroom', 'Service name on traces'),
-  'logging.level': flagged(logFilter, 'info', 'Log level, or a filter of levels by module'),
+  'logging.level': flagged(
+    logFilter,
+    'info',
+    'Log level, or a filter of levels by module. Audit lines have the level `audit=info` until the filter names another, or is `off`',
+  ),
   'logging.format': flagged(oneOf('text', 'json'), 'text', 'Log format'),
   'logging.color': flagged(boolean, undefined, 'ANSI color; when unset, on exactly when the output is a terminal'),
 } as const satisfies Record<string, Option>;

@@ -6,6 +6,7 @@ import { defaultText } from './help.ts';
 import { flagOf, OPTION_PATHS, type OptionPath, optionAt, variableOf } from './options.ts';
 import { RULES } from './rules.ts';
 import { MAX_STATIC_POLICIES, MAX_STATIC_TOKENS, MIN_SECRET_CHARACTERS } from './static-auth.ts';
+import { WARNINGS } from './warnings.ts';
 
 export function configurationReference(): string {
   const groups = Map.groupBy(OPTION_PATHS, (path) => path.split('.')[0] ?? path);
@@ -23,6 +24,9 @@ export function configurationReference(): string {
     '## Rules between options',
     'The number is that of the startup failure in the service specification.',
     RULES.map(({ says, startupFailure }) => `- ${says}${startupFailure ? ` (${startupFailure})` : ''}`).join('\n'),
+    '## Warnings',
+    'What starts and is said, by `server --check` and at the start.',
+    WARNINGS.map(({ at, says }) => `- ${code(at)} ${says}.`).join('\n'),
   ]
     .filter((part) => part !== '')
     .join('\n\n')}\n`;
@@ -37,10 +41,13 @@ checked. Everything that is wrong is reported at once, each with its option and 
   flags are comma-separated, except repeatable ones, which take one item each time. Arguments are visible to other users of
   the machine: give secrets through the environment or the file.
 - **Environment**: \`SVC_\` and the option's path in upper case with \`__\` for dots. Lists are comma-separated; objects are
-  JSON. Every other variable that starts with \`SVC_\` is refused, except \`SVC_OPERATOR_*\` and those that the
-  configuration refers to with \`env:\`. On Kubernetes a Service named \`svc\` would create such variables: name it otherwise.
-- **File**: YAML 1.2, one document. Unknown and repeated keys, anchors, aliases and tags are refused. A section without
-  options, such as \`signer_state:\` alone, counts as set.
+  JSON. Members of an object have variables, too, as far as its shape is fixed: \`SVC_CEREMONY__KMS_THRESHOLD\`,
+  \`SVC_STATIC_AUTH__ANONYMOUS__POLICIES\`. They go over the whole object, wherever it is set, and a list among them is JSON.
+  Every other variable that starts with \`SVC_\` is refused, except \`SVC_OPERATOR_*\`, those that the configuration refers to
+  with \`env:\`, and those that Kubernetes injects for Services (\`SVC_*_SERVICE_HOST\`, \`_SERVICE_PORT*\`, \`_PORT*\`), which
+  are ignored with one line in the log.
+- **File**: YAML 1.2, one document. Unknown and repeated keys, anchors, aliases and tags are refused, and a file that sets
+  nothing. A section without options, such as \`signer_state:\` alone, counts as set.
 - **Empty text** is an empty list for a list option and a mistake for every other; it never means "unset". Booleans are
   \`true\` or \`false\` in every layer.`;
 
@@ -51,7 +58,7 @@ const MEMBERS: Readonly<Record<string, string>> = {
 | \`policies[].name\` | required | 1 to 64 of \`A-Z a-z 0-9 . _ -\`, starting with a letter or digit; unique |
 | \`policies[].rules[]\` | required | \`effect\` (\`allow\` or \`deny\`), and optionally \`scopes\`, \`keys\`, \`operations\`: an omitted list matches everything, an empty one is refused |
 | \`anonymous.policies[]\` | \`[]\` | Policies of requests without a token; empty refuses them |
-| \`tokens[].secret\` | required | At least ${MIN_SECRET_CHARACTERS} characters, or \`env:VAR_NAME\` to read them from the environment, which an enclave does not have |
+| \`tokens[].secret\` | required | At least ${MIN_SECRET_CHARACTERS} characters, or \`env:VAR_NAME\` to read them from the environment, which an enclave does not have. White space around it and control characters are refused |
 | \`tokens[].policies[]\` | required | Policies of the token, at least one |
 | \`tokens[].bound_cidrs[]\` | \`[]\` | Source networks the token works from; an IPv4 prefix is at least /8, an IPv6 prefix at least /16 |
 

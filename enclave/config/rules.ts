@@ -74,14 +74,21 @@ const SIGNING_RULES: readonly Rule[] = [
       ),
   },
   {
-    says: '`anti_slashing.url` or `anti_slashing.table` with an `anti_slashing.backend` that nothing sets is refused: the shared database would go unused.',
+    says: '`anti_slashing.url` is for the backend `postgres`, `anti_slashing.table` for `dynamodb`: with another backend the shared database would go unused.',
     reads: ['anti_slashing.backend', 'anti_slashing.url', 'anti_slashing.table'],
-    broken: (_, { isSet }) =>
-      (['anti_slashing.url', 'anti_slashing.table'] as const).flatMap((at) =>
-        when(isSet(at) && !isSet('anti_slashing.backend'), {
+    broken: ({ anti_slashing: { backend } }, { isSet }) =>
+      (
+        [
+          ['anti_slashing.url', 'postgres'],
+          ['anti_slashing.table', 'dynamodb'],
+        ] as const
+      ).flatMap(([at, itsBackend]) =>
+        when(isSet(at) && backend !== itsBackend, {
           at,
-          problem: 'is set, and no anti_slashing.backend is: the default, sqlite, would not use it',
-          remedy: 'set anti_slashing.backend',
+          problem: isSet('anti_slashing.backend')
+            ? `is set, and the backend is ${backend}, which does not use it`
+            : 'is set, and no anti_slashing.backend is: the default, sqlite, would not use it',
+          remedy: `set anti_slashing.backend: ${itsBackend}, or remove it`,
         }),
       ),
   },

@@ -1,6 +1,7 @@
 // A value of the configuration that must not be shown: a token, or a connection URL that carries a password. It prints as
 // its shown form wherever it is written, serialised or inspected; only `reveal` gives the bytes, and `wipe` ends them.
 
+import { randomUUID } from 'node:crypto';
 import { inspect } from 'node:util';
 
 /** A name that a POSIX shell can export. */
@@ -38,35 +39,77 @@ export class Secret {
   }
 }
 
-/** A reference `env:VAR_NAME` that leads nowhere (service.md, startup failure 3). */
+/** A text that stands for no secret: a reference `env:VAR_NAME` that leads nowhere (service.md, startup failure 3), or a slip of the hand. */
 export class BrokenReference {
   readonly problem: string;
+  readonly remedy: string;
 
-  constructor(problem: string) {
+  constructor(problem: string, remedy: string) {
     this.problem = problem;
+    this.remedy = remedy;
   }
 }
 
-/**
- * The secret that a text of the configuration stands for: the text itself, or the variable it refers to.
- * @param env undefined where there is none: in an enclave
- */
-export function readSecret(
-  text: string,
-  env: Readonly<Record<string, string | undefined>> | undefined,
-): { readonly secret: Secret | BrokenReference; readonly variable?: string } {
-  if (!text.startsWith('env:')) return { secret: new Secret(text) };
+export interface SecretSources {
+  /** Undefined where there is none: in an enclave. */
+  readonly env: Readonly<Record<string, string | undefined>> | undefined;
+  /** The secrets of unset variables are not asked for: what runs has no use for them. */
+  readonly unsetIsFine?: boolean;
+}
+
+export interface ReadSecret {
+  readonly secret: Secret | BrokenReference;
+  /** The variable that the text refers to. */
+  readonly variable?: string;
+}
+
+/** The secret that a text of the configuration stands for: the text itself, or the variable it refers to. */
+export function readSecret(text: string, { env, unsetIsFine = false }: SecretSources): ReadSecret {
+  if (!text.startsWith('env:')) return { secret: literalSlip(text) ?? new Secret(text) };
   const variable = text.slice('env:'.length);
   if (!VARIABLE_NAME.test(variable)) {
-    return { secret: new BrokenReference('must be env:VAR_NAME with letters, digits and _ only') };
+    const remedy = 'write env: and the name of the variable, without a space, $ or braces';
+    return { secret: new BrokenReference('must be env:VAR_NAME with letters, digits and _ only', remedy) };
   }
   if (env === undefined) {
     const problem = `refers to the environment variable ${variable}, and an enclave has no environment`;
-    return { secret: new BrokenReference(problem), variable };
+    return { secret: new BrokenReference(problem, 'keep tokens in signer_state, which no file holds'), variable };
   }
   const value = env[variable];
   if (value === undefined) {
-    return { secret: new BrokenReference(`refers to the environment variable ${variable}, which is unset`), variable };
+    if (unsetIsFine) return { secret: new Secret(randomUUID()), variable };
+    const problem = `refers to the environment variable ${variable}, which is unset`;
+    const remedy = `export ${variable} for the process of the signer, or correct the name`;
+    return { secret: new BrokenReference(problem, remedy), variable };
   }
   return { secret: new Secret(value), variable };
+}
+
+/** What other programs would replace by something secret, and this one would take as it stands. */
+function literalSlip(text: string): BrokenReference | undefined {
+  if (/^\$(?:[A-Za-z_][A-Za-z0-9_]*|\{[^}]*\}|\([^)]*\))$/.test(text)) {
+    const remedy = 'write env:VAR_NAME; a secret that does begin with $ can be given that way, too';
+    return new BrokenReference('is a $ and a name, which nothing here expands: it would be the secret itself', remedy);
+  }
+  if (/^file:/i.test(text)) {
+    const remedy = 'export what the file holds as a variable and write env:VAR_NAME';
+    return new BrokenReference('begins with file:, and no file is read: the path would be the secret', remedy);
+  }
+  return undefined;
+}
+
+/** Why a text can be no secret that somebody sends, and what was probably meant; undefined when it can. */
+export function unsendable(text: string): BrokenReference | undefined {
+  if (/[\r\n]$/.test(text)) {
+    const remedy = 'take it from its source without: $(cat FILE) drops it, and printf %s, unlike echo, adds none';
+    return new BrokenReference('has a line break at its end, which no client sends', remedy);
+  }
+  if (/^\s|\s$/.test(text)) {
+    return new BrokenReference('has white space around it, which no client sends', 'write it without');
+  }
+  if (/\p{Cc}/u.test(text)) {
+    const remedy = 'make it of printable characters, for instance with `openssl rand -hex 32`';
+    return new BrokenReference('has a control character, which no header can carry', remedy);
+  }
+  return undefined;
 }

@@ -3,7 +3,7 @@
 
 import { z } from 'zod';
 import { MAX_CIDRS_PER_TOKEN, MAX_POLICIES_PER_TOKEN, policyNameSchema, policySchema } from '../api/policy.ts';
-import { BrokenReference, readSecret, Secret } from './secret.ts';
+import { BrokenReference, readSecret, Secret, type SecretSources, unsendable } from './secret.ts';
 import { safeCidrSchema } from './values.ts';
 
 export const MAX_STATIC_POLICIES = 1024;
@@ -15,9 +15,10 @@ const MAX_SECRET_BYTES = 4096;
 
 /** Takes what `withSecrets` made: the input is a Secret, a BrokenReference, or not text at all. */
 const secretSchema = z.unknown().transform((input, context): Secret => {
-  const problem = secretProblem(input);
-  if (problem === undefined && input instanceof Secret) return input;
-  context.addIssue({ code: 'custom', message: problem ?? 'must be text' });
+  const broken = secretProblem(input);
+  if (broken === undefined && input instanceof Secret) return input;
+  const { problem = 'must be text', remedy } = broken ?? {};
+  context.addIssue({ code: 'custom', message: problem, params: { remedy } });
   return z.NEVER;
 });
 
@@ -45,35 +46,37 @@ export const staticAuthSchema = z.strictObject({
 
 export type StaticAuth = z.output<typeof staticAuthSchema>;
 
-/**
- * The same value with every text at `tokens[].secret` read as a secret, and the variables those refer to.
- * @param env undefined where there is none: in an enclave
- */
+/** The same value with every text at `tokens[].secret` read as a secret, and the variables those refer to. */
 export function withSecrets(
   value: unknown,
-  env: Readonly<Record<string, string | undefined>> | undefined,
+  sources: SecretSources,
 ): { readonly value: unknown; readonly variables: readonly string[] } {
   const variables: string[] = [];
   if (!isRecord(value) || !Array.isArray(value['tokens'])) return { value, variables };
   const tokens = value['tokens'].map((token: unknown) => {
     if (!isRecord(token) || typeof token['secret'] !== 'string') return token;
-    const { secret, variable } = readSecret(token['secret'], env);
+    const { secret, variable } = readSecret(token['secret'], sources);
     if (variable !== undefined) variables.push(variable);
     return { ...token, secret };
   });
   return { value: { ...value, tokens }, variables };
 }
 
-function secretProblem(input: unknown): string | undefined {
-  if (input === undefined) return 'is required';
-  if (input instanceof BrokenReference) return input.problem;
-  if (!(input instanceof Secret)) return 'must be text';
-  const bytes = input.reveal();
-  if (bytes.length > MAX_SECRET_BYTES) return `must be at most ${MAX_SECRET_BYTES} bytes`;
-  if ([...bytes.toString('utf8')].length < MIN_SECRET_CHARACTERS) {
-    return `must be at least ${MIN_SECRET_CHARACTERS} characters`;
+function secretProblem(input: unknown): BrokenReference | undefined {
+  if (input === undefined) return new BrokenReference('is required', 'write env:VAR_NAME, or the secret itself');
+  if (input instanceof BrokenReference) return input;
+  if (!(input instanceof Secret)) {
+    const remedy = typeof input === 'number' ? 'quote it: digits alone are a number' : 'write env:VAR_NAME or a text';
+    return new BrokenReference('must be text', remedy);
   }
-  return undefined;
+  const bytes = input.reveal();
+  const text = bytes.toString('utf8');
+  const remedy = 'make a new one, for instance with `openssl rand -hex 32`';
+  if (bytes.length > MAX_SECRET_BYTES) return new BrokenReference(`must be at most ${MAX_SECRET_BYTES} bytes`, remedy);
+  if ([...text.trim()].length < MIN_SECRET_CHARACTERS) {
+    return new BrokenReference(`must be at least ${MIN_SECRET_CHARACTERS} characters`, remedy);
+  }
+  return unsendable(text);
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

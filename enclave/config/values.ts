@@ -7,8 +7,9 @@ import { isDeploymentId } from '../../ceremony/deployment.ts';
 import { HOSTNAME } from '../api/egress.ts';
 import { canonicalPublicKey } from '../api/hex.ts';
 import { type Cidr, parseCidr, unsafeCidrReason } from '../auth/cidr.ts';
-import { parseLogFilter } from '../observe/logger.ts';
-import { Secret } from './secret.ts';
+import { LOG_LEVELS, LOG_MODULES, parseLogFilter } from '../observe/logger.ts';
+import { parsePostgresUrl } from '../slashing/postgres/address.ts';
+import { BrokenReference, Secret } from './secret.ts';
 
 /** How a flag or an environment variable spells the value. `repeated`: one item a flag, comma-separated elsewhere. */
 export type TextForm = 'text' | 'integer' | 'boolean' | 'list' | 'repeated' | 'object';
@@ -55,7 +56,7 @@ export const listenAddress: Kind<string> = textThat(
 );
 
 export const logFilter: Kind<string> = textThat(
-  'a level (trace, debug, info, warn, error, fatal, off), or a filter like info,http=debug',
+  `a level (${LOG_LEVELS.join(', ')}), or a filter like info,http=debug; modules: ${LOG_MODULES.join(', ')}`,
   (value) => parseLogFilter(value) !== undefined,
 );
 
@@ -64,18 +65,24 @@ export const httpUrl: Kind<string> = textThat('an http or https URL without cred
   return url !== null && /^https?:$/.test(url.protocol) && url.username === '' && url.password === '';
 });
 
-const POSTGRES_URL = 'a connection URL, postgres://USER@HOST/DATABASE';
+const POSTGRES_URL = 'a connection URL, postgres://USER@HOST/DATABASE, or env:VAR_NAME';
 
 /** Secret, because it may carry a password; shown without user, password and parameters. */
 export const postgresUrl: Kind<Secret> = {
   expects: POSTGRES_URL,
   form: 'text',
-  schema: z.string(must(POSTGRES_URL)).transform((value, context) => {
-    const url = URL.parse(value);
-    if (url !== null && /^postgres(ql)?:$/.test(url.protocol)) {
-      return new Secret(value, `${url.protocol}//${url.host}${url.pathname}`);
+  schema: z.unknown().transform((value, context) => {
+    if (value instanceof BrokenReference) {
+      context.addIssue({ code: 'custom', message: value.problem, params: { remedy: value.remedy } });
+      return z.NEVER;
     }
-    context.addIssue({ code: 'custom', message: must(POSTGRES_URL) });
+    const reading = typeof value === 'string' ? parsePostgresUrl(value) : undefined;
+    if (typeof value === 'string' && reading?.kind === 'address') {
+      const { protocol, host, pathname } = new URL(value);
+      return new Secret(value, `${protocol}//${host}${pathname}`);
+    }
+    const problem = reading?.kind === 'invalid' ? `: ${reading.problem}` : '';
+    context.addIssue({ code: 'custom', message: `${must(POSTGRES_URL)}${problem}` });
     return z.NEVER;
   }),
 };

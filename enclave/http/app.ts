@@ -68,6 +68,8 @@ export interface AppDependencies {
   readonly tracing?: Tracing | undefined;
   readonly clock: Clock;
   readonly log: Log;
+  /** For audit lines; `log` unless given. */
+  readonly auditLog?: Log;
 }
 
 /** Longer than any client's idle time (wire.md, How clients behave). */
@@ -170,7 +172,7 @@ async function allowOrigins(app: FastifyInstance, origins: readonly string[] | n
 
 function installHooks(app: FastifyInstance, options: AppOptions, dependencies: AppDependencies): Served {
   const { log } = dependencies;
-  const audit = createAudit(options.clientAddress, dependencies);
+  const audit = createAudit(options.clientAddress, { ...dependencies, log: dependencies.auditLog ?? dependencies.log });
   const admission = createAdmission({
     maxRequestBodyBytes: options.maxRequestBodyBytes,
     authenticator: dependencies.authenticator,

@@ -4,6 +4,7 @@
 import type { FastifyRequest } from 'fastify';
 import type { z } from 'zod';
 import type { ErrorReason } from '../api/errors.ts';
+import { explainIssue } from '../api/issues.ts';
 import { parseStrictJson } from '../api/strict-json.ts';
 
 export type JsonBody<Value> =
@@ -28,7 +29,7 @@ export function readJsonBody<Schema extends z.ZodType>(
       ? ({ kind: 'json', value: whenEmpty } as const)
       : parseStrictJson(bytes);
   if (json.kind === 'refused') return { kind: 'refused', reason: 'malformed_body', hint: json.hint };
-  const result = schema.safeParse(json.value);
+  const result = schema.safeParse(json.value, { error: explainIssue });
   if (result.success) return { kind: 'body', value: result.data };
   return { kind: 'refused', reason: mismatch, hint: firstProblem(result.error) };
 }

@@ -13,6 +13,8 @@ export interface ItemLimits extends WorkLimits {
   readonly maxItemsPerRequest: number;
 }
 
+const PART_MAY_BE_DONE = 'a part of it may be done, and what is under way goes on: list the keys before you repeat it';
+
 /** @throws SignerError `overloaded`, `request_timeout`, and what the work throws */
 export type LimitedWork = <T>(work: (signal: AbortSignal) => Promise<T>) => Promise<T>;
 
@@ -25,7 +27,7 @@ export function limitWork({ maxConcurrentRequests, requestTimeoutSeconds }: Work
     const { promise: late, reject } = Promise.withResolvers<never>();
     const controller = new AbortController();
     const timer = setTimeout(() => {
-      const error = new SignerError('request_timeout', { hint: 'repeat it: what is done already is answered as such' });
+      const error = new SignerError('request_timeout', { hint: PART_MAY_BE_DONE });
       controller.abort(error);
       reject(error);
     }, requestTimeoutSeconds * 1000);

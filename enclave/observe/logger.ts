@@ -6,7 +6,20 @@ import type { Log } from './log.ts';
 import { textLine } from './log-text.ts';
 import { plainLine } from './plain-record.ts';
 
-export type LogModule = 'server' | 'http' | 'auth' | 'keys' | 'signing' | 'slashing' | 'tls' | 'chamber' | 'tee';
+/** `audit`: the audit lines of requests, which the default level does not touch. */
+export const LOG_MODULES = [
+  'audit',
+  'server',
+  'http',
+  'auth',
+  'keys',
+  'signing',
+  'slashing',
+  'tls',
+  'chamber',
+  'tee',
+] as const;
+export type LogModule = (typeof LOG_MODULES)[number];
 
 export interface LoggerOptions {
   /** `info`, or `info,http=debug,slashing=warn`: a default level and levels of single modules. */
@@ -47,21 +60,31 @@ const SECRET_FIELDS: ReadonlySet<string> = new Set([
   'keystores',
 ]);
 
-/** The default level and the modules' own, or undefined when the filter is not well formed. */
-export function parseLogFilter(
-  filter: string,
-): { level: LogLevel; modules: ReadonlyMap<string, LogLevel> } | undefined {
+export interface LogFilter {
+  readonly level: LogLevel;
+  readonly modules: ReadonlyMap<LogModule, LogLevel>;
+}
+
+/** The default level and the modules' own; undefined when the filter is not well formed or names a module that does not exist. */
+export function parseLogFilter(filter: string): LogFilter | undefined {
   let level: LogLevel = 'info';
-  const modules = new Map<string, LogLevel>();
+  const modules = new Map<LogModule, LogLevel>();
   for (const part of filter.split(',')) {
     const [left = '', right, ...rest] = part.trim().split('=');
     const named = right ?? left;
     const found = LOG_LEVELS.find((candidate) => candidate === named.toLowerCase());
     if (found === undefined || rest.length > 0 || left === '') return undefined;
+    const module = LOG_MODULES.find((candidate) => candidate === left);
     if (right === undefined) level = found;
-    else modules.set(left, found);
+    else if (module === undefined) return undefined;
+    else modules.set(module, found);
   }
   return { level, modules };
+}
+
+/** Who lowers the log does not mean to lose who signed what: audit lines end with `audit=off`, and with a log that is off as a whole. */
+function levelOf(module: LogModule, { level, modules }: LogFilter): LogLevel {
+  return modules.get(module) ?? (module === 'audit' && level !== 'off' ? 'info' : level);
 }
 
 /** @throws RangeError when the level filter is not well formed. */
@@ -87,7 +110,7 @@ export function createLogger(options: LoggerOptions, destination: LogDestination
   );
   return {
     module: (name) => {
-      const log = root.child({ module: name }, { level: pinoLevel(filter.modules.get(name) ?? filter.level) });
+      const log = root.child({ module: name }, { level: pinoLevel(levelOf(name, filter)) });
       return writingPlainRecords(log, name, sink);
     },
     droppedLines: () => dropped,

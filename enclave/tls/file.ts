@@ -6,6 +6,10 @@ import { readFile } from 'node:fs/promises';
 import { createSecureContext, type Server as TlsServer } from 'node:tls';
 import type { Log } from '../observe/log.ts';
 
+const DAY_MS = 86_400_000;
+/** Short enough for certificates that live a week or less, which are renewed by themselves. */
+const WARN_DAYS = 1;
+
 export interface CertificateFiles {
   readonly certPath: string;
   readonly keyPath: string;
@@ -18,6 +22,7 @@ export interface CertificatePair {
   readonly fingerprint: string;
   /** RFC 3339. */
   readonly notAfter: string;
+  readonly notBefore: string;
 }
 
 /**
@@ -35,7 +40,30 @@ export async function readCertificatePair({ certPath, keyPath }: CertificateFile
     throw new Error(`tls.file.key_path: the key in ${keyPath} does not belong to the certificate in ${certPath}`);
   }
   createSecureContext({ cert, key }); // also checks the rest of the chain in the file
-  return { cert, key, fingerprint: leaf.fingerprint256, notAfter: new Date(leaf.validTo).toISOString() };
+  const [notBefore, notAfter] = [leaf.validFrom, leaf.validTo].map((time) => new Date(time).toISOString());
+  return { cert, key, fingerprint: leaf.fingerprint256, notBefore: notBefore ?? '', notAfter: notAfter ?? '' };
+}
+
+/** Why clients will not take the certificate now, or soon; undefined when they will. Completes the option to a sentence. */
+export function certificateWarning(
+  { notBefore, notAfter }: Pick<CertificatePair, 'notBefore' | 'notAfter'>,
+  nowMs: number,
+): string | undefined {
+  if (nowMs >= Date.parse(notAfter))
+    return `holds a certificate that expired at ${notAfter}: clients refuse it. Renew it`;
+  if (nowMs < Date.parse(notBefore)) {
+    return `holds a certificate that is not valid before ${notBefore}: clients refuse it until then. Check the clock`;
+  }
+  const days = (Date.parse(notAfter) - nowMs) / DAY_MS;
+  return days < WARN_DAYS ? `holds a certificate that expires at ${notAfter}. Renew it` : undefined;
+}
+
+export interface ReloadParts {
+  readonly intervalSeconds: number;
+  readonly log: Log;
+  /** Milliseconds since the Unix epoch. */
+  readonly now?: () => number;
+  readonly onReload?: (pair: CertificatePair) => void;
 }
 
 /** Poll the files and put a changed pair in force. Returns a function that stops it. */
@@ -43,7 +71,7 @@ export function reloadCertificate(
   server: TlsServer,
   files: CertificateFiles,
   current: CertificatePair,
-  { intervalSeconds, log, onReload }: { intervalSeconds: number; log: Log; onReload?: (pair: CertificatePair) => void },
+  { intervalSeconds, log, now = Date.now, onReload }: ReloadParts,
 ): { stop(): void; poll(): Promise<void> } {
   let inForce = current.fingerprint;
   let reported = '';
@@ -51,6 +79,7 @@ export function reloadCertificate(
     try {
       const pair = await readCertificatePair(files);
       if (pair.fingerprint !== inForce) {
+        warnOfCertificate(pair, now(), log);
         server.setSecureContext({ cert: pair.cert, key: pair.key, minVersion: 'TLSv1.2' });
         inForce = pair.fingerprint;
         onReload?.(pair);
@@ -69,6 +98,11 @@ export function reloadCertificate(
   const timer = setInterval(() => void poll(), intervalSeconds * 1000);
   timer.unref();
   return { stop: () => clearInterval(timer), poll };
+}
+
+export function warnOfCertificate(pair: CertificatePair, nowMs: number, log: Log): void {
+  const says = certificateWarning(pair, nowMs);
+  if (says !== undefined) log.warn({ not_after: pair.notAfter }, `tls.file.cert_path ${says}`);
 }
 
 async function readNamed(option: string, path: string): Promise<Buffer> {

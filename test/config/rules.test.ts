@@ -174,6 +174,16 @@ describe('the start is refused when', () => {
       'anti_slashing.url is set, and no anti_slashing.backend is',
     ],
     [
+      'a database URL is set for sqlite',
+      { yaml: 'anti_slashing: {backend: sqlite, url: "postgres://a@b/c"}' },
+      'anti_slashing.url is set, and the backend is sqlite, which does not use it',
+    ],
+    [
+      'a slashing table is set for postgres',
+      { yaml: 'anti_slashing: {backend: postgres, url: "postgres://a@b/c", table: records}' },
+      'anti_slashing.table is set, and the backend is postgres, which does not use it',
+    ],
+    [
       'tls.mode file has no certificate',
       { yaml: 'tls: {mode: file, file: {key_path: key.pem}}' },
       'tls.file.cert_path is missing',

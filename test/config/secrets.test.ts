@@ -50,6 +50,39 @@ describe('a static token', () => {
     expect(others).toEqual([]);
   });
 
+  it.each([
+    [`"${TOKEN}\\n"`, {}, 'has a line break at its end', '$(cat FILE)'],
+    ['env:T', { T: `${TOKEN}\n` }, 'has a line break at its end', 'printf %s'],
+    ['env:T', { T: `${TOKEN}\r\n` }, 'has a line break at its end', 'echo'],
+    ['env:T', { T: ` ${TOKEN}` }, 'has white space around it', 'write it without'],
+    ['env:T', { T: `${TOKEN}\t` }, 'has white space around it', 'write it without'],
+    ['env:T', { T: `\uFEFF${TOKEN}` }, 'has white space around it', 'write it without'],
+    ['env:T', { T: `hunter2\u0007${TOKEN}` }, 'has a control character', 'openssl rand'],
+    ['env:T', { T: `hunter2\n${TOKEN}` }, 'has a control character', 'openssl rand'],
+    ['$VALIDATOR_CLIENT_TOKEN', {}, 'is a $ and a name', 'write env:VAR_NAME'],
+    [`"\${VALIDATOR_CLIENT_TOKEN}"`, {}, 'is a $ and a name', 'write env:VAR_NAME'],
+    ['"file:/run/secrets/token"', {}, 'begins with file:, and no file is read', 'write env:VAR_NAME'],
+    ['1234567890123456', {}, 'must be text', 'quote it'],
+    ['env:T', {}, 'refers to the environment variable T, which is unset', 'export T'],
+    ['"env:$T"', {}, 'must be env:VAR_NAME', 'without a space, $ or braces'],
+  ])('%j is refused, with what was probably meant', (secret, env, problem, remedy) => {
+    const [violation, ...others] = violationsOf({ yaml: withToken(secret), env });
+    expect(violation?.problem).toContain(problem);
+    expect(violation?.remedy).toContain(remedy);
+    expect(others).toEqual([]);
+  });
+
+  it('may hold spaces and begin with a dollar: only what is around it, or a mere name, is refused', () => {
+    expect(load({ yaml: withToken('"$ horse battery staple"') }).ok).toBe(true);
+    expect(load({ yaml: withToken('env:T'), env: { T: '$HOUSE_NUMBER_42_' } }).ok).toBe(true);
+  });
+
+  it('is not asked for by commands that authenticate nobody', () => {
+    const two = `static_auth: {${POLICIES}, tokens: [{secret: "env:A", policies: [all]}, {secret: "env:B", policies: [all]}]}`;
+    expect(load({ yaml: two, build: { compiledCeremony: false, withoutTokens: true } }).ok).toBe(true);
+    expect(violationsOf({ yaml: two })).toHaveLength(2);
+  });
+
   it('must be there', () => {
     expect(sentencesOf({ yaml: `static_auth: {${POLICIES}, tokens: [{policies: [all]}]}` })).toEqual([
       'static_auth.tokens[0].secret is required',
@@ -61,6 +94,30 @@ describe('a static token', () => {
     expect(sentencesOf({ yaml: `static_auth: {${POLICIES}, ${tokens}}`, env: { T: TOKEN } }).join()).toContain(
       'static_auth.tokens[1].secret is the secret of an earlier token',
     );
+  });
+});
+
+describe('the URL of the slashing database', () => {
+  const yaml = 'anti_slashing: {backend: postgres, url: "env:DATABASE_URL"}';
+  const url = 'postgres://signer:hunter2@db.example/slashing';
+
+  it('may stand in a variable of any name, as a token may', () => {
+    expect(
+      loadGood({ yaml, env: { DATABASE_URL: url } })
+        .anti_slashing.url?.reveal()
+        .toString(),
+    ).toBe(url);
+    expect(loadGood({ yaml, env: { DATABASE_URL: url } }).anti_slashing.url?.toString()).not.toContain('hunter2');
+  });
+
+  it('that refers to an unset variable stops the start', () => {
+    expect(violationsOf({ yaml })).toMatchObject([
+      {
+        path: 'anti_slashing.url',
+        problem: 'refers to the environment variable DATABASE_URL, which is unset',
+        remedy: expect.stringContaining('export DATABASE_URL'),
+      },
+    ]);
   });
 });
 

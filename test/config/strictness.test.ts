@@ -72,15 +72,20 @@ describe('the file', () => {
     expect(loaded).toMatchObject({ ok: false, violations: [{ problem: 'cannot be read (ENOENT)' }] });
   });
 
-  it('may be empty, or have sections whose options are all commented out', () => {
-    expect(loadGood({ yaml: '' }).network).toBe('mainnet');
+  it.each(['', '\n', '# network: mainnet\n', '---\n', 'null'])('refuses %j, which sets nothing', (yaml) => {
+    expect(violationsOf({ yaml })).toMatchObject([
+      { path: 'the file', problem: 'sets nothing: it is empty, or all comments', origin: 'config.yaml' },
+    ]);
+  });
+
+  it('may have sections whose options are all commented out', () => {
     expect(loadGood({ yaml: 'server:\n  # listen_port: 1\nlogging: {}' }).server.listen_port).toBe(9000);
   });
 
   it('knows null only where an option does: no CORS', () => {
     expect(loadGood({ yaml: 'server: {cors_allowed_origins: null}' }).server.cors_allowed_origins).toBeNull();
     expect(sentencesOf({ yaml: 'network: null' })).toEqual(['network must be one of mainnet, hoodi, sepolia, custom']);
-    expect(sentencesOf({ yaml: 'static_auth:' })).toEqual(['static_auth must be of type object']);
+    expect(sentencesOf({ yaml: 'static_auth:' })).toEqual(['static_auth must be an object']);
   });
 
   it.each(['__proto__: {}', 'constructor: 1', 'server: {toString: 1}', 'static_auth: {__proto__: {policies: []}}'])(
@@ -124,7 +129,7 @@ describe('flags', () => {
     [['--logging-color=yes'], 'logging.color must be true or false'],
     [['--logging-color', 'no'], 'an argument is not a flag'],
   ])('%j is refused: %s', (argv, sentence) => {
-    const loaded = loadConfig({ argv, env: {}, readFile: () => Buffer.alloc(0) }, { compiledCeremony: false });
+    const loaded = loadConfig({ argv, env: {}, readFile: () => Buffer.from('{}') }, { compiledCeremony: false });
     const violations = loaded.ok ? [] : loaded.violations;
     expect(violations.map(({ path, problem }) => `${path} ${problem}`)).toEqual([sentence]);
   });

@@ -46,10 +46,21 @@ describe('texts', () => {
   });
 
   it('a database URL is shown without user, password and parameters, and revealed whole', () => {
-    const url = 'postgres://signer:hunter2@db.example:5432/slashing?sslmode=require&password=hunter2';
+    const url = 'postgres://signer:hunter2@db.example:5432/slashing?sslmode=require';
     const secret = postgresUrl.schema.parse(url);
     expect(JSON.stringify({ secret })).toBe('{"secret":"postgres://db.example:5432/slashing"}');
     expect(secret.reveal().toString()).toBe(url);
+  });
+
+  it.each([
+    ['postgres://c/', 'it names no user'],
+    ['postgres://a@b/c?sslmode=prefer', 'sslmode is one of'],
+    ['postgres://a@b/c?password=d', 'parameters are'],
+    ['postgres://a@b', 'its path is not the name of one database'],
+    ['mysql://a@b/c', 'its scheme is not postgres://'],
+  ])('the database URL %s is refused where the configuration is read: %s', (url, problem) => {
+    const [issue] = postgresUrl.schema.safeParse(url).error?.issues ?? [];
+    expect(issue?.message).toContain(problem);
   });
 });
 

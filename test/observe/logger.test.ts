@@ -30,9 +30,27 @@ describe('the log', () => {
     expect(out.lines[0]).toContain('heard');
   });
 
-  it.each(['', 'loud', 'info,http', 'http=', 'a=b=c', '=info'])('a malformed filter is refused: %j', (filter) => {
-    expect(parseLogFilter(filter)).toBeUndefined();
+  it.each(['warn', 'error', 'http=warn,error'])(
+    'audit lines are written at %s, as who signed what has a level of its own',
+    (level) => {
+      const out = recorder();
+      createLogger({ level, format: 'json' }, out).module('audit').info({ audit: true }, 'request');
+      expect(JSON.parse(out.lines[0] ?? '{}')).toMatchObject({ level: 'info', module: 'audit', audit: true });
+    },
+  );
+
+  it.each(['audit=off', 'audit=warn', 'debug,audit=error', 'off'])('and not at %s', (level) => {
+    const out = recorder();
+    createLogger({ level, format: 'json' }, out).module('audit').info({ audit: true }, 'request');
+    expect(out.lines).toEqual([]);
   });
+
+  it.each(['', 'loud', 'info,http', 'http=', 'a=b=c', '=info', 'htpp=debug', 'info,Audit=warn'])(
+    'a malformed filter is refused: %j',
+    (filter) => {
+      expect(parseLogFilter(filter)).toBeUndefined();
+    },
+  );
 
   it('fields that could hold a secret are redacted, also one level down', () => {
     const out = recorder();

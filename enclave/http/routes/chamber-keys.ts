@@ -3,6 +3,7 @@
 
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { SignerError } from '../../api/errors.ts';
+import { explainIssue } from '../../api/issues.ts';
 import {
   type KeyDeleteAnswer,
   type KeyImportAnswer,
@@ -70,7 +71,7 @@ function mountList(app: FastifyInstance, limits: WorkLimits, keys: KeyManagement
 }
 
 function queryOf(request: FastifyRequest): KeyListQuery {
-  const query = keyListQuerySchema.safeParse(request.query);
+  const query = keyListQuerySchema.safeParse(request.query, { error: explainIssue });
   if (query.success) return query.data;
   const [issue] = query.error.issues;
   const place = issue?.path.join('.') || 'query';

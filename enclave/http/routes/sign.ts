@@ -76,7 +76,7 @@ async function signInTime(
   const { promise, resolve, reject } = Promise.withResolvers<SignOutcome>();
   const controller = new AbortController();
   const abandon = (reason: 'request_timeout' | 'client_closed'): void => {
-    const error = new SignerError(reason);
+    const error = new SignerError(reason, reason === 'request_timeout' ? { hint: 'nothing was signed for it' } : {});
     controller.abort(error);
     reject(error);
   };

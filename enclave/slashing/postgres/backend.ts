@@ -20,6 +20,7 @@ import { importKeys } from './import.ts';
 import { advance, highestMarks, identityOf, jump } from './jump.ts';
 import { lineage } from './lineage.ts';
 import { migrate } from './migrate.ts';
+import { BATCHES_IN_FLIGHT } from './pool.ts';
 import { pruneNextKey } from './prune.ts';
 import { reinstate, retire, retiredKeys } from './retire.ts';
 import { identityOfServer, questionsFor, systemIdentifierOf, warnOfUnsafeSettings } from './server.ts';
@@ -60,8 +61,6 @@ export async function openPostgresBackend(
   return postgresBackend(connections, { codes, store, lineage: lineage() }, options, tools);
 }
 
-/** Larger batches cost latency, more of them at once contend for the same disk. */
-const BATCHES_IN_FLIGHT = 2;
 const BATCH_SIZE = 256;
 const BATCH_INTERVAL_MS = 1;
 

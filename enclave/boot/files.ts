@@ -1,0 +1,99 @@
+// What a start would find of the files that a configuration names: `server --check` looks before anything is opened. Key directories, TLS
+// files, the roots of the database's certificate, and the folder of the SQLite database. Stores are not opened, and nothing is written.
+
+import { accessSync, constants, readdirSync, readFileSync, statSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import type { Violation } from '../api/violations.ts';
+import type { Config, OptionPath } from '../config/options.ts';
+import type { ConfigWarning } from '../config/warnings.ts';
+import { parsePostgresUrl } from '../slashing/postgres/address.ts';
+import { certificateWarning, readCertificatePair } from '../tls/file.ts';
+
+export interface FilesFound {
+  readonly violations: readonly Violation[];
+  readonly warnings: readonly ConfigWarning[];
+}
+
+/** An enclave has no files but its image's: nothing is looked at for one. */
+export async function lookAtFiles(config: Config, nowMs: number = Date.now()): Promise<FilesFound> {
+  if (config.tee.platform === 'nitro') return { violations: [], warnings: [] };
+  const certificate = await certificateOf(config, nowMs);
+  return {
+    violations: [...keyDirectories(config), ...certificate.violations, ...slashingFiles(config)],
+    warnings: certificate.warnings,
+  };
+}
+
+function keyDirectories({ key_sources: { filesystem } }: Config): Violation[] {
+  return filesystem.paths.flatMap((path, index) => {
+    const code = failure(() => readdirSync(path));
+    if (code === undefined) return [];
+    const remedy = 'create it, give the signer’s user the right to read it, or correct the path';
+    return [
+      found(
+        `key_sources.filesystem.paths[${index}]`,
+        `names a directory that cannot be read: ${path} (${code})`,
+        remedy,
+      ),
+    ];
+  });
+}
+
+async function certificateOf({ tls: { mode, file } }: Config, nowMs: number): Promise<FilesFound> {
+  const { cert_path: certPath, key_path: keyPath } = file;
+  if (mode !== 'file' || certPath === undefined || keyPath === undefined) return { violations: [], warnings: [] };
+  try {
+    const pair = await readCertificatePair({ certPath, keyPath });
+    pair.key.fill(0);
+    const says = certificateWarning(pair, nowMs);
+    return { violations: [], warnings: says === undefined ? [] : [{ at: 'tls.file.cert_path', says }] };
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    const [option = 'tls.file', ...problem] = message.split(': ');
+    return { violations: [found(option, problem.join(': '), 'correct the path, or the file')], warnings: [] };
+  }
+}
+
+function slashingFiles({ anti_slashing: { backend, path, url } }: Config): Violation[] {
+  if (backend === 'sqlite') return sqliteFolder(path);
+  if (backend !== 'postgres' || url === undefined) return [];
+  const address = parsePostgresUrl(url.reveal().toString('utf8'));
+  const roots = address.kind === 'address' ? address.rootCertificateFile : undefined;
+  if (roots === undefined) return [];
+  const code = failure(() => readFileSync(roots));
+  if (code === undefined) return [];
+  return [
+    found(
+      'anti_slashing.url',
+      `names a file of root certificates that cannot be read: ${roots} (${code})`,
+      'correct sslrootcert',
+    ),
+  ];
+}
+
+/** The database is made when it is missing, its folder is not. */
+function sqliteFolder(path: string): Violation[] {
+  const folder = resolve(dirname(path));
+  const at: OptionPath = 'anti_slashing.path';
+  const code = failure(() => {
+    if (!statSync(folder).isDirectory()) throw Object.assign(new Error(), { code: 'ENOTDIR' });
+    accessSync(folder, constants.W_OK | constants.X_OK);
+  });
+  if (code === undefined) return [];
+  const remedy = 'create the folder, and give it to the signer’s user';
+  return [found(at, `lies in a folder that cannot be written: ${folder} (${code})`, remedy)];
+}
+
+/** The system's code of what went wrong. */
+function failure(run: () => unknown): string | undefined {
+  try {
+    run();
+    return undefined;
+  } catch (error) {
+    return error instanceof Error && 'code' in error ? String(error.code) : 'unreadable';
+  }
+}
+
+function found(path: string, problem: string, remedy: string): Violation {
+  return { path, problem, remedy, origin: 'what is on this machine' };
+}

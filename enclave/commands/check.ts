@@ -1,0 +1,43 @@
+// What `server --check` says, and what the start says of a configuration that is good and unwise. Data goes to stdout, the rest to stderr;
+// exit code 0 for a configuration that can be used, 78 for another.
+
+import { renderViolations, type Violation } from '../api/violations.ts';
+import type { Loaded } from '../config/load.ts';
+import { type ConfigWarning, warningText } from '../config/warnings.ts';
+import type { Log } from '../observe/log.ts';
+
+export interface Found {
+  readonly violations: readonly Violation[];
+  readonly warnings: readonly ConfigWarning[];
+}
+
+type Said = Pick<Extract<Loaded, { ok: true }>, 'warnings' | 'ignoredVariables'>;
+
+const EXIT = { ok: 0, configuration: 78 } as const;
+
+/** @param found what the machine adds to what the configuration says by itself @returns the exit code */
+export function reportCheck(
+  said: Said,
+  found: Found,
+  { stdout, stderr }: Pick<NodeJS.Process, 'stdout' | 'stderr'>,
+): number {
+  for (const warning of [...said.warnings, ...found.warnings]) stderr.write(`warning: ${warningText(warning)}\n`);
+  if (said.ignoredVariables.length > 0) stderr.write(`note: ${ignored(said.ignoredVariables)}\n`);
+  if (found.violations.length > 0) {
+    stderr.write(renderViolations(found.violations));
+    return EXIT.configuration;
+  }
+  stdout.write('strongroom: the configuration is valid\n');
+  return EXIT.ok;
+}
+
+export function sayWarnings({ warnings, ignoredVariables }: Said, log: Log): void {
+  for (const warning of warnings) log.warn({ option: warning.at }, warningText(warning));
+  if (ignoredVariables.length > 0) log.info({ variables: ignoredVariables.length }, ignored(ignoredVariables));
+}
+
+/** One line, however many Services there are. */
+function ignored([first = '', ...others]: readonly string[]): string {
+  const more = others.length === 0 ? '' : ` and ${others.length} more`;
+  return `variables that Kubernetes injects for Services are ignored: ${first}${more}`;
+}

@@ -1,0 +1,86 @@
+// What a configuration allows and hardly anybody wants: it starts, and says so. `server --check` and the start say the same. What only the
+// machine or a store can tell (a certificate that has expired, a new slashing database) is said where it is found.
+
+import { isAbsolute } from 'node:path';
+import { USED_POOL_CONNECTIONS } from '../slashing/postgres/pool.ts';
+import type { Config, OptionPath, SectionPath } from './options.ts';
+import type { Facts } from './rule.ts';
+
+export interface ConfigWarning {
+  readonly at: OptionPath | SectionPath;
+  /** Completes the option's path to a sentence, and says what to do. */
+  readonly says: string;
+}
+
+interface WarningRule extends ConfigWarning {
+  readonly applies: (config: Config, facts: Facts) => boolean;
+}
+
+export function warningsOf(config: Config, facts: Facts): ConfigWarning[] {
+  return WARNINGS.filter(({ applies }) => applies(config, facts)).map(({ at, says }) => ({ at, says }));
+}
+
+/** As one line, for a terminal and for the log. */
+export function warningText({ at, says }: ConfigWarning): string {
+  return `${at} ${says}`;
+}
+
+export const WARNINGS: readonly WarningRule[] = [
+  {
+    at: 'static_auth',
+    says: 'lets nobody in, and there is no signer_state: every request but probes is refused. Define policies and tokens',
+    applies: ({ static_auth: { tokens, anonymous }, signer_state }) =>
+      tokens.length === 0 && anonymous.policies.length === 0 && signer_state.table === undefined,
+  },
+  {
+    at: 'server.listen_address',
+    says: 'offers plain HTTP beyond this machine: whoever sees the network sees tokens. Listen on 127.0.0.1, and use tls.mode for others',
+    applies: outsideEnclave(({ server }) => !isLoopback(server.listen_address)),
+  },
+  {
+    at: 'metrics.listen_address',
+    says: 'offers metrics, which need no token, beyond this machine. Listen on 127.0.0.1, or keep the port behind a firewall',
+    applies: outsideEnclave(({ metrics }) => !isLoopback(metrics.listen_address)),
+  },
+  {
+    at: 'anti_slashing.path',
+    says: 'is relative: a start from another folder begins with a new database, which knows nothing of what was signed. Write it from the root',
+    applies: ({ anti_slashing: { backend, path } }) => backend === 'sqlite' && !isAbsolute(path),
+  },
+  {
+    at: 'anti_slashing.pool_size',
+    says: `is more than is ever in use: ${USED_POOL_CONNECTIONS} connections serve batches, health checks and pruning. Leave it out`,
+    applies: ({ anti_slashing: { backend, pool_size } }, { isSet }) =>
+      backend === 'postgres' && isSet('anti_slashing.pool_size') && pool_size > USED_POOL_CONNECTIONS,
+  },
+  {
+    at: 'server.trust_proxy_headers',
+    says: 'does nothing without server.trusted_proxy_cidrs: audit lines name the proxy. List the networks of your proxies',
+    applies: ({ server }) => server.trust_proxy_headers && server.trusted_proxy_cidrs.length === 0,
+  },
+  {
+    at: 'server.trusted_proxy_cidrs',
+    says: 'does nothing without server.trust_proxy_headers: true',
+    applies: ({ server }) => !server.trust_proxy_headers && server.trusted_proxy_cidrs.length > 0,
+  },
+  {
+    at: 'chamber.keys.backup.recipients',
+    says: 'does nothing: neither chamber.keys.generate nor generate_keys is enabled, so there is no key to back up',
+    applies: ({ chamber: { keys } }) =>
+      keys.backup.recipients.length > 0 && !keys.generate.enabled && !keys.generate_keys.enabled,
+  },
+  {
+    at: 'ceremony',
+    says: 'does nothing without signer_state: there is no master key that it would protect',
+    applies: ({ ceremony, signer_state }) => ceremony !== undefined && signer_state.table === undefined,
+  },
+];
+
+/** In an enclave a listener is a vsock port, and its parent decides who reaches it. */
+function outsideEnclave(applies: (config: Config) => boolean): WarningRule['applies'] {
+  return (config) => config.tee.platform !== 'nitro' && applies(config);
+}
+
+function isLoopback(address: string): boolean {
+  return address === 'localhost' || address === '::1' || address.startsWith('127.');
+}

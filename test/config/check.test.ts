@@ -1,0 +1,113 @@
+// `server --check`, as an operator runs it: what it finds beside the configuration file, and that it opens no store.
+
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { makeCertificate, makeExpiredCertificate } from '../support/certificates.ts';
+import { runStrongroom } from '../support/signer.ts';
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'strongroom-check-'));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+const AUTH = 'static_auth: {policies: [{name: a, rules: [{effect: allow}]}], anonymous: {policies: [a]}}';
+const QUIET = `${AUTH}
+server: {listen_address: 127.0.0.1}
+metrics: {listen_address: 127.0.0.1}`;
+
+async function check(yaml: string, env: Record<string, string> = {}) {
+  const file = join(folder, 'strongroom.yaml');
+  writeFileSync(file, yaml);
+  const run = await runStrongroom(['server', '--check', '-c', file], { env, cwd: folder });
+  return { ...run, text: `${run.stdout}${run.stderr}`.replaceAll(folder, 'FOLDER') };
+}
+
+describe('strongroom server --check', () => {
+  it('has nothing to say of a good configuration, and makes no database', async () => {
+    const { code, stdout, stderr } = await check(`${QUIET}\nanti_slashing: {path: ${folder}/records.sqlite}`);
+    expect({ code, stdout, stderr }).toEqual({
+      code: 0,
+      stdout: 'strongroom: the configuration is valid\n',
+      stderr: '',
+    });
+    expect(readdirSync(folder)).toEqual(['strongroom.yaml']);
+  });
+
+  it('says what a valid configuration warns of, and is content', async () => {
+    const { code, stderr } = await check('network: hoodi');
+    expect(code).toBe(0);
+    for (const option of ['static_auth', 'server.listen_address', 'metrics.listen_address', 'anti_slashing.path']) {
+      expect(stderr).toContain(`warning: ${option} `);
+    }
+  });
+
+  it('finds every file and folder that is not there', async () => {
+    const { code, text } = await check(`${QUIET}
+key_sources: {filesystem: {paths: [${folder}, ${folder}/no-keys]}}
+anti_slashing: {path: ${folder}/nowhere/records.sqlite}
+tls: {mode: file, file: {cert_path: ${folder}/cert.pem, key_path: ${folder}/key.pem}}`);
+    expect(code).toBe(78);
+    expect(text).toContain('has 3 violations');
+    expect(text).toContain(
+      'key_sources.filesystem.paths[1] names a directory that cannot be read: FOLDER/no-keys (ENOENT)',
+    );
+    expect(text).toContain('anti_slashing.path lies in a folder that cannot be written: FOLDER/nowhere (ENOENT)');
+    expect(text).toContain('tls.file.cert_path FOLDER/cert.pem cannot be read (ENOENT)');
+  });
+
+  it('finds the roots of the database that are not there', async () => {
+    const url = `postgres://a@b/c?sslrootcert=${folder}/roots.pem`;
+    const { code, text } = await check(`${QUIET}\nanti_slashing: {backend: postgres, url: "${url}"}`);
+    expect(code).toBe(78);
+    expect(text).toContain(
+      'anti_slashing.url names a file of root certificates that cannot be read: FOLDER/roots.pem (ENOENT)',
+    );
+  });
+
+  it('finds a key that is not the certificate’s', async () => {
+    const [{ cert }, { key }] = [makeCertificate(folder, 'one'), makeCertificate(folder, 'other')];
+    const { code, text } = await check(
+      `${QUIET}\nanti_slashing: {path: ${folder}/db}\ntls: {mode: file, file: {cert_path: ${cert}, key_path: ${key}}}`,
+    );
+    expect(code).toBe(78);
+    expect(text).toContain('tls.file.key_path the key in FOLDER/other.key does not belong to the certificate');
+  });
+
+  it('warns of a certificate that has expired', async () => {
+    const { cert, key, notAfter } = await makeExpiredCertificate(folder, 'old');
+    const { code, text } = await check(
+      `${QUIET}\nanti_slashing: {path: ${folder}/db}\ntls: {mode: file, file: {cert_path: ${cert}, key_path: ${key}}}`,
+    );
+    expect(code).toBe(0);
+    expect(text).toContain(`warning: tls.file.cert_path holds a certificate that expired at ${notAfter}`);
+  });
+
+  it('takes a folder that is a file for what it is', async () => {
+    writeFileSync(join(folder, 'file'), '');
+    const { code, text } = await check(`${QUIET}\nanti_slashing: {path: ${folder}/file/db}`);
+    expect(code).toBe(78);
+    expect(text).toContain('(ENOTDIR)');
+  });
+
+  it('does not look for the files of an enclave here', async () => {
+    mkdirSync(join(folder, 'x'));
+    const { code } =
+      await check(`tee: {platform: nitro, nitro: {egress: {endpoints: [{hostname: dynamodb.eu-central-1.amazonaws.com, loopback: 127.0.1.1, vsock_port: 8001}]}}}
+tls: {mode: ratls}
+anti_slashing: {backend: dynamodb, table: records}
+${AUTH}`);
+    expect(code).toBe(0);
+  });
+
+  it('counts the variables of Kubernetes in one line', async () => {
+    const env = { SVC_SERVICE_HOST: '10.0.0.1', SVC_SERVICE_PORT: '9000', SVC_PORT: 'tcp://10.0.0.1:9000' };
+    const { code, stderr } = await check(`${QUIET}\nanti_slashing: {path: ${folder}/db}`, env);
+    expect(code).toBe(0);
+    expect(stderr).toBe(
+      'note: variables that Kubernetes injects for Services are ignored: SVC_SERVICE_HOST and 2 more\n',
+    );
+  });
+});

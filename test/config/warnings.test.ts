@@ -1,0 +1,85 @@
+// What starts and is said: configurations that are valid and hardly meant.
+
+import { describe, expect, it } from 'vitest';
+import { type Given, keyArn, load } from './loading.ts';
+
+const RECIPIENT = 'age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p';
+const CEREMONY = `ceremony: {generation: 1, kms_threshold: 1, kms_keys: [{arns: ["${keyArn(1)}"]}], root_token_recipients: [${RECIPIENT}]}`;
+const TOKEN = 'static_auth: {policies: [{name: a, rules: [{effect: allow}]}], anonymous: {policies: [a]}}';
+/** Nothing is said of it. */
+const QUIET = `${TOKEN}
+server: {listen_address: 127.0.0.1}
+metrics: {listen_address: "::1"}
+anti_slashing: {path: /var/lib/strongroom/slashing_protection.sqlite}`;
+
+function warnedOf(given: Given): string[] {
+  const loaded = load(given);
+  if (!loaded.ok) throw new Error(JSON.stringify(loaded.violations));
+  return loaded.warnings.map(({ at }) => at);
+}
+
+describe('a configuration', () => {
+  it('that says all of it is quiet', () => {
+    expect(warnedOf({ yaml: QUIET })).toEqual([]);
+  });
+
+  it('that is not there listens for everybody, lets nobody in and keeps its records in the working directory', () => {
+    expect(warnedOf({})).toEqual([
+      'static_auth',
+      'server.listen_address',
+      'metrics.listen_address',
+      'anti_slashing.path',
+    ]);
+  });
+
+  it.each<[string, string, Given]>([
+    ['nobody can be authenticated', 'static_auth', { yaml: QUIET.replace(/.*\n/, '') }],
+    [
+      'plain HTTP is for the network, TLS or not',
+      'server.listen_address',
+      { argv: ['--server-listen-address=10.0.0.1'] },
+    ],
+    ['metrics are for the network', 'metrics.listen_address', { argv: ['--metrics-listen-address=::'] }],
+    ['the slashing path depends on the folder', 'anti_slashing.path', { argv: ['--anti-slashing-sqlite-path=db'] }],
+    ['no proxy is trusted', 'server.trust_proxy_headers', { env: { SVC_SERVER__TRUST_PROXY_HEADERS: 'true' } }],
+    [
+      'proxies are listed for nothing',
+      'server.trusted_proxy_cidrs',
+      { env: { SVC_SERVER__TRUSTED_PROXY_CIDRS: '10.0.0.0/8' } },
+    ],
+    [
+      'backups have no keys',
+      'chamber.keys.backup.recipients',
+      { argv: [`--chamber-keys-backup-recipients=${RECIPIENT}`] },
+    ],
+    ['a ceremony protects nothing', 'ceremony', { yaml: `${QUIET}\n${CEREMONY}` }],
+    [
+      'most of the pool is never used',
+      'anti_slashing.pool_size',
+      {
+        yaml: QUIET.replace(/anti_slashing.*/, ''),
+        argv: [
+          '--anti-slashing-backend=postgres',
+          '--anti-slashing-postgres-url=postgres://a@b/c',
+          '--anti-slashing-postgres-pool-size=5',
+        ],
+      },
+    ],
+  ])('is warned of when %s', (_, option, given) => {
+    expect(warnedOf({ yaml: QUIET, ...given })).toEqual([option]);
+  });
+
+  it('is not warned of its pool when nobody set it, or it is small', () => {
+    const yaml = QUIET.replace(/anti_slashing.*/, 'anti_slashing: {backend: postgres, url: "postgres://a@b/c"}');
+    expect(warnedOf({ yaml })).toEqual([]);
+    expect(warnedOf({ yaml, argv: ['--anti-slashing-postgres-pool-size=4'] })).toEqual([]);
+  });
+
+  it('for an enclave listens on vsock, where an address means nothing', () => {
+    const yaml = `${TOKEN}
+tee: {platform: nitro, nitro: {egress: {endpoints: [{hostname: dynamodb.eu-central-1.amazonaws.com, loopback: 127.0.1.1, vsock_port: 8001}]}}}
+tls: {mode: ratls}
+anti_slashing: {backend: dynamodb, table: records}`;
+    expect(warnedOf({ yaml, argv: ['--check'] })).toEqual([]);
+  });
+});
