@@ -72,7 +72,8 @@ async function runSteps(config: Config, given: World, opened: AsyncDisposableSta
 
   const telemetry = await step('telemetry', () => openTelemetry(config, given, opened));
   await step('system call filter', () => filterSystemCalls(config, given, telemetry));
-  const core = await step('secret key memory', () => openSecretMemory(config, given, opened));
+  const memory = await step('secret key memory', () => openSecretMemory(config, given, telemetry, opened));
+  const { core } = memory;
   const network = await step('network', () => networkOf(config));
   await step('egress aliases', () => openEgressAliases(config, given, telemetry, opened));
   const aws = await step('credentials', () => openAwsAccess(config, given));
@@ -85,7 +86,7 @@ async function runSteps(config: Config, given: World, opened: AsyncDisposableSta
     openAuthorization(config, custody, world, telemetry),
   );
   const loading = await step('keys', () =>
-    startLoadingKeys({ config, core, custody, state }, world, telemetry, opened),
+    startLoadingKeys({ config, memory, custody, state }, world, telemetry, opened),
   );
   const watcher = await step('state watcher', () =>
     watchState({ config, custody, auth: stateful }, world, telemetry, opened),
@@ -112,7 +113,7 @@ async function runSteps(config: Config, given: World, opened: AsyncDisposableSta
   const listeners = await step('listeners', () => openListeners(config, application, telemetry, world, opened));
   startBackground(
     config,
-    { core, keys: loading.keys, permits, slashing, listeners, logger: world.logger, enclave: world.enclave },
+    { core, loading, permits, slashing, listeners, logger: world.logger, enclave: world.enclave },
     telemetry,
     opened,
   );

@@ -27,6 +27,8 @@ export interface ApiRequest {
   /** The body: a value, or a stream of JSON text. */
   readonly json?: unknown;
   readonly upload?: AsyncIterable<Uint8Array>;
+  /** A status beside 2xx whose body is the answer, too. */
+  readonly alsoAnswers?: number;
 }
 
 export interface Answer<T> {
@@ -71,7 +73,8 @@ async function exchange<T>(
     const response = await ask(options, request, deadline);
     const body = watch(response, deadline, (error) => failure(error, options, request, deadline));
     const status = response.statusCode ?? 0;
-    if (status < 200 || status > 299) throw refusal(status, await readText(body, MAX_REFUSAL_BYTES));
+    const isAnswer = (status >= 200 && status <= 299) || status === request.alsoAnswers;
+    if (!isAnswer) throw refusal(status, await readText(body, MAX_REFUSAL_BYTES));
     return await consume(body);
   } finally {
     deadline.end();

@@ -56,7 +56,10 @@ export const chamberStatusSchema = z.object({
       count: z.int(),
     }),
   ),
-  slashing: z.object({ backend: z.string(), status: z.enum(['up', 'down']), since: timestamp }),
+  /** Of validator keys. What server.mlock asks for, which is off in an enclave; and the loaded keys whose memory is not locked. */
+  memory: z.object({ mlock: z.enum(['off', 'best_effort', 'required']), unlocked_keys: z.int() }),
+  /** unopened: the replica started sealed, and left its store alone. */
+  slashing: z.object({ backend: z.string(), status: z.enum(['up', 'down', 'unopened']), since: timestamp }),
   network: z.string(),
   version: z.string(),
   uptime_seconds: z.number(),

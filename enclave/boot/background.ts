@@ -1,18 +1,19 @@
 // What goes on beside the requests: polling the slashing database for /healthcheck, and reading off the gauges.
 
 import type { Config } from '../config/options.ts';
-import type { KeyStore } from '../keys/store.ts';
+import { countKeys } from '../keys/counts.ts';
 import type { Logger } from '../observe/logger.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import type { BlsCore, Lane } from '../signing/bls.ts';
 import type { Permits } from '../signing/permits.ts';
 import type { SlashingProtection } from '../slashing/protection.ts';
 import type { Enclave } from './enclave.ts';
+import type { LoadingKeys } from './keys.ts';
 import type { OpenListeners } from './listeners.ts';
 
 export interface Watched {
   readonly core: BlsCore;
-  readonly keys: KeyStore;
+  readonly loading: LoadingKeys;
   readonly permits: Permits;
   readonly slashing: SlashingProtection;
   readonly listeners: OpenListeners;
@@ -53,7 +54,7 @@ function pollSlashingHealth({ server }: Config, slashing: SlashingProtection, op
   repeat(poll_interval_seconds * 1000, () => void poll(), opened);
 }
 
-function readOff(metrics: Metrics, { core, keys, permits, slashing }: Watched): void {
+function readOff(metrics: Metrics, { core, loading, permits, slashing }: Watched): void {
   for (const pool of LANES) {
     const { inFlight, queued } = permits.load(pool);
     metrics.signingInFlight.set(inFlight, { pool });
@@ -63,8 +64,8 @@ function readOff(metrics: Metrics, { core, keys, permits, slashing }: Watched): 
   metrics.blsQueueDepth.set(queued);
   metrics.blsInFlight.set(running);
   metrics.slashingBackendUp.set(slashing.health.status === 'up' ? 1 : 0);
-  for (const [source, count] of Object.entries(keys.countBySource())) {
-    metrics.keys.set(count, { source: source as 'filesystem' | 'dynamodb' | 'memory', status: 'active' });
+  for (const { source, status, count } of countKeys(loading.keys, loading.table?.loader)) {
+    metrics.keys.set(count, { source, status });
   }
 }
 

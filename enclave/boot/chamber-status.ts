@@ -8,16 +8,20 @@ import type { SealOverride } from '../chamber/state-rows.ts';
 import type { Watcher } from '../chamber/watcher.ts';
 import type { Config } from '../config/options.ts';
 import type { ChamberRoutes } from '../http/routes/chamber.ts';
-import type { KeySource, KeyStore } from '../keys/store.ts';
+import { countKeys } from '../keys/counts.ts';
+import type { BlsCore } from '../signing/bls.ts';
 import type { SlashingProtection } from '../slashing/protection.ts';
 import type { Custody } from './chamber.ts';
+import type { LoadingKeys } from './keys.ts';
+import { memoryPolicy } from './secret-memory.ts';
 
 export interface StatusParts {
   /** Undefined without a signer state, as is the watcher with a refresh interval of 0. */
   readonly custody: Custody | undefined;
   readonly watcher: Watcher | undefined;
-  readonly keys: Pick<KeyStore, 'countBySource'>;
+  readonly loading: Pick<LoadingKeys, 'keys' | 'table'>;
   readonly slashing: Pick<SlashingProtection, 'backend' | 'health'>;
+  readonly core: Pick<BlsCore, 'unlockedKeys'>;
 }
 
 export function chamberRoutes(
@@ -31,7 +35,8 @@ export function chamberRoutes(
     seal: custody && (async (reason, accessor) => sealAnswer(await custody.chamber.seal(reason, accessor))),
     status: async () => ({
       ...(await custodyStatus(parts)),
-      keys: keyCounts(parts.keys),
+      keys: [...countKeys(parts.loading.keys, parts.loading.table?.loader)],
+      memory: { mlock: memoryPolicy(config, enclave), unlocked_keys: parts.core.unlockedKeys() },
       slashing: slashingStatus(parts.slashing),
       network: config.network,
       version: packageDescription.version,
@@ -64,14 +69,6 @@ async function custodyStatus({
     latch: chamber.latch === undefined ? null : latchOf(chamber.latch),
     state_watcher: watcher === undefined ? null : { stale: watcher.stale, age_seconds: watcher.ageSeconds() },
   };
-}
-
-function keyCounts(keys: StatusParts['keys']): ChamberStatus['keys'] {
-  return Object.entries(keys.countBySource()).map(([source, count]) => ({
-    source: source as KeySource,
-    status: 'active' as const,
-    count,
-  }));
 }
 
 function slashingStatus({ backend, health }: StatusParts['slashing']): ChamberStatus['slashing'] {

@@ -58,10 +58,9 @@ export async function openConfiguredKeyTable(
     {
       ...parts,
       store,
-      onLoaded: ({ refusedRows, keys, seconds }) => {
+      onLoaded: ({ refusedRows, seconds }) => {
         metrics.keyLoadSeconds.set(seconds, { source: 'dynamodb' });
         metrics.keyLoadFailures.set(refusedRows, { source: 'dynamodb' });
-        metrics.keys.set(keys.inactive, { source: 'dynamodb', status: 'inactive' });
       },
       onLookFailed: () => metrics.keyTableReadFailures.inc(),
     },

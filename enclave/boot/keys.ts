@@ -9,10 +9,10 @@ import type { SignerState, World } from '../boot.ts';
 import type { Config } from '../config/options.ts';
 import { loadFilesystemKeys } from '../keys/filesystem.ts';
 import { KeystorePool, memoryLimitBytes } from '../keys/keystore-pool.ts';
-import { KeyStore } from '../keys/store.ts';
-import type { BlsCore } from '../signing/bls.ts';
+import { KeyStore, type SecretKeyVault } from '../keys/store.ts';
 import type { Custody } from './chamber.ts';
 import { type OpenedKeyTable, openConfiguredKeyTable } from './key-table.ts';
+import type { SecretMemory } from './secret-memory.ts';
 import type { Telemetry } from './telemetry.ts';
 
 export interface LoadingKeys {
@@ -27,14 +27,14 @@ export interface LoadingKeys {
 
 export interface LoadingKeysParts {
   readonly config: Config;
-  readonly core: BlsCore;
+  readonly memory: SecretMemory;
   /** Undefined without a signer state. */
   readonly custody: Custody | undefined;
   readonly state: SignerState;
 }
 
 export async function startLoadingKeys(
-  { config, core, custody, state }: LoadingKeysParts,
+  { config, memory, custody, state }: LoadingKeysParts,
   world: World,
   telemetry: Telemetry,
   opened: AsyncDisposableStack,
@@ -43,7 +43,7 @@ export async function startLoadingKeys(
   for (const path of paths) await assertDirectory(path);
   const { clock } = world;
   const log = world.logger.module('keys');
-  const keys = new KeyStore({}, { vault: core, clock });
+  const keys = new KeyStore({}, { vault: watched(memory), clock });
   opened.defer(() => keys.seal());
   const pool = openPool(config, world, opened);
   if (custody?.chamber.state === 'Sealed') {
@@ -72,11 +72,25 @@ export async function startLoadingKeys(
   const loaded = Promise.all([files, rows]).then(([{ failures, seconds }]) => {
     state.keyFailures = failures.length;
     telemetry.keyFilesLoaded(seconds, failures.length);
+    memory.watch.check();
     keys.completeFirstLoad();
     void table?.loader.keepRefreshing();
   });
   loaded.catch(() => undefined); // whoever waits for it hears of a failure; a start that ends earlier does not wait
   return { keys, pool, table, loaded };
+}
+
+/** Whatever brings a key, its memory is looked at. */
+function watched({ core, watch }: SecretMemory): SecretKeyVault {
+  return {
+    addKey(secretKey) {
+      const added = core.addKey(secretKey);
+      watch.keyAdded();
+      return added;
+    },
+    removeKey: (handle) => core.removeKey(handle),
+    wipe: () => core.wipe(),
+  };
 }
 
 function openPool(config: Config, { logger }: World, opened: AsyncDisposableStack): KeystorePool {

@@ -1,9 +1,11 @@
 // What /healthcheck says, from facts at hand: no backend is asked while a client waits.
 
 import { ERROR_REASONS } from '../api/errors.ts';
+import type { HealthCheck } from '../api/health.ts';
 import type { SignerState } from '../boot.ts';
+import type { SealOverride } from '../chamber/state-rows.ts';
 import type { StoreBinding } from '../chamber/store-binding.ts';
-import type { HealthCheck, Readiness } from '../http/routes/health.ts';
+import type { Readiness } from '../http/routes/health.ts';
 import type { KeyStore } from '../keys/store.ts';
 import type { SlashingProtection } from '../slashing/protection.ts';
 
@@ -13,36 +15,48 @@ export interface ReadinessParts {
   /** Undefined without a state table. */
   readonly binding: Pick<StoreBinding, 'hindrance'> | undefined;
   /** Undefined without a key table. */
-  readonly keyTable: { readonly stale: boolean } | undefined;
+  readonly keyTable: { readonly stale: boolean; readonly refusedRows: number } | undefined;
+  /** What sealed this replica. */
+  readonly latch: () => SealOverride | undefined;
   readonly custodyRefusal: () => 'sealed' | 'state_stale' | undefined;
 }
 
 /** The same ids in every mode (decisions.md section 3), so that whoever watches one finds it: without a signer state nothing is lost sight of. */
-export function readinessOf(
-  state: SignerState,
-  { keys, slashing, binding, keyTable, custodyRefusal }: ReadinessParts,
-): Readiness {
+export function readinessOf(state: SignerState, parts: ReadinessParts): Readiness {
   return {
     checks: () => {
-      const refusal = custodyRefusal();
+      const refusal = parts.custodyRefusal();
       return [
-        check('chamber', chamberDown(state, refusal)),
-        check('anti_slashing', slashingDown(slashing, binding)),
+        chamberCheck(state, refusal, parts.latch()),
+        slashingCheck(parts.slashing, parts.binding),
         check('state_watcher', refusal === 'state_stale' ? 'the signer has lost sight of its state table' : undefined),
-        check('keys', keysDown(state, keys, keyTable)),
+        check('keys', keysDown(state, parts.keys, parts.keyTable)),
       ];
     },
   };
 }
 
-function slashingDown({ health }: ReadinessParts['slashing'], binding: ReadinessParts['binding']): string | undefined {
-  if (health.status !== 'up') return 'the slashing protection backend is down';
-  return binding?.hindrance === undefined ? undefined : ERROR_REASONS.slashing_unbound.message;
+/** Whoever asks why nothing is signed may hold no credential that still counts: the latch is told to everybody (decisions.md section 11). */
+function chamberCheck(
+  { shuttingDown }: SignerState,
+  refusal: 'sealed' | 'state_stale' | undefined,
+  latch: SealOverride | undefined,
+): HealthCheck {
+  if (refusal === 'sealed') {
+    const told = { sealed_at: latch?.sealedAt ?? null, reason: latch?.reason ?? null };
+    return { id: 'chamber', status: 'DOWN', detail: 'the chamber is sealed', ...told };
+  }
+  return check('chamber', shuttingDown ? 'the signer is shutting down' : undefined);
 }
 
-function chamberDown({ shuttingDown }: SignerState, refusal: 'sealed' | 'state_stale' | undefined): string | undefined {
-  if (shuttingDown) return 'the signer is shutting down';
-  return refusal === 'sealed' ? 'the chamber is sealed' : undefined;
+function slashingCheck({ health }: ReadinessParts['slashing'], binding: ReadinessParts['binding']): HealthCheck {
+  if (health.status === 'unopened') {
+    const detail = 'the signer started sealed and has not opened its slashing protection backend';
+    return { id: 'anti_slashing', status: 'NOT_OPENED', detail };
+  }
+  if (health.status !== 'up') return check('anti_slashing', 'the slashing protection backend is down');
+  const unbound = binding?.hindrance === undefined ? undefined : ERROR_REASONS.slashing_unbound.message;
+  return check('anti_slashing', unbound);
 }
 
 function check(id: HealthCheck['id'], down: string | undefined): HealthCheck {
@@ -54,8 +68,15 @@ function keysDown(
   keys: Pick<KeyStore, 'state'>,
   keyTable: ReadinessParts['keyTable'],
 ): string | undefined {
+  if (keys.state === 'sealed') return 'the signer is sealed and holds no keys';
   if (keys.state === 'loading') return 'keys are still being loaded';
-  if (keyFailures > 0) return `${keyFailures} key files could not be loaded`;
+  if (keyFailures > 0) return `${counted(keyFailures, 'key file')} could not be loaded`;
+  const refusedRows = keyTable?.refusedRows ?? 0;
+  if (refusedRows > 0) return `${counted(refusedRows, 'row')} of the key table could not be loaded`;
   if (keyTable?.stale === true) return 'the signer has lost sight of its key table';
   return undefined;
+}
+
+function counted(count: number, thing: string): string {
+  return `${count} ${thing}${count === 1 ? '' : 's'}`;
 }

@@ -3,23 +3,33 @@
 import type { World } from '../boot.ts';
 import { COMPILED } from '../compiled.ts';
 import type { Config } from '../config/options.ts';
-import { applyMemoryPolicy } from '../harden/memory.ts';
+import { applyMemoryPolicy, type KeyMemoryWatch, watchKeyMemory } from '../harden/memory.ts';
 import type { MemoryPolicy } from '../native/load.ts';
 import type { BlsCore } from '../signing/bls.ts';
 import { openBlsCore } from '../signing/bls-open.ts';
+import type { Telemetry } from './telemetry.ts';
+
+export interface SecretMemory {
+  readonly core: BlsCore;
+  readonly watch: KeyMemoryWatch;
+}
 
 export async function openSecretMemory(
   config: Config,
   { logger, blsCore, enclave }: World,
+  { metrics }: Pick<Telemetry, 'metrics'>,
   opened: AsyncDisposableStack,
-): Promise<BlsCore> {
+): Promise<SecretMemory> {
   const log = logger.module('signing');
   const mlock = memoryPolicy(config, enclave);
   const rootTables = config.signing.root_tables;
   const core = await openBlsCore({ log, mlock, rootTables, prefer: blsCore, nativeOnly: COMPILED !== undefined });
   opened.defer(() => core.close());
   applyMemoryPolicy(mlock, core, log);
-  return core;
+  metrics.onRender(() => metrics.unlockedKeys.set(core.unlockedKeys()));
+  const watch = watchKeyMemory(mlock, core, log);
+  opened.defer(() => watch.stop());
+  return { core, watch };
 }
 
 /** `server.mlock`, which an enclave skips: it has no swap, no core dumps, and nobody beside it to look (service.md, server.mlock). */

@@ -66,6 +66,7 @@ export async function openApplication(config: Config, parts: Parts, world: World
     slashing,
     binding,
     keyTable: loading.table?.loader,
+    latch: () => custody?.chamber.latch,
     custodyRefusal: refusal,
   });
   const app = await buildApp(
@@ -98,7 +99,7 @@ export async function openApplication(config: Config, parts: Parts, world: World
       },
       keyRoutes: keyRoutes(config, parts, world),
       readiness,
-      chamber: chamberRoutes(config, { custody, watcher, keys, slashing }, world),
+      chamber: chamberRoutes(config, { custody, watcher, loading, slashing, core: parts.core }, world),
       attestation: attestationRoute(world, telemetry),
       signingRefusal: () => refusal() ?? (state.shuttingDown ? 'shutting_down' : binding?.hindrance),
       observer: telemetry.http,

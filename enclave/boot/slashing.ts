@@ -112,7 +112,8 @@ function sealedProtection(
   { clock, logger }: World,
   { slashing }: Pick<Telemetry, 'slashing'>,
 ): SlashingProtection {
-  return new SlashingProtection(sealedBackend(backend), slashing, { clock, log: logger.module('slashing') });
+  const options = { ...slashing, unopened: true };
+  return new SlashingProtection(sealedBackend(backend), options, { clock, log: logger.module('slashing') });
 }
 
 /** @throws Error, a startup failure or that of a command, saying what to do */

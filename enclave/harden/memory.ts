@@ -2,13 +2,14 @@
 // (platform.md, "Memory locking"). Not mlockall: it crashes V8. JavaScript's own heap, where requests and passwords pass through, stays
 // unlocked, and docs/security.md says so.
 
-import { loadAddon, type MemoryPolicy } from '../native/load.ts';
+import { loadAddon, type MemoryPolicy, RAISE_MEMLOCK } from '../native/load.ts';
 import type { Log } from '../observe/log.ts';
 
 /** The part of a BlsCore that this is about. */
 export interface SecretKeyMemory {
   readonly kind: 'native' | 'portable';
   readonly memoryLocked: boolean;
+  unlockedKeys(): number;
 }
 
 /**
@@ -19,7 +20,7 @@ export function applyMemoryPolicy(policy: MemoryPolicy, core: SecretKeyMemory, l
   if (policy === 'off') return;
   const missing = [coreDumpsMissing(), lockedMemoryMissing(core)].filter((text) => text !== undefined);
   if (missing.length === 0) {
-    log.info({ policy }, 'secret keys are in locked memory and core dumps are off');
+    log.info({ policy }, 'secret keys will be in locked memory and core dumps are off');
   } else if (policy === 'required') {
     throw new Error(`server.mlock is "required": ${missing.join('; ')}`);
   } else {
@@ -43,5 +44,51 @@ function lockedMemoryMissing(core: SecretKeyMemory): string | undefined {
   if (core.memoryLocked) return undefined;
   return core.kind === 'portable'
     ? 'the portable BLS core is in use and keeps secret keys in memory that is not locked: build the native addon with "make native", or see the error logged before on why it is not used'
-    : 'the system refused to lock the memory of secret keys: raise RLIMIT_MEMLOCK (32 bytes a key, in steps of 16 KiB; ulimit -l, LimitMEMLOCK=, --ulimit memlock=)';
+    : `the system refused to lock the memory of secret keys: ${RAISE_MEMLOCK}`;
+}
+
+export interface KeyMemoryWatch {
+  /** After each key: cheap, and says nothing before the keys that come with it are there, too. */
+  keyAdded(): void;
+  /** After each load: says how many keys are not locked, when they have become more. */
+  check(): void;
+  stop(): void;
+}
+
+/** A load of a hundred thousand keys is one line in the log, not that many. */
+const SETTLE_MS = 1000;
+
+/**
+ * The limit of locked memory may be reached by any key, long after the start. Under `required` the core refuses that key; under
+ * `best_effort` it takes it, and somebody has to say so.
+ */
+export function watchKeyMemory(policy: MemoryPolicy, core: SecretKeyMemory, log: Log): KeyMemoryWatch {
+  let said = 0;
+  let waiting: NodeJS.Timeout | undefined;
+  const check = (): void => {
+    clearTimeout(waiting);
+    waiting = undefined;
+    const unlocked = policy === 'off' ? 0 : core.unlockedKeys();
+    if (unlocked > said) {
+      log.warn(
+        { unlocked_keys: unlocked },
+        `${unlocked} secret keys are in memory that is not locked: ${remedyOf(core)}`,
+      );
+    }
+    said = unlocked;
+  };
+  return {
+    check,
+    keyAdded() {
+      if (policy === 'off' || waiting !== undefined || core.unlockedKeys() <= said) return;
+      waiting = setTimeout(check, SETTLE_MS).unref();
+    },
+    stop: () => clearTimeout(waiting),
+  };
+}
+
+function remedyOf({ kind }: SecretKeyMemory): string {
+  return kind === 'native'
+    ? RAISE_MEMLOCK
+    : 'the portable BLS core has no other; build the native addon with "make native"';
 }

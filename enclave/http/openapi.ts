@@ -6,6 +6,8 @@ import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import { chamberStatusSchema, sealAnswerSchema, sealRequestSchema } from '../api/chamber.ts';
 import { ERROR_REASONS, type ErrorReason } from '../api/errors.ts';
+import { healthSchema } from '../api/health.ts';
+import { inputJsonSchema } from '../api/primitives.ts';
 import { SIGN_REQUEST_SCHEMAS } from '../api/sign-request.ts';
 
 const ERROR_BODY = {
@@ -45,24 +47,7 @@ export const upcheckRouteSchema = {
   response: responses({ 'text/plain': { type: 'string', enum: ['OK'] } }, []),
 };
 
-const HEALTH_BODY = {
-  type: 'object',
-  properties: {
-    status: { type: 'string', enum: ['UP', 'DOWN'] },
-    checks: {
-      type: 'array',
-      items: {
-        type: 'object',
-        properties: {
-          id: { type: 'string' },
-          status: { type: 'string', enum: ['UP', 'DOWN'] },
-          detail: { type: 'string' },
-        },
-      },
-    },
-    outcome: { type: 'string', enum: ['UP', 'DOWN'] },
-  },
-} as const;
+const HEALTH_BODY = inputJsonSchema(healthSchema);
 
 export const healthRouteSchema = {
   summary: 'Readiness: whether the signer can safely sign',

@@ -132,7 +132,7 @@ export class KeystorePool {
       this.#finish(worker, 'fault' in answer ? { refused: 'decryption_failed' } : answer);
     });
     // 'exit' follows and answers the job.
-    worker.on('error', (error) => this.#log.error({ error }, 'a keystore worker died'));
+    worker.on('error', (error) => this.#log.error({ err: error }, 'a keystore worker died'));
     worker.on('exit', () => {
       this.#idle.delete(worker);
       this.#finish(worker, { refused: 'decryption_failed' });

@@ -37,7 +37,7 @@ export interface TableLoaderParts extends TableConnection {
 export interface TableLoad {
   /** Rows refused now, in all shards. */
   readonly refusedRows: number;
-  /** Rows that are ours, by status, in all shards. */
+  /** Rows that are good, by status, in all shards; without those whose key another source has loaded. */
   readonly keys: Readonly<Record<KeyStatus, number>>;
   readonly shardsRead: number;
   readonly seconds: number;
@@ -94,6 +94,16 @@ export class TableLoader implements KeyTableLoader {
     if (refreshIntervalSeconds === 0 || this.#lastLookAt === undefined) return false;
     const ageSeconds = (this.#parts.clock.monotonic() - this.#lastLookAt) / 1000;
     return ageSeconds > Math.max(STALE_INTERVALS * refreshIntervalSeconds, STALE_AT_LEAST_SECONDS);
+  }
+
+  /** Good rows by status; none once the store is sealed, and nobody can say what they are. */
+  get rows(): Readonly<Record<KeyStatus, number>> {
+    return this.#parts.store.state === 'sealed' ? { active: 0, inactive: 0 } : this.#totals().keys;
+  }
+
+  /** Rows that the last looks refused. */
+  get refusedRows(): number {
+    return this.#totals().refusedRows;
   }
 
   /** The first load, tried again until it is complete. Rejects after `stop` and when the store is sealed. */

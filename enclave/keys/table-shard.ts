@@ -27,7 +27,7 @@ export interface ShardReaderParts extends TableConnection {
 }
 
 export interface ShardRead {
-  /** Rows that are ours, by status; an inactive key that signs here from a file is not among them. */
+  /** Rows that are good, by status, without those whose key signs from another source. */
   readonly counts: Readonly<Record<KeyStatus, number>>;
   /** Why each refused row is refused, by sort key. */
   readonly refused: ReadonlyMap<string, string>;
@@ -121,9 +121,10 @@ function startReading(parts: ShardReaderParts, revision: number, batch: KeyBatch
       if (!isLoaded && status === 'inactive') deactivate(row);
       const refusal = isLoaded ? load(row, secretKey) : undefined;
       freshness.note(publicKey, generation);
-      // One that a file lets sign is counted there.
-      const signsAllTheSame = inactive.has(publicKey) && store.find(publicKey)?.source === 'filesystem';
-      if (refusal === undefined && !signsAllTheSame) counts[status] += 1;
+      // A key that signs from another source is counted there; a copy in memory of an inactive row ends with this look.
+      const source = store.find(publicKey)?.source ?? 'dynamodb';
+      const countsElsewhere = source === 'filesystem' || (source === 'memory' && !inactive.has(publicKey));
+      if (refusal === undefined && !countsElsewhere) counts[status] += 1;
       return refusal;
     } finally {
       secretKey.fill(0);

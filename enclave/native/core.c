@@ -289,11 +289,21 @@ static napi_value close_keyring(napi_env env, napi_callback_info info) {
   return NULL;
 }
 
+static napi_value unlocked_keys(napi_env env, napi_callback_info info) {
+  napi_value argument, result;
+  REQUIRE(get_arguments(env, info, 1, &argument), "unlockedKeys(keyring)");
+  struct core *core = get_core(env, argument);
+  REQUIRE(core != NULL, "unlockedKeys(keyring): not a keyring");
+  TRY(napi_create_uint32(env, core->keyring == NULL ? 0 : keyring_unlocked_keys(core->keyring), &result));
+  return result;
+}
+
 bool export_core(napi_env env, napi_value exports) {
   static const struct named_function functions[] = {
       {"openKeyring", open_keyring},
       {"addKey", add_key},
       {"removeKey", remove_key},
+      {"unlockedKeys", unlocked_keys},
       {"wipeKeyring", wipe_keyring},
       {"closeKeyring", close_keyring},
       {"signBatch", sign_batch},

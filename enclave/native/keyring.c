@@ -23,11 +23,16 @@ struct keyring {
   struct slot *slots;
   uint32_t slot_count;
   uint32_t first_free;
+  uint32_t unlocked_keys; // live, in slabs that are not locked
 };
 
 static blst_scalar *secret_of(const struct keyring *keyring, uint32_t index) {
   const struct secret_region *slab = &keyring->slabs[index / keyring->secrets_per_slab];
   return (blst_scalar *)slab->bytes + index % keyring->secrets_per_slab;
+}
+
+static bool is_locked(const struct keyring *keyring, uint32_t index) {
+  return keyring->slabs[index / keyring->secrets_per_slab].locked;
 }
 
 static void push_free(struct keyring *keyring, uint32_t index) {
@@ -73,6 +78,10 @@ struct keyring *keyring_open(enum lock_policy policy) {
   return keyring;
 }
 
+uint32_t keyring_unlocked_keys(const struct keyring *keyring) {
+  return keyring->unlocked_keys;
+}
+
 void keyring_close(struct keyring *keyring) {
   for (size_t slab = 0; slab < keyring->slab_count; slab++) secret_region_close(&keyring->slabs[slab]);
   free(keyring->slabs);
@@ -88,6 +97,7 @@ static void release(struct keyring *keyring, uint32_t index) {
 
 static void retire(struct keyring *keyring, uint32_t index) {
   keyring->slots[index].live = false;
+  if (!is_locked(keyring, index)) keyring->unlocked_keys -= 1;
   if (keyring->slots[index].pins == 0) release(keyring, index);
 }
 
@@ -110,6 +120,7 @@ enum keyring_result keyring_add(struct keyring *keyring, const unsigned char sec
   keyring->first_free = slot->next_free;
   slot->generation += 1;
   slot->live = true;
+  if (!is_locked(keyring, index)) keyring->unlocked_keys += 1;
   *handle = slot->generation * HANDLE_INDEX_LIMIT + index;
   return KEYRING_ADDED;
 }

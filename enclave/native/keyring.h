@@ -24,6 +24,9 @@ enum keyring_result { KEYRING_ADDED, KEYRING_NOT_A_SECRET_KEY, KEYRING_NO_MEMORY
 /** Opens with its first memory mapped, so that a refusal to lock shows at the start. NULL on failure. */
 struct keyring *keyring_open(enum lock_policy policy);
 
+/** Live keys whose memory is not locked: under LOCK_BEST_EFFORT those that came after the limit. */
+uint32_t keyring_unlocked_keys(const struct keyring *keyring);
+
 /** Wipe every key that no batch reads; the pinned ones are wiped as they are unpinned. All handles become stale. */
 void keyring_wipe(struct keyring *keyring);
 

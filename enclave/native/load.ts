@@ -8,6 +8,10 @@ import { fileURLToPath } from 'node:url';
 /** What `server.mlock` may say (platform.md, "Memory locking"). */
 export type MemoryPolicy = 'off' | 'best_effort' | 'required';
 
+/** What to do where memory cannot be locked. */
+export const RAISE_MEMLOCK =
+  'raise RLIMIT_MEMLOCK (32 bytes a key, in steps of 16 KiB; ulimit -l, LimitMEMLOCK=, --ulimit memlock=)';
+
 /** Secret keys in the addon's memory. Opaque. */
 export type Keyring = object & { readonly __brand: 'Keyring' };
 
@@ -34,6 +38,8 @@ export interface Addon {
    */
   addKey(keyring: Keyring, secretKey: Uint8Array, publicKey: Uint8Array): number;
   removeKey(keyring: Keyring, handle: number): void;
+  /** Keys whose memory is not locked, or not left out of core dumps. */
+  unlockedKeys(keyring: Keyring): number;
   wipeKeyring(keyring: Keyring): void;
   /** Wipe, and give the memory back when the last batch has ended. The keyring takes no keys and no batches after this. */
   closeKeyring(keyring: Keyring): void;

@@ -141,7 +141,11 @@ export const METRICS = {
     { outcome: closed('committed', 'failed') },
     COMMIT_BUCKETS_SECONDS,
   ),
-  slashingBackendUp: gauge('svc_slashing_backend_up', '1 while the slashing database answers, else 0.', {}),
+  slashingBackendUp: gauge(
+    'svc_slashing_backend_up',
+    '1 while the slashing database answers, else 0; 0 on a replica that started sealed, too, which does not open it.',
+    {},
+  ),
   authRejections: counter(
     'svc_auth_rejections_total',
     'Requests refused for their credentials (401, 403) or by policy (`denied`).',
@@ -157,10 +161,19 @@ export const METRICS = {
     'Looks at the state table that found its auth revision gone, altered or rolled back. Any increase is an alarm.',
     { problem: closed('missing', 'altered', 'rolled_back') },
   ),
-  keys: gauge('svc_keys', 'Validator keys known, by source and status; only active ones sign.', {
-    source: keySource,
-    status: closed('active', 'inactive'),
-  }),
+  keys: gauge(
+    'svc_keys',
+    'Validator keys known, by source and status. Those of the key table are counted by the status of their row, whether it is loaded or not.',
+    {
+      source: keySource,
+      status: closed('active', 'inactive'),
+    },
+  ),
+  unlockedKeys: gauge(
+    'svc_keys_unlocked',
+    'Loaded validator keys whose memory is not locked and left out of core dumps; with server.mlock off, and in an enclave, that is all of them.',
+    {},
+  ),
   keyLoadSeconds: gauge('svc_key_load_duration_seconds', 'Time that the last complete load of a key source took.', {
     source: keySource,
   }),

@@ -59,6 +59,10 @@ export class NativeBlsCore implements BlsCore {
     return this.#addon.secretMemory().unlockedBytes === 0;
   }
 
+  unlockedKeys(): number {
+    return this.#addon.unlockedKeys(this.#keyring);
+  }
+
   addKey(secretKey: Uint8Array): { handle: KeyHandle; publicKey: Uint8Array } {
     if (this.#closed) throw signingUnavailable('the core is closed');
     const publicKey = new Uint8Array(PUBLIC_KEY_BYTES);

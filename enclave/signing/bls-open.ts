@@ -1,7 +1,7 @@
 // Chooses the BLS core: the native one when the addon is built and proves itself, else the portable one. Either has to reproduce a known
 // signature before it is given out: a core that computes wrongly must not sign, whatever the reason. An image has no portable one.
 
-import { ADDON_PATH, loadAddon, type MemoryPolicy } from '../native/load.ts';
+import { ADDON_PATH, loadAddon, type MemoryPolicy, RAISE_MEMLOCK } from '../native/load.ts';
 import type { Log } from '../observe/log.ts';
 import type { BlsCore } from './bls.ts';
 import { NativeBlsCore } from './bls-native.ts';
@@ -22,7 +22,7 @@ export interface OpenBlsCoreOptions {
   readonly addonPath?: string | undefined;
 }
 
-/** @throws Error when not even the portable core works, or it is needed under `nativeOnly` */
+/** @throws Error when not even the portable core works, or it is needed under `nativeOnly`; when `required` memory is refused */
 export async function openBlsCore(options: OpenBlsCoreOptions): Promise<BlsCore> {
   const native = await openNative(options);
   if (native !== undefined) return native;
@@ -50,9 +50,16 @@ async function openNative(options: OpenBlsCoreOptions): Promise<BlsCore | undefi
     log.info({ core: core.kind, memoryLocked: core.memoryLocked }, 'signing with the native BLS core');
     return core;
   } catch (error) {
-    log.error({ addonPath, error }, 'the native BLS core is not used: the addon is there and does not work');
+    if (options.mlock === 'required') throw cannotBeLocked(error); // the portable core could not do it, and would get the blame
+    log.error({ addonPath, err: error }, 'the native BLS core is not used: the addon is there and does not work');
     return undefined;
   }
+}
+
+function cannotBeLocked(cause: unknown): Error {
+  const reason = cause instanceof Error ? cause.message : String(cause);
+  const message = `server.mlock is "required", and the native BLS core cannot have its memory: ${reason}; ${RAISE_MEMLOCK}`;
+  return new Error(message, { cause });
 }
 
 /** From the Web3Signer project's acceptance tests (a public test key); the signature is recomputed with @chainsafe/blst in our tests. */

@@ -26,6 +26,8 @@ export interface PortableKeys {
   /** Unknown and stale handles are ignored. */
   remove(handle: KeyHandle): void;
   wipe(): void;
+  /** Keys that are not removed. */
+  count(): number;
   /** The slot of a handle, good until unpin; undefined when the handle is stale. */
   pin(handle: KeyHandle): number | undefined;
   unpin(index: number): void;
@@ -36,6 +38,7 @@ export function createPortableKeys(): PortableKeys {
   const bytes = new Uint8Array(region);
   const slots: Slot[] = [];
   const free: number[] = [];
+  let live = 0;
 
   const secretAt = (index: number) => bytes.subarray(index * SECRET_KEY_BYTES, (index + 1) * SECRET_KEY_BYTES);
 
@@ -57,6 +60,7 @@ export function createPortableKeys(): PortableKeys {
 
   const retire = (index: number, slot: Slot) => {
     slot.live = false;
+    live -= 1;
     if (slot.pins === 0) release(index);
   };
 
@@ -74,6 +78,7 @@ export function createPortableKeys(): PortableKeys {
       secretAt(index).set(secretKey);
       slot.generation += 1;
       slot.live = true;
+      live += 1;
       return (slot.generation * MAX_KEYS + index) as KeyHandle;
     },
     remove(handle) {
@@ -83,6 +88,7 @@ export function createPortableKeys(): PortableKeys {
     wipe() {
       for (const [index, slot] of slots.entries()) if (slot.live) retire(index, slot);
     },
+    count: () => live,
     pin(handle) {
       const found = find(handle);
       if (found === undefined) return undefined;

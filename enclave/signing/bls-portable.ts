@@ -63,6 +63,10 @@ export class PortableBlsCore implements BlsCore {
     for (let started = 0; started < count; started++) this.#startWorker(0);
   }
 
+  unlockedKeys(): number {
+    return this.#keys.count();
+  }
+
   addKey(secretKey: Uint8Array): { handle: KeyHandle; publicKey: Uint8Array } {
     if (this.#closed) throw signingUnavailable('the core is closed');
     const publicKey = publicKeyOf(secretKey);
@@ -104,7 +108,7 @@ export class PortableBlsCore implements BlsCore {
     const worker: SigningWorker = { thread, batches: new Map(), outstanding: 0, failuresInARow };
     thread.unref();
     thread.on('message', (signed: SignedMessage) => this.#onSigned(worker, signed));
-    thread.on('error', (error) => this.#log.error({ error }, 'a signing worker failed'));
+    thread.on('error', (error) => this.#log.error({ err: error }, 'a signing worker failed'));
     thread.on('exit', () => this.#onExit(worker));
     this.#workers.add(worker);
   }

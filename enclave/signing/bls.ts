@@ -11,6 +11,8 @@ export interface BlsCore {
   readonly kind: 'native' | 'portable';
   /** Whether secret keys lie in memory that is locked and left out of core dumps. */
   readonly memoryLocked: boolean;
+  /** Loaded keys of which that is not so. */
+  unlockedKeys(): number;
 
   /**
    * Take a copy of a secret key (32 bytes, big endian) into the core; the caller wipes its own.

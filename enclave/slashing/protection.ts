@@ -26,6 +26,8 @@ export interface SlashingProtectionOptions {
   readonly onRollback?: () => void;
   /** After each batch: how many messages, how long it took, and whether its commit succeeded. */
   readonly onBatch?: (size: number, seconds: number, outcome: 'committed' | 'failed') => void;
+  /** The store is left alone: nothing can be said of its health. */
+  readonly unopened?: boolean;
   readonly onRefusal?: (reason: SlashingRefusal | KeyFault) => void;
 }
 
@@ -34,7 +36,7 @@ export type CheckOutcome =
   | { readonly kind: 'refused'; readonly reason: SlashingRefusal };
 
 export interface SlashingHealth {
-  readonly status: 'up' | 'down';
+  readonly status: 'up' | 'down' | 'unopened';
   /** Wall time of the answer or failure this comes from, milliseconds since the Unix epoch. */
   readonly since: number;
 }
@@ -72,7 +74,7 @@ export class SlashingProtection {
     this.#options = options;
     this.#clock = clock;
     this.#log = log;
-    this.#health = { status: 'up', since: clock.now() };
+    this.#health = { status: options.unopened === true ? 'unopened' : 'up', since: clock.now() };
   }
 
   get health(): SlashingHealth {
@@ -110,6 +112,7 @@ export class SlashingProtection {
 
   /** Ask the store now; resolves with the new health and never rejects. */
   async checkHealth(signal: AbortSignal): Promise<SlashingHealth> {
+    if (this.#options.unopened === true) return this.#health;
     try {
       await this.backend.checkHealth(signal);
       this.#setHealth('up');

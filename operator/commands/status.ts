@@ -1,7 +1,11 @@
 // `strongroom operator status`: what one replica says about itself: chamber, custody, keys, slashing protection.
 
 import { type ChamberStatus, chamberStatusSchema } from '../../enclave/api/chamber.ts';
+import { type Health, healthSchema } from '../../enclave/api/health.ts';
+import type { Client } from '../client.ts';
 import { remoteCommand } from '../command.ts';
+import { CommandFailure, EXIT } from '../exit.ts';
+import type { Output } from '../output.ts';
 import { AUTH_TOKEN } from '../settings.ts';
 import { renderFields, renderTable } from '../table.ts';
 import { printable } from '../text.ts';
@@ -16,9 +20,36 @@ export const status = remoteCommand({
     'status --output json --signer-url https://signer-1.example:9443',
   ],
   async run({ client, output }) {
-    output.answer(await client.request({ method: 'GET', path: '/api/v1/chamber/status' }, chamberStatusSchema), render);
+    try {
+      output.answer(await client.request(STATUS, chamberStatusSchema), render);
+    } catch (error) {
+      if (error instanceof CommandFailure && error.exitCode === EXIT.sealed) await showSealed(client, output);
+      throw error;
+    }
   },
 });
+
+const STATUS = { method: 'GET', path: '/api/v1/chamber/status' } as const;
+/** A sealed signer says it with 503. */
+const HEALTH = { method: 'GET', path: '/healthcheck', alsoAnswers: 503 } as const;
+
+/** No credential can be checked any more, and what everybody may know says when and why (decisions.md section 11). */
+async function showSealed(client: Client, output: Output): Promise<void> {
+  const answer = await client.request(HEALTH, healthSchema).catch(() => undefined);
+  if (answer !== undefined) output.answer(answer, renderSealed);
+}
+
+function renderSealed({ checks }: Health): string {
+  const chamber = checks.find(({ id }) => id === 'chamber');
+  return renderFields([
+    ['state', 'Sealed'],
+    ['sealed at', chamber?.sealed_at ?? 'a time not recorded'],
+    ['reason', chamber?.reason ?? 'no reason given'],
+    ...checks
+      .filter(({ id }) => id !== 'chamber')
+      .map(({ id, status, detail }): [string, string] => [id, detail === undefined ? status : `${status}: ${detail}`]),
+  ]);
+}
 
 function render(status: ChamberStatus): string {
   const parts = [renderFields([...chamberFields(status), ...serviceFields(status)]), renderKeys(status)];
@@ -48,15 +79,22 @@ function watcher(state: ChamberStatus['state_watcher']): string {
   return `${state.stale ? 'STALE: signing is refused' : 'fresh'}, last read ${state.age_seconds.toFixed(1)} s ago`;
 }
 
-function serviceFields({ slashing, network, version, uptime_seconds, tee, keys }: ChamberStatus): [string, string][] {
+function serviceFields(status: ChamberStatus): [string, string][] {
+  const { slashing, network, version, uptime_seconds, tee, keys } = status;
   return [
     ['slashing protection', `${slashing.backend}, ${slashing.status} since ${slashing.since}`],
     ['keys', String(keys.reduce((sum, { count }) => sum + count, 0))],
+    ['memory', memoryText(status.memory)],
     ['network', network],
     ['version', version],
     ['uptime', duration(uptime_seconds)],
     ['TEE platform', tee.platform],
   ];
+}
+
+function memoryText({ mlock, unlocked_keys }: ChamberStatus['memory']): string {
+  if (mlock === 'off') return 'not locked: server.mlock is off';
+  return unlocked_keys === 0 ? 'every key is locked' : `${unlocked_keys} keys are NOT LOCKED (server.mlock: ${mlock})`;
 }
 
 function renderKeys({ keys }: ChamberStatus): string {

@@ -85,7 +85,7 @@ function start(): Promise<RunningSigner> {
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.violations));
   const clock = { now: systemClock.now, monotonic: () => systemClock.monotonic() + ahead * 1000 };
   return boot(loaded.config, {
-    logger: createLogger({ level: 'error', format: 'text', color: false }, process.stderr),
+    logger: createLogger({ level: 'error,audit=off', format: 'text', color: false }, process.stderr),
     clock,
   });
 }

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { CeremonyBlock } from '../../ceremony/definition.ts';
 import { chamberStatusSchema, sealAnswerSchema } from '../../enclave/api/chamber.ts';
+import { healthSchema } from '../../enclave/api/health.ts';
 import { type CustodyWorld, startCustody } from '../support/custody.ts';
 import { attestation, call, signCall, testKey } from '../support/requests.ts';
 import { type RunningSigner, type SignerOptions, startSigner } from '../support/signer.ts';
@@ -98,7 +99,7 @@ describe('break-glass', () => {
 
     await second.stop();
     const restarted = await start(table, ceremony, 'listening');
-    await expectSealed(restarted, token);
+    await expectSealed(restarted, token, 'NOT_OPENED');
 
     await world.deleteRow(table, 'SEAL_OVERRIDE');
     await expectSealed(first, token); // there is no way back but a restart
@@ -174,7 +175,12 @@ describe('a start that cannot be', () => {
   });
 });
 
-async function expectSealed({ url, metricsUrl }: RunningSigner, token: string): Promise<void> {
+/** @param slashingStatus NOT_OPENED of a signer that started sealed */
+async function expectSealed(
+  { url, metricsUrl }: RunningSigner,
+  token: string,
+  slashingStatus: 'UP' | 'NOT_OPENED' = 'UP',
+): Promise<void> {
   const refused = await signCall(url, testKey(0).publicKey, attestation(), { token });
   expect(refused).toMatchObject({ status: 503, json: { reason: 'sealed' } });
   expect(await call(`${url}/api/v1/eth2/publicKeys`, { token })).toMatchObject({
@@ -188,6 +194,17 @@ async function expectSealed({ url, metricsUrl }: RunningSigner, token: string): 
   expect(await call(`${url}/upcheck`)).toMatchObject({ status: 200, text: 'OK' });
   const health = await call(`${url}/healthcheck`);
   expect(health.status).toBe(503);
-  expect(health.json['checks']).toContainEqual({ id: 'chamber', status: 'DOWN', detail: 'the chamber is sealed' });
+  const { checks } = healthSchema.parse(health.json);
+  const [chamber, slashing, watcher, keys] = checks;
+  expect(chamber).toEqual({
+    id: 'chamber',
+    status: 'DOWN',
+    detail: 'the chamber is sealed',
+    sealed_at: expect.stringMatching(/^\d{4}-.*Z$/),
+    reason: 'drill',
+  });
+  expect(slashing).toMatchObject({ id: 'anti_slashing', status: slashingStatus });
+  expect(watcher).toEqual({ id: 'state_watcher', status: 'UP' });
+  expect(keys).toEqual({ id: 'keys', status: 'DOWN', detail: 'the signer is sealed and holds no keys' });
   expect((await call(metricsUrl)).text).toMatch(/^svc_chamber_unsealed 0$/m);
 }

@@ -73,7 +73,10 @@ async function start(state: Record<string, unknown> = {}, ceremony = world.creat
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.violations));
   const clock = { now: systemClock.now, monotonic: () => systemClock.monotonic() + ahead * 1000 };
   log = '';
-  const logger = createLogger({ level: 'warn', format: 'text', color: false }, { write: (line) => (log += line) });
+  const logger = createLogger(
+    { level: 'warn,audit=off', format: 'text', color: false },
+    { write: (line) => (log += line) },
+  );
   signer = await boot(loaded.config, { logger, clock });
   await signer.keysLoaded;
   url = `http://127.0.0.1:${signer.listeners.http.port}`;

@@ -46,6 +46,7 @@ describe('starting', () => {
       'anti_slashing: {backend: postgres, url: "postgres://signer@db.example.org/slashing"}',
       `tee: {platform: nitro, nitro: {egress: {endpoints: [${endpoint}]}}}`,
       'parent_proxy: {enclave_cid: 16}',
+      'static_auth: {policies: [{name: a, rules: [{effect: allow}]}], anonymous: {policies: [a]}}',
     ];
     writeFileSync(file, sections.join('\n'));
     expect(await runStrongroom(['server', '--check', '-c', file])).toMatchObject({ code: 0, stderr: '' });

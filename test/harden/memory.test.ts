@@ -13,6 +13,9 @@ interface Report {
   readonly levels?: string[];
   readonly refusal?: string;
   readonly keys?: number;
+  /** What the watch over the keys' memory warned of. */
+  readonly said?: string;
+  readonly unlockedKeys?: number;
   readonly coreLimit?: string;
   readonly ownerOfProcess?: number;
 }
@@ -23,24 +26,29 @@ function child(options: { policy: string; prefer?: string; lockKiB?: number; key
   const program = `
     const { statSync, readFileSync } = await import('node:fs');
     const { openBlsCore } = await import('./enclave/signing/bls-open.ts');
-    const { applyMemoryPolicy } = await import('./enclave/harden/memory.ts');
+    const { applyMemoryPolicy, watchKeyMemory } = await import('./enclave/harden/memory.ts');
     const levels = [];
     const at = (level) => () => void levels.push(level);
     const log = { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
-    const core = await openBlsCore({ log, cores: 1, prefer: '${prefer}', mlock: '${policy}' });
-    const report = { kind: core.kind, keys: 0, levels };
+    const report = { keys: 0, levels };
+    let core;
     try {
+      core = await openBlsCore({ log, cores: 1, prefer: '${prefer}', mlock: '${policy}' });
+      report.kind = core.kind;
+      const watch = watchKeyMemory('${policy}', core, { ...log, warn: (fields, text) => (report.said = text) });
       applyMemoryPolicy('${policy}', core, log);
       const secretKey = Buffer.alloc(32, 1);
       for (; report.keys < ${keys}; report.keys++) core.addKey(secretKey);
+      watch.check();
     } catch (error) { report.refusal = error.message; }
-    report.memoryLocked = core.memoryLocked;
+    report.memoryLocked = core?.memoryLocked;
+    report.unlockedKeys = core?.unlockedKeys();
     if (process.platform === 'linux') {
       report.coreLimit = /^Max core file size +(.*?) +bytes/m.exec(readFileSync('/proc/self/limits', 'utf8'))[1].replace(/ +/, ' ');
       report.ownerOfProcess = statSync('/proc/self/status').uid;
     }
     console.log(JSON.stringify(report));
-    await core.close();`;
+    await core?.close();`;
   const script = `ulimit -l ${lockKiB} && exec "$0" --input-type=module -e "$1"`;
   const run = spawnSync('sh', ['-c', script, process.execPath, program], {
     cwd: PROJECT_ROOT,
@@ -77,9 +85,26 @@ describe.skipIf(!addonForTests() || process.platform !== 'linux')('with the nati
     expect(child({ policy: 'best_effort', lockKiB: 16, keys: 513 }).memoryLocked).toBe(false);
   });
 
+  test.each([16, 32, 64])('of 3,000 keys under %i KiB those that are not locked are counted, and said', (lockKiB) => {
+    const locked = (lockKiB * 1024) / 32;
+    const report = child({ policy: 'best_effort', lockKiB, keys: 3000 });
+    expect(report).toMatchObject({ keys: 3000, unlockedKeys: 3000 - locked });
+    expect(report.said).toMatch(
+      new RegExp(`^${3000 - locked} secret keys are in memory that is not locked: .*RLIMIT_MEMLOCK`),
+    );
+  });
+
+  test('nothing is said while every key is locked, or nobody asked for it', () => {
+    expect(child({ policy: 'best_effort', keys: 600 })).toMatchObject({ unlockedKeys: 0, keys: 600 });
+    expect(child({ policy: 'best_effort', keys: 600 }).said).toBeUndefined();
+    expect(child({ policy: 'off', keys: 600 })).toMatchObject({ unlockedKeys: 600 });
+    expect(child({ policy: 'off', keys: 600 }).said).toBeUndefined();
+  });
+
   test('"required" without the right to lock refuses to start', () => {
     const report = child({ policy: 'required', lockKiB: 0 });
-    expect(report.refusal).toMatch(/server\.mlock is "required".*not locked/);
+    expect(report.refusal).toMatch(/server\.mlock is "required".*RLIMIT_MEMLOCK.*LimitMEMLOCK/);
+    expect(report.refusal).not.toContain('make native');
     expect(report.keys).toBe(0);
   });
 

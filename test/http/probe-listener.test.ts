@@ -6,9 +6,9 @@ import http from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, test } from 'vitest';
+import type { HealthCheck } from '../../enclave/api/health.ts';
 import { listenMetricsOnTransport } from '../../enclave/http/metrics-listener.ts';
 import { listenProbes, MAX_PROBE_CONNECTIONS } from '../../enclave/http/probe-listener.ts';
-import type { HealthCheck } from '../../enclave/http/routes/health.ts';
 import type { TransportServer } from '../../enclave/http/transport-server.ts';
 import { unixTransport } from '../support/unix-transport.ts';
 

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { stringify } from 'yaml';
 import type { CeremonyBlock } from '../../ceremony/definition.ts';
+import { chamberStatusSchema } from '../../enclave/api/chamber.ts';
 import { openCustody } from '../../enclave/boot/chamber.ts';
 import { type OpenedKeyTable, openConfiguredKeyTable } from '../../enclave/boot/key-table.ts';
 import { openTelemetry } from '../../enclave/boot/telemetry.ts';
@@ -13,7 +14,7 @@ import { boot, type RunningSigner, type World } from '../../enclave/boot.ts';
 import { loadConfig } from '../../enclave/config/load.ts';
 import type { Config } from '../../enclave/config/options.ts';
 import { KeyStore } from '../../enclave/keys/store.ts';
-import { keyTableDefinition } from '../../enclave/keys/table-rows.ts';
+import { keyOfRow, keyTableDefinition } from '../../enclave/keys/table-rows.ts';
 import { systemClock } from '../../enclave/observe/clock.ts';
 import { createLogger } from '../../enclave/observe/logger.ts';
 import { openBlsCore } from '../../enclave/signing/bls-open.ts';
@@ -24,7 +25,7 @@ import { attestation, call, signCall } from '../support/requests.ts';
 const WAIT = { timeout: 30_000, interval: 50 };
 const KEY = newTableKey(1);
 
-const logger = createLogger({ level: 'error', format: 'text', color: false }, process.stderr);
+const logger = createLogger({ level: 'error,audit=off', format: 'text', color: false }, process.stderr);
 const clock = systemClock;
 const inProcess: World = { logger, clock };
 
@@ -57,13 +58,13 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-function configure(): Config {
+function configure(statusFilter: readonly string[] = ['active']): Config {
   const yaml = stringify(
     {
       ...world.configuration(stateTable, ceremony),
       server: { listen_address: '127.0.0.1', listen_port: 0 },
       metrics: { listen_address: '127.0.0.1', listen_port: 0 },
-      key_sources: { dynamodb: { table: keyTable, refresh_interval_seconds: 1 } },
+      key_sources: { dynamodb: { table: keyTable, refresh_interval_seconds: 1, status_filter: statusFilter } },
     },
     { aliasDuplicateObjects: false },
   );
@@ -73,8 +74,8 @@ function configure(): Config {
   return loaded.config;
 }
 
-async function startReplica() {
-  const signer = await boot(configure(), inProcess);
+async function startReplica(statusFilter?: readonly string[]) {
+  const signer = await boot(configure(statusFilter), inProcess);
   const replica = { signer, url: `http://127.0.0.1:${signer.listeners.http.port}` };
   signers.push(replica);
   await signer.keysLoaded;
@@ -118,6 +119,45 @@ test('a key created in the table signs on both replicas, and stops on both when 
     for (const { url } of [one, two]) await vi.waitFor(async () => expect(await signAt(url)).toBe(200), WAIT);
     await rows.setStatus([{ publicKey: KEY.publicKey, status: 'inactive' }]);
     for (const { url } of [one, two]) await vi.waitFor(async () => expect(await signAt(url)).toBe(404), WAIT);
+  });
+}, 90_000);
+
+test('keys are counted by the status of their row, in the status and in the metric', async () => {
+  await world.dynamodb.createTable(keyTableDefinition(keyTable));
+  await administer(async ({ rows }) => {
+    await rows.create([KEY]);
+    await rows.setStatus([{ publicKey: KEY.publicKey, status: 'inactive' }]);
+  });
+  const { url, signer } = await startReplica(['inactive']);
+  const token = await world.rootToken(stateTable);
+  const status = chamberStatusSchema.parse((await call(`${url}/api/v1/chamber/status`, { token })).json);
+  expect(status.keys.filter(({ count }) => count > 0)).toEqual([{ source: 'dynamodb', status: 'inactive', count: 1 }]);
+  const metrics = await (await fetch(`http://127.0.0.1:${signer.listeners.metrics.port}/metrics`)).text();
+  expect(metrics).toContain('svc_keys{source="dynamodb",status="inactive"} 1');
+  expect(metrics).toContain('svc_keys{source="dynamodb",status="active"} 0');
+
+  await administer(async ({ rows }) => {
+    await rows.setStatus([{ publicKey: KEY.publicKey, status: 'active' }]);
+    await vi.waitFor(async () => {
+      const { keys } = chamberStatusSchema.parse((await call(`${url}/api/v1/chamber/status`, { token })).json);
+      expect(keys.filter(({ count }) => count > 0)).toEqual([{ source: 'dynamodb', status: 'active', count: 1 }]);
+    }, WAIT);
+  });
+}, 90_000);
+
+test('a row that is refused makes the signer not ready, as a bad key file does, and says where', async () => {
+  await world.dynamodb.createTable(keyTableDefinition(keyTable));
+  await world.putRow(keyTable, { ...keyOfRow(KEY.publicKey), status: { S: 'active' } });
+  const { url } = await startReplica();
+  expect(await call(`${url}/healthcheck`)).toMatchObject({
+    status: 503,
+    json: {
+      status: 'DOWN',
+      checks: expect.arrayContaining([
+        { id: 'keys', status: 'DOWN', detail: '1 row of the key table could not be loaded' },
+        { id: 'chamber', status: 'UP' },
+      ]),
+    },
   });
 }, 90_000);
 

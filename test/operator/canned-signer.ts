@@ -4,6 +4,7 @@
 import type { CreatedToken, PolicyRecord, TokenRecord } from '../../enclave/api/auth.ts';
 import type { ChamberStatus, SealAnswer } from '../../enclave/api/chamber.ts';
 import type { ErrorReason } from '../../enclave/api/errors.ts';
+import type { Health } from '../../enclave/api/health.ts';
 import type {
   DepositData,
   KeyDepositDataAnswer,
@@ -93,6 +94,7 @@ const STATUS: ChamberStatus = {
     { source: 'dynamodb', status: 'active', count: 98_304 },
     { source: 'dynamodb', status: 'inactive', count: 7 },
   ],
+  memory: { mlock: 'best_effort', unlocked_keys: 17 },
   slashing: { backend: 'postgres', status: 'up', since: WRITTEN },
   network: 'mainnet',
   version: '0.1.0',
@@ -110,6 +112,7 @@ const STATELESS: ChamberStatus = {
   custody: null,
   state_watcher: null,
   keys: [],
+  memory: { mlock: 'required', unlocked_keys: 0 },
   slashing: { backend: 'sqlite', status: 'down', since: WRITTEN },
   uptime_seconds: 0,
   tee: { platform: 'off', measurements: {}, configuration_digest: null },
@@ -212,7 +215,25 @@ function keyAnswer(method: string, path: string, body: string): readonly [status
   }
 }
 
+const SEALED_HEALTH: Health = {
+  status: 'DOWN',
+  checks: [
+    {
+      id: 'chamber',
+      status: 'DOWN',
+      detail: 'the chamber is sealed',
+      sealed_at: WRITTEN,
+      reason: 'incident 42 \u001b[2J',
+    },
+    { id: 'anti_slashing', status: 'NOT_OPENED', detail: 'the signer started sealed' },
+    { id: 'state_watcher', status: 'UP' },
+    { id: 'keys', status: 'DOWN', detail: 'the signer is sealed and holds no keys' },
+  ],
+  outcome: 'DOWN',
+};
+
 export const cannedSigner: Answerer = ({ method, path, authorization, body }, response) => {
+  if (path === '/healthcheck') return answerJson(response, 503, SEALED_HEALTH);
   if (authorization === undefined) return answerRefusal(response, 'missing_credentials');
   const refused = REFUSED[authorization];
   if (refused !== undefined) return answerRefusal(response, refused);

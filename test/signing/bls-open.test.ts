@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { SecretKey } from '@chainsafe/blst';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ADDON_PATH } from '../../enclave/native/load.ts';
+import { createLogger } from '../../enclave/observe/logger.ts';
 import { KNOWN_ANSWER, openBlsCore } from '../../enclave/signing/bls-open.ts';
 import { addonForTests, PROJECT_ROOT } from '../support/addon.ts';
 
@@ -51,6 +52,25 @@ describe('the portable core is chosen', () => {
     expect(core.kind).toBe('portable');
     expect(log.lines.map(({ level }) => level)).toContain('error');
     await core.close();
+  });
+
+  test('and the log has the reason, not an empty object', async () => {
+    const addonPath = join(folder, 'broken-too.node');
+    writeFileSync(addonPath, 'this is no shared object');
+    const lines: string[] = [];
+    const log = createLogger({ level: 'error', format: 'json' }, { write: (line) => lines.push(line) });
+    const core = await openBlsCore({ log: log.module('signing'), cores: 1, addonPath });
+    await core.close();
+    expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+      { err: { type: 'Error', message: expect.stringContaining('broken-too.node') } },
+    ]);
+  });
+
+  test('never under server.mlock: required, which it could not keep', async () => {
+    const addonPath = join(folder, 'broken-required.node');
+    writeFileSync(addonPath, 'this is no shared object');
+    const opening = openBlsCore({ log: recorder(), cores: 1, addonPath, mlock: 'required' });
+    await expect(opening).rejects.toThrow(/server\.mlock is "required".*broken-required\.node/);
   });
 
   test.runIf(withAddon)('when the addon computes a wrong signature: that is an error in the log', async () => {

@@ -112,6 +112,7 @@ function nothing(what: string): () => never {
 const KEYLESS_CORE: BlsCore = {
   kind: 'portable',
   memoryLocked: false,
+  unlockedKeys: () => 0,
   addKey: nothing('a key'),
   removeKey: () => undefined,
   sign: nothing('signing'),

@@ -2,6 +2,7 @@
 
 import { renderViolations } from '../../enclave/api/violations.ts';
 import { boot } from '../../enclave/boot.ts';
+import { sayWarnings } from '../../enclave/commands/check.ts';
 import { loadConfig } from '../../enclave/config/load.ts';
 import { systemClock } from '../../enclave/observe/clock.ts';
 import { createLogger } from '../../enclave/observe/logger.ts';
@@ -9,6 +10,7 @@ import { createLogger } from '../../enclave/observe/logger.ts';
 const loaded = loadConfig({ argv: process.argv.slice(3), env: process.env }, { compiledCeremony: false });
 if (!loaded.ok) throw new Error(renderViolations(loaded.violations));
 const logger = createLogger(loaded.config.logging);
+sayWarnings(loaded, logger.module('server'));
 const signer = await boot(loaded.config, { logger, clock: systemClock, blsCore: 'portable' });
 process.once('SIGTERM', () => {
   void signer.shutDown().then(() => {

@@ -2,14 +2,8 @@
 // safely sign, from facts gathered in the background: it never waits for a backend (Vero polls it every second).
 
 import type { FastifyInstance, FastifyReply } from 'fastify';
+import type { HealthCheck } from '../../api/health.ts';
 import { healthRouteSchema, upcheckRouteSchema } from '../openapi.ts';
-
-export interface HealthCheck {
-  readonly id: 'chamber' | 'anti_slashing' | 'state_watcher' | 'keys';
-  readonly status: 'UP' | 'DOWN';
-  /** What is wrong, without secrets or configured values. */
-  readonly detail?: string;
-}
 
 export interface Readiness {
   checks(): readonly HealthCheck[];
