@@ -110,6 +110,7 @@ export interface SignerErrorOptions {
 export class SignerError extends Error {
   readonly reason: ErrorReason;
   readonly detail: Readonly<Record<string, unknown>> | undefined;
+  readonly hint: string | undefined;
 
   constructor(reason: ErrorReason, options: SignerErrorOptions = {}) {
     const text = ERROR_REASONS[reason].message;
@@ -117,6 +118,7 @@ export class SignerError extends Error {
     this.name = 'SignerError';
     this.reason = reason;
     this.detail = options.detail;
+    this.hint = options.hint;
   }
 
   get status(): number {

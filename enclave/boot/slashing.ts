@@ -22,6 +22,7 @@ import type { SlashingBackend } from '../slashing/types.ts';
 import { DEFAULT_AWS_ACCESS } from './aws-access.ts';
 import { afterBootJump, slashingTime } from './boot-jump.ts';
 import { type Custody, slashingIntegrityKey } from './chamber.ts';
+import { openingFailure } from './slashing-failure.ts';
 import { bindStore } from './store-binding.ts';
 import type { Telemetry } from './telemetry.ts';
 
@@ -116,8 +117,20 @@ function sealedProtection(
   return new SlashingProtection(sealedBackend(backend), options, { clock, log: logger.module('slashing') });
 }
 
-/** @throws Error, a startup failure or that of a command, saying what to do */
+/** @throws Error, a startup failure or that of a command: which store, why, and what to do */
 export async function openSlashingBackend(
+  options: SlashingStoreOptions,
+  world: World,
+  onCall?: Telemetry['dynamodbCalled'],
+): Promise<SlashingBackend> {
+  try {
+    return await openBackend(options, world, onCall);
+  } catch (error) {
+    throw openingFailure(options.config, error);
+  }
+}
+
+async function openBackend(
   {
     config,
     network,

@@ -101,12 +101,12 @@ export async function unsealOnly(parts: UnsealParts): Promise<MasterKey> {
 /** MASTER_KEY, ROOT_TOKEN_BOOTSTRAP, the root token's row and AUTH_REVISION, all or none. */
 async function autoInit(rows: BootRows, parts: BootChamberParts): Promise<MasterKey | 'raced'> {
   const { table, terms, custodyKeys, log } = parts;
-  if (rows.hasRootToken || rows.hasAuthHead) {
-    throw new StateTableFailure(
-      table.tableName,
-      'it has rows of an earlier master key and no MASTER_KEY row. Restore that row from a point-in-time recovery: a new master key ' +
-        'could open nothing that is encrypted under the earlier one. To begin anew on purpose, use a new table',
-    );
+  if (rows.hasRootToken || rows.hasAuthHead) throw masterKeyLost(table);
+  if (!(await patiently(table, () => table.isEmpty()))) {
+    // What another replica writes at this moment comes with a MASTER_KEY; what is there without one was left behind.
+    const { masterKey: written, sealOverride } = await patiently(table, () => table.readBoot());
+    if (written === undefined && sealOverride === undefined) throw masterKeyLost(table);
+    return 'raced';
   }
   const masterKey = MasterKey.generate(parts.memory, await parts.randomness?.());
   return keepIf(masterKey, async () => {
@@ -123,6 +123,15 @@ async function autoInit(rows: BootRows, parts: BootChamberParts): Promise<Master
       );
     return ours;
   });
+}
+
+/** Policies, tokens or a root token without the key they were written under: something was lost (decisions.md section 11). */
+function masterKeyLost({ tableName }: StateTable): StateTableFailure {
+  return new StateTableFailure(
+    tableName,
+    'it has rows of an earlier master key and no MASTER_KEY row. Restore that row from a point-in-time recovery: a new master key ' +
+      'could open nothing that is encrypted under the earlier one. To begin anew on purpose, use a new table',
+  );
 }
 
 /** Auto-unseal, and what is due after it. */

@@ -16,7 +16,7 @@ const REMEDIES: Readonly<Record<AwsFault, string>> = {
   not_found:
     'it does not exist: create it with `strongroom setup tables -c CONFIG`, or correct signer_state.table and the region',
   denied:
-    'access is denied: give the signer credentials whose role may dynamodb:GetItem, BatchGetItem, PutItem, UpdateItem, ' +
+    'access is denied: give the signer credentials whose role may dynamodb:GetItem, BatchGetItem, Scan, PutItem, UpdateItem, ' +
     'DeleteItem and ConditionCheckItem on it',
   unreachable: 'no answer in time: check the network, the region (AWS_REGION) and the endpoint',
   failed: 'the service refuses the call',

@@ -26,7 +26,7 @@ import {
   type SealOverride,
   wholeNumber,
 } from './state-rows.ts';
-import { keyOf, readBatch, reading, readSnapshot, transact } from './table-calls.ts';
+import { isEmptyTable, keyOf, readBatch, reading, readSnapshot, transact } from './table-calls.ts';
 
 export type AuthChange = { readonly put: AuthRow } | { readonly delete: string };
 
@@ -57,6 +57,8 @@ export interface StateTable {
   readonly tableName: string;
   /** One snapshot: never the middle of another replica's initialisation. */
   readBoot(): Promise<BootRows>;
+  /** Whether there is no row of any name. */
+  isEmpty(): Promise<boolean>;
   watch(): Promise<WatchedRows>;
   readSealOverride(): Promise<SealOverride | undefined>;
   readMasterKey(): Promise<MasterKeyRow | undefined>;
@@ -127,6 +129,8 @@ export function stateTable(client: DynamoDBClient, tableName: string): StateTabl
           hasAuthHead: rows.has(AUTH_REVISION),
         };
       }),
+
+    isEmpty: () => reading(() => isEmptyTable(client, tableName)),
 
     watch: () =>
       reading(async () => {

@@ -7,6 +7,7 @@ import { SignerError } from '../api/errors.ts';
 import {
   BatchGetItemCommand,
   type DynamoDBClient,
+  ScanCommand,
   TransactGetItemsCommand,
   type TransactWriteItem,
 } from '../aws/dynamodb.ts';
@@ -51,6 +52,18 @@ export async function readSnapshot(
   assert.equal(answer.Responses?.length, pks.length);
   const items = answer.Responses.flatMap(({ Item }) => (Item === undefined ? [] : [Item]));
   return new Map(items.map((item) => [item['pk']?.S ?? '', item]));
+}
+
+/** Reads until it finds a row: of a table that is empty, that is one call. */
+export async function isEmptyTable(client: DynamoDBClient, tableName: string): Promise<boolean> {
+  let start: Item | undefined;
+  do {
+    const scan = { TableName: tableName, ConsistentRead: true, Limit: 1, ExclusiveStartKey: start };
+    const answer = await client.send(new ScanCommand(scan));
+    if ((answer.Items?.length ?? 0) > 0) return false;
+    start = answer.LastEvaluatedKey;
+  } while (start !== undefined);
+  return true;
 }
 
 export function transact(client: DynamoDBClient, items: readonly TransactWriteItem[]): Promise<WriteOutcome> {

@@ -77,6 +77,19 @@ describe('auto-init', () => {
     await expect(bootReplica(world, { table, ceremony })).rejects.toThrow(/no MASTER_KEY row/);
   });
 
+  test('policies or tokens alone are enough: something was lost, and no new master key is made', async () => {
+    const ceremony = world.createCeremony();
+    for (const pk of ['POLICY#validator-client', `TOKEN#acc_${'0'.repeat(32)}`]) {
+      const table = await world.createTable();
+      await world.putRow(table, { pk: { S: pk }, content: { S: '{}' } });
+      await expect(bootReplica(world, { table, ceremony })).rejects.toMatchObject({
+        startupFailure: 8,
+        message: expect.stringContaining('no MASTER_KEY row. Restore that row'),
+      });
+      expect(await world.row(table, 'MASTER_KEY')).toBeUndefined();
+    }
+  });
+
   test('a latch on a fresh table: sealed, and nothing is initialised', async () => {
     const table = await world.createTable();
     await world.putRow(table, { pk: { S: 'SEAL_OVERRIDE' } });

@@ -17,6 +17,7 @@ import { jittered } from '../../aws/dynamodb-transact.ts';
 import { awsFault } from '../../aws/errors.ts';
 import type { Log } from '../../observe/log.ts';
 import { coversFloor, higherFloor } from '../jump.ts';
+import { NEW_STORE } from '../new-store.ts';
 import type { StoreFloor } from '../types.ts';
 import { type Item, NETWORK_PARTITION } from './items.ts';
 import {
@@ -58,6 +59,7 @@ export async function openStore(client: DynamoDBClient, binding: StoreBinding, l
   if (replication !== 'none') checkReplication(replication, bound, binding.tableName);
   if (replication !== 'none') log.warn({ table: binding.tableName, region: bound }, HAS_REPLICAS);
   await store.bind(found).catch(explain);
+  if (found === undefined && binding.isForJump !== true) log.warn({ table: binding.tableName }, NEW_STORE);
   return store;
 }
 

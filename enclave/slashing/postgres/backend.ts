@@ -11,6 +11,7 @@ import type { Log } from '../../observe/log.ts';
 import { historyCodes } from '../history/codes.ts';
 import type { RowIntegrity } from '../history/integrity.ts';
 import type { JumpFloor } from '../jump.ts';
+import { NEW_STORE } from '../new-store.ts';
 import type { BatchLimits, PublicKeyHex, SlashingBackend, ValidatorHistory, Verdict } from '../types.ts';
 import { type CheckTools, checkBatch } from './check.ts';
 import { type Connection, type PostgresConnectionOptions, PostgresConnections } from './connections.ts';
@@ -51,8 +52,9 @@ export async function openPostgresBackend(
     await confirmWritable(connection);
     const questions = await questionsFor(connection, tools.log);
     const server = () => identityOfServer(connection, questions);
-    await migrate(connection, stepWork({ ...options, codes, server }));
+    const isNew = await migrate(connection, stepWork({ ...options, codes, server }));
     await checkBinding(connection, options);
+    if (isNew) tools.log.warn({ database: options.address.database }, NEW_STORE);
     const reader = storeReader(codes, questions, (one) => systemIdentifierOf(one, questions));
     await reader.read(connection);
     await warnOfUnsafeSettings(connection, tools.log);

@@ -12,12 +12,12 @@ import { MIGRATION_LOCK } from './transactions.ts';
 /** What SQL cannot do of a step, by its version; in the transaction of the step. */
 export type StepWork = ReadonlyMap<number, (connection: Connection) => Promise<void>>;
 
-/** Rejects with `slashing_unavailable` when the database is not one for this program; then nothing was changed. */
+/** Resolves with whether the database was new. Rejects with `slashing_unavailable` when the database is not one for this program; then nothing was changed. */
 export async function migrate(
   connection: Connection,
   work: StepWork,
   migrations: readonly Migration[] = POSTGRES_MIGRATIONS,
-): Promise<void> {
+): Promise<boolean> {
   for (const [index, { version }] of migrations.entries()) assert.equal(version, index + 1);
   // READ COMMITTED: each statement after the lock sees what its last holder committed.
   await connection.query('BEGIN ISOLATION LEVEL READ COMMITTED');
@@ -40,6 +40,7 @@ export async function migrate(
     ]);
   }
   await commit(connection);
+  return applied.length === 0;
 }
 
 async function appliedSteps(connection: Connection): Promise<{ version: number; checksum: Buffer }[]> {

@@ -5,6 +5,7 @@
 import { strict as assert } from 'node:assert';
 import { SignerError } from '../../api/errors.ts';
 import type { Log } from '../../observe/log.ts';
+import { NEW_STORE } from '../new-store.ts';
 import type {
   HighWaterMarks,
   ImportOptions,
@@ -38,7 +39,7 @@ export interface SqliteOptions {
 export async function openSqliteBackend(options: SqliteOptions, { log }: { log: Log }): Promise<SlashingBackend> {
   const { realPath: path, isNew } = preparePrivateFile(options.path, log);
   refuseMisplaced(path, log);
-  if (isNew) log.warn({ path }, 'a new slashing database: it knows nothing of what the keys signed before');
+  if (isNew) log.warn({ path }, NEW_STORE);
   const lock = lockDatabase(path, log);
   const genesisValidatorsRoot = Uint8Array.from(Buffer.from(options.genesisValidatorsRoot.slice(2), 'hex'));
   const { integrityKey } = options;

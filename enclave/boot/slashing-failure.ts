@@ -1,0 +1,40 @@
+// Why a slashing store could not be opened, as one line: the option that names the store, what is wrong with it, what the system said, and
+// what to do. The last line of a start is often all that anybody reads. No password is in it: a URL is shown without.
+
+import { SignerError } from '../api/errors.ts';
+import type { Config } from '../config/options.ts';
+
+const OTHER_NETWORK = 'correct `network`, or give each network a store of its own';
+
+export function openingFailure(config: Config, error: unknown): Error {
+  if (!(error instanceof SignerError)) return error instanceof Error ? error : new Error(String(error));
+  const problem = error.hint ?? error.message;
+  const said = [...saidBy(error)].filter((text) => text !== '' && !problem.includes(text));
+  const because = said.length === 0 ? '' : ` (${[...new Set(said)].join(', ')})`;
+  const remedy = problem.includes('genesis validators root') ? `: ${OTHER_NETWORK}` : '';
+  return new Error(`${storeOf(config)}: ${problem}${because}${remedy}`, { cause: error });
+}
+
+function storeOf({ anti_slashing: { backend, path, url, table } }: Config): string {
+  switch (backend) {
+    case 'sqlite':
+      return `anti_slashing.path ${path}`;
+    case 'postgres':
+      return `anti_slashing.url ${String(url)}`;
+    case 'dynamodb':
+      return `anti_slashing.table ${table}`;
+    case 'noop':
+      return 'anti_slashing.backend noop';
+  }
+}
+
+/** What the system, the driver or the service said: its code, and its words where it has any. */
+function* saidBy({ detail, cause }: SignerError): Generator<string> {
+  if (typeof detail?.['error'] === 'string') yield detail['error'];
+  for (const fact of [detail?.['code'], detail?.['fault']]) if (typeof fact === 'string') yield fact;
+  if (cause instanceof SignerError) yield* saidBy(cause);
+  if (!(cause instanceof Error) || cause instanceof SignerError) return;
+  // Of a system call the code says it, and its words repeat the path.
+  if ('code' in cause && typeof cause.code === 'string' && 'syscall' in cause) yield cause.code;
+  else yield cause.message;
+}
