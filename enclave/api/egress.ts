@@ -22,12 +22,20 @@ const LOOPBACK_REFUSED = new Set(['127.0.0.0', '127.0.0.1', '127.255.255.255']);
 const MUST_BE_LOOPBACK = 'must be an IPv4 address in 127.0.0.0/8 other than 127.0.0.0, 127.0.0.1 and 127.255.255.255';
 const MUST_BE_PORT = 'must be an integer from 1 to 65535';
 
+/** One name would resolve to two addresses. */
+const USED_TWICE = {
+  hostname: 'is the host of an earlier endpoint: declare each host once',
+  loopback: 'is used by an earlier endpoint',
+  vsock_port: 'is used by an earlier endpoint',
+} as const;
+
 const portSchema = z.int(MUST_BE_PORT).min(1, MUST_BE_PORT).max(65_535, MUST_BE_PORT);
 
 export const egressEndpointSchema = z.strictObject({
   hostname: z
     .string('must be a host name')
     .regex(HOSTNAME, 'must be a host name')
+    .refine((name) => !isIPv4(name), 'is an IP address, which no alias can stand for: declare the host by name')
     .transform((name) => name.toLowerCase()),
   loopback: z
     .string(MUST_BE_LOOPBACK)
@@ -43,11 +51,11 @@ export const egressEndpointsSchema = z
   .array(egressEndpointSchema, 'must be a list of endpoints')
   .max(MAX_EGRESS_ENDPOINTS, `must have at most ${MAX_EGRESS_ENDPOINTS} endpoints`)
   .superRefine((endpoints, context) => {
-    for (const member of ['loopback', 'vsock_port'] as const) {
+    for (const member of ['hostname', 'loopback', 'vsock_port'] as const) {
       const seen = new Set<string | number>();
       endpoints.forEach((endpoint, index) => {
         if (seen.has(endpoint[member])) {
-          context.addIssue({ code: 'custom', path: [index, member], message: 'is used by an earlier endpoint' });
+          context.addIssue({ code: 'custom', path: [index, member], message: USED_TWICE[member] });
         }
         seen.add(endpoint[member]);
       });

@@ -18,6 +18,8 @@ export function explainIssue(issue: z.core.$ZodRawIssue): string | undefined {
   if (issue.input === undefined && issue.code !== 'unrecognized_keys') return 'is required';
   switch (issue.code) {
     case 'invalid_type':
+      // zod says number of a number that is not whole, too.
+      if (issue.expected === 'number' && typeof issue.input === 'number') return 'must be a whole number';
       return TYPES[issue.expected] ?? `must be of type ${issue.expected}`;
     case 'too_small':
       return atLeast(issue.origin, Number(issue.minimum));

@@ -73,7 +73,7 @@ At most ${MAX_STATIC_POLICIES} policies and ${MAX_STATIC_TOKENS} tokens.`,
 | \`root_token_recipients[]\` | required | age X25519 public keys that the root token is encrypted to |`,
   tee: `| Member of an endpoint | Default | Meaning |
 |---|---|---|
-| \`hostname\` | required | The host the enclave reaches |
+| \`hostname\` | required | The host the enclave reaches: unique, a name and no address |
 | \`loopback\` | required | Its address inside the enclave: unique, in 127.0.0.0/8, none of 127.0.0.0, 127.0.0.1 and 127.255.255.255 |
 | \`vsock_port\` | required | The parent's vsock port for it: unique, none of the listeners' ports, not 7000 to 7002 (reserved) and not 9000 (nitro-cli's heartbeat) |
 | \`port\` | 443 | Its TCP port |`,

@@ -1,7 +1,6 @@
 // Rules on a signer in an enclave: what an image is for, what an enclave does not have (a disk, plain listeners, a second way out), and that
 // every host it will have to reach is declared, so that a start fails instead of the first call of its kind.
 
-import { isIP } from 'node:net';
 import { type Ceremony, ceremonyArns } from '../../ceremony/definition.ts';
 import { parsePostgresUrl } from '../slashing/postgres/address.ts';
 import { type Destination, dynamodbRegions, isDeclared, kmsDestination } from './egress-needs.ts';
@@ -84,27 +83,6 @@ export const ENCLAVE_RULES: readonly Rule[] = [
       }),
       ...postgresTrust(config),
     ]),
-  },
-  {
-    says: 'The endpoints of `tee.nitro.egress` are different hosts, by name.',
-    reads: ['tee.nitro.egress.endpoints'],
-    broken: ({ tee }) => {
-      const names = tee.nitro.egress.endpoints.map(({ hostname }) => hostname);
-      return names.flatMap((name, index) => [
-        ...when(names.indexOf(name) !== index, {
-          at: 'tee.nitro.egress.endpoints',
-          within: [index, 'hostname'],
-          problem: 'is the host of an earlier endpoint: one name would resolve to two addresses',
-          remedy: 'declare each host once',
-        }),
-        ...when(isIP(name) !== 0, {
-          at: 'tee.nitro.egress.endpoints',
-          within: [index, 'hostname'],
-          problem: 'is an IP address, which no alias can stand for',
-          remedy: 'declare the host by name, and use the name where it is reached',
-        }),
-      ]);
-    },
   },
   {
     startupFailure: 11,

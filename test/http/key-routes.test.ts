@@ -276,6 +276,34 @@ describe('requests of the chamber', () => {
   );
 });
 
+describe('what is wrong with a request is said in plain words', () => {
+  it.each([
+    [{ count: 0 }, 'count: must be at least 1'],
+    [{ count: 1.5 }, 'count: must be a whole number'],
+    [{ count: 'one' }, 'count: must be a number'],
+    [{}, 'count: is required'],
+    [{ count: 1, cuont: 2 }, 'has members that do not exist: "cuont"'],
+    [[], 'must be an object'],
+  ])('a body %j', async (body, said) => {
+    await mount({ keyManager: undefined });
+    const { status, json } = await ask('POST', `${CHAMBER}/generate-keys`, body);
+    expect({ status, reason: json['reason'] }).toEqual({ status: 400, reason: 'malformed_body' });
+    expect(json['message']).toMatch(new RegExp(`: ${said}$`));
+  });
+
+  it.each([
+    ['limit=0', 'limit: must be at least 1'],
+    ['limit=1001', 'limit: must be at most 1000'],
+    ['limit=many', 'limit: must be a number'],
+    ['status=asleep', 'status: must be one of active, inactive'],
+    ['cursor=', 'cursor: must not be empty'],
+  ])('a query ?%s', async (query, said) => {
+    await mount({ keyManager: undefined });
+    const { json } = await ask('GET', `${CHAMBER}?${query}`);
+    expect(json['message']).toMatch(new RegExp(`: ${said}$`));
+  });
+});
+
 describe('generate-keys', () => {
   it('is open to either scope of generating', async () => {
     await mount({ keyManager: undefined });

@@ -103,6 +103,21 @@ parent_proxy:
     expect(violations(yaml).join('\n')).toContain(problem);
   });
 
+  it('refuses a host that is declared twice, and an address in place of a host', () => {
+    const endpoints = [
+      '{hostname: db.example.org, loopback: 127.0.1.1, vsock_port: 8001}',
+      '{hostname: DB.example.org, loopback: 127.0.1.2, vsock_port: 8002}',
+    ];
+    const file = (list: readonly string[]) =>
+      `tee:\n  platform: nitro\n  nitro:\n    egress:\n      endpoints: [${list.join(', ')}]\n`;
+    expect(violations(file(endpoints))).toEqual([
+      'tee.nitro.egress.endpoints[1].hostname is the host of an earlier endpoint: declare each host once (c.yaml line 5)',
+    ]);
+    expect(violations(file(['{hostname: 10.0.0.1, loopback: 127.0.1.1, vsock_port: 8001}']))).toEqual([
+      'tee.nitro.egress.endpoints[0].hostname is an IP address, which no alias can stand for: declare the host by name (c.yaml line 5)',
+    ]);
+  });
+
   it('refuses an egress port that is a port of a listener (service.md, startup failure 11)', () => {
     const endpoint = '{ hostname: a.example, loopback: 127.0.0.2, vsock_port: 9443 }';
     expect(

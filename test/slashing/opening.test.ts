@@ -57,7 +57,10 @@ const FRESH: Readonly<Record<string, () => Promise<Config>>> = {
 async function open(config: Config, network: 'mainnet' | 'hoodi' = 'mainnet'): Promise<string[]> {
   const lines: string[] = [];
   const logger = createLogger({ level: 'warn', format: 'json' }, { write: (line) => lines.push(line) });
-  const backend = await openSlashingBackend({ config, network: publicNetwork(network) }, { logger, clock: systemClock });
+  const backend = await openSlashingBackend(
+    { config, network: publicNetwork(network) },
+    { logger, clock: systemClock },
+  );
   await backend.close();
   return lines.map((line) => String(JSON.parse(line).msg));
 }
