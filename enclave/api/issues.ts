@@ -19,7 +19,7 @@ export function explainIssue(issue: z.core.$ZodRawIssue): string | undefined {
   switch (issue.code) {
     case 'invalid_type':
       // zod says number of a number that is not whole, too.
-      if (issue.expected === 'number' && typeof issue.input === 'number') return 'must be a whole number';
+      if (issue.expected === 'number' && Number.isFinite(issue.input)) return 'must be a whole number';
       return TYPES[issue.expected] ?? `must be of type ${issue.expected}`;
     case 'too_small':
       return atLeast(issue.origin, Number(issue.minimum));
