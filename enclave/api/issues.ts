@@ -6,7 +6,7 @@ import type { z } from 'zod';
 const TYPES: Readonly<Record<string, string>> = {
   string: 'must be text',
   int: 'must be a whole number',
-  number: 'must be a number',
+  number: 'must be a whole number', // as all of ours are
   boolean: 'must be true or false',
   array: 'must be a list',
   object: 'must be an object',
@@ -18,8 +18,6 @@ export function explainIssue(issue: z.core.$ZodRawIssue): string | undefined {
   if (issue.input === undefined && issue.code !== 'unrecognized_keys') return 'is required';
   switch (issue.code) {
     case 'invalid_type':
-      // zod says number of a number that is not whole, too.
-      if (issue.expected === 'number' && Number.isFinite(issue.input)) return 'must be a whole number';
       return TYPES[issue.expected] ?? `must be of type ${issue.expected}`;
     case 'too_small':
       return atLeast(issue.origin, Number(issue.minimum));

@@ -280,7 +280,7 @@ describe('what is wrong with a request is said in plain words', () => {
   it.each([
     [{ count: 0 }, 'count: must be at least 1'],
     [{ count: 1.5 }, 'count: must be a whole number'],
-    [{ count: 'one' }, 'count: must be a number'],
+    [{ count: 'one' }, 'count: must be a whole number'],
     [{}, 'count: is required'],
     [{ count: 1, cuont: 2 }, 'has members that do not exist: "cuont"'],
     [[], 'must be an object'],
@@ -294,7 +294,7 @@ describe('what is wrong with a request is said in plain words', () => {
   it.each([
     ['limit=0', 'limit: must be at least 1'],
     ['limit=1001', 'limit: must be at most 1000'],
-    ['limit=many', 'limit: must be a number'],
+    ['limit=many', 'limit: must be a whole number'],
     ['status=asleep', 'status: must be one of active, inactive'],
     ['cursor=', 'cursor: must not be empty'],
   ])('a query ?%s', async (query, said) => {
