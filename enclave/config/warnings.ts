@@ -49,7 +49,7 @@ export const WARNINGS: readonly WarningRule[] = [
   },
   {
     at: 'anti_slashing.pool_size',
-    says: `is more than is ever in use: ${USED_POOL_CONNECTIONS} connections serve batches, health checks and pruning. Leave it out`,
+    says: `is more than is ever in use: ${USED_POOL_CONNECTIONS} connections serve batches and what goes on beside them. Leave it out`,
     applies: ({ anti_slashing: { backend, pool_size } }, { isSet }) =>
       backend === 'postgres' && isSet('anti_slashing.pool_size') && pool_size > USED_POOL_CONNECTIONS,
   },

@@ -1,6 +1,7 @@
 // What starts and is said: configurations that are valid and hardly meant.
 
 import { describe, expect, it } from 'vitest';
+import { USED_POOL_CONNECTIONS } from '../../enclave/slashing/postgres/pool.ts';
 import { type Given, keyArn, load } from './loading.ts';
 
 const RECIPIENT = 'age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p';
@@ -61,7 +62,7 @@ describe('a configuration', () => {
         argv: [
           '--anti-slashing-backend=postgres',
           '--anti-slashing-postgres-url=postgres://a@b/c',
-          '--anti-slashing-postgres-pool-size=5',
+          `--anti-slashing-postgres-pool-size=${USED_POOL_CONNECTIONS + 1}`,
         ],
       },
     ],
@@ -72,7 +73,7 @@ describe('a configuration', () => {
   it('is not warned of its pool when nobody set it, or it is small', () => {
     const yaml = QUIET.replace(/anti_slashing.*/, 'anti_slashing: {backend: postgres, url: "postgres://a@b/c"}');
     expect(warnedOf({ yaml })).toEqual([]);
-    expect(warnedOf({ yaml, argv: ['--anti-slashing-postgres-pool-size=4'] })).toEqual([]);
+    expect(warnedOf({ yaml, argv: [`--anti-slashing-postgres-pool-size=${USED_POOL_CONNECTIONS}`] })).toEqual([]);
   });
 
   it('for an enclave listens on vsock, where an address means nothing', () => {
