@@ -1,5 +1,6 @@
-// What is said of a value that a schema refuses, where the schema has no words of its own: in the field's words, never zod's, and without
-// the value, which may be a secret in the wrong place. Each sentence completes the place of the value: `count must be at least 1`.
+// What is said of a value that a schema refuses, where the schema has no words of its own: in the field's words,
+// never zod's, and without the value, which may be a secret in the wrong place. Each sentence completes the place of
+// the value: `count must be at least 1`.
 
 import type { z } from 'zod';
 

@@ -36,7 +36,10 @@ export function readinessOf(state: SignerState, parts: ReadinessParts): Readines
   };
 }
 
-/** Whoever asks why nothing is signed may hold no credential that still counts: the latch is told to everybody (decisions.md section 11). */
+/**
+ * Whoever asks why nothing is signed may hold no credential that still counts: the latch is told to everybody
+ * (decisions.md section 11).
+ */
 function chamberCheck(
   { shuttingDown }: SignerState,
   refusal: 'sealed' | 'state_stale' | undefined,

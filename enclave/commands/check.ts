@@ -1,5 +1,5 @@
-// What `server --check` says, and what the start says of a configuration that is good and unwise. Data goes to stdout, the rest to stderr;
-// exit code 0 for a configuration that can be used, 78 for another.
+// What `server --check` says, and what the start says of a configuration that is good and unwise. Data goes to
+// stdout, the rest to stderr; exit code 0 for a configuration that can be used, 78 for another.
 
 import { renderViolations, type Violation } from '../api/violations.ts';
 import type { Loaded } from '../config/load.ts';

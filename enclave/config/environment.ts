@@ -1,6 +1,6 @@
-// The environment layer: every variable that starts with SVC_ is an option, a member of one with a fixed shape, belongs to the operator
-// commands, was injected by Kubernetes for a Service, or is a mistake. A mistake is refused, because a mistyped name would otherwise leave
-// its option at the default unnoticed.
+// The environment layer: every variable that starts with SVC_ is an option, a member of one with a fixed shape,
+// belongs to the operator commands, was injected by Kubernetes for a Service, or is a mistake. A mistake is refused,
+// because a mistyped name would otherwise leave its option at the default unnoticed.
 
 import { renderName, suggest, type Violation } from '../api/violations.ts';
 import { isInjectedByKubernetes } from './kubernetes.ts';
@@ -47,7 +47,10 @@ export interface UnknownVariables {
   readonly ignored: readonly string[];
 }
 
-/** Variables that look like options and are none. `referenced` are those that the configuration itself names, `env:VAR`. */
+/**
+ * Variables that look like options and are none. `referenced` are those that the configuration itself names,
+ * `env:VAR`.
+ */
 export function unknownVariables(env: Environment, referenced: readonly string[]): UnknownVariables {
   const unknown = Object.keys(env)
     .filter((variable) => variable.startsWith('SVC_') && env[variable] !== undefined)

@@ -1,6 +1,6 @@
-// Variables that Kubernetes injects into every container for the Services of its namespace (Kubernetes, "Environment variables" under
-// Service): those of a Service whose name begins with `svc` begin with SVC_, as options do. Only what Kubernetes writes is taken for that: a
-// mistyped option that ends in _PORT must not pass.
+// Variables that Kubernetes injects into every container for the Services of its namespace (Kubernetes, "Environment
+// variables" under Service): those of a Service whose name begins with `svc` begin with SVC_, as options do. Only
+// what Kubernetes writes is taken for that: a mistyped option that ends in _PORT must not pass.
 
 /** `SVC_SERVICE_HOST`, `SVC_FOO_SERVICE_PORT_HTTP`: no option has such a name. */
 const SERVICE = /^SVC(?:_[A-Z0-9_]+)?_SERVICE_(?:HOST|PORT(?:_[A-Z0-9_]+)?)$/;

@@ -1,5 +1,5 @@
-// The members of object-valued options that a variable of their own can set: those of a fixed shape, found in the option's schema. What is
-// below a list has no name that a variable could carry; the list is JSON.
+// The members of object-valued options that a variable of their own can set: those of a fixed shape, found in the
+// option's schema. What is below a list has no name that a variable could carry; the list is JSON.
 
 import { z } from 'zod';
 import { readObject } from './layer.ts';
@@ -16,7 +16,10 @@ export const MEMBERS: readonly ObjectMember[] = OPTION_PATHS.flatMap((option) =>
   return kind.form === 'object' ? membersOf(kind.schema, option, []) : [];
 });
 
-/** As `readText` reads options: what is no integer or boolean stays text, which the schema refuses. Undefined: not well-formed JSON. */
+/**
+ * As `readText` reads options: what is no integer or boolean stays text, which the schema refuses. Undefined: not
+ * well-formed JSON.
+ */
 export function readMember({ form }: ObjectMember, text: string): { readonly value: unknown } | undefined {
   switch (form) {
     case 'integer':

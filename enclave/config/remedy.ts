@@ -1,5 +1,5 @@
-// What to do about a value that an option does not take: what the schema advises, else what was probably meant by the value's type. It
-// looks at the value and repeats nothing of it.
+// What to do about a value that an option does not take: what the schema advises, else what was probably meant by the
+// value's type. It looks at the value and repeats nothing of it.
 
 import type { z } from 'zod';
 import { suggest } from '../api/violations.ts';

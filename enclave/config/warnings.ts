@@ -1,5 +1,6 @@
-// What a configuration allows and hardly anybody wants: it starts, and says so. `server --check` and the start say the same. What only the
-// machine or a store can tell (a certificate that has expired, a new slashing database) is said where it is found.
+// What a configuration allows and hardly anybody wants: it starts, and says so. `server --check` and the start say
+// the same. What only the machine or a store can tell (a certificate that has expired, a new slashing database) is
+// said where it is found.
 
 import { isAbsolute } from 'node:path';
 import { USED_POOL_CONNECTIONS } from '../slashing/postgres/pool.ts';

@@ -1,5 +1,6 @@
-// How many keys there are, by source and status, as the status route and the metric say it. Keys of the table are counted by the status of
-// their row, loaded or not; a key that another source loaded counts there. Keys of files and of memory have no row: they are active.
+// How many keys there are, by source and status, as the status route and the metric say it. Keys of the table are
+// counted by the status of their row, loaded or not; a key that another source loaded counts there. Keys of files and
+// of memory have no row: they are active.
 
 import type { KeySource, KeyStore } from './store.ts';
 import type { KeyStatus } from './table-types.ts';
