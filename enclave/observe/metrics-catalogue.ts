@@ -170,7 +170,7 @@ export const METRICS = {
     },
   ),
   unlockedKeys: gauge(
-    'svc_keys_unlocked',
+    'svc_unlocked_keys',
     'Loaded validator keys whose memory is not locked and left out of core dumps; with server.mlock off, and in an enclave, that is all of them.',
     {},
   ),

@@ -64,6 +64,6 @@ describe('keys whose memory is not locked', () => {
     expect(warning).toMatchObject({ level: 'warn', unlocked_keys: 1 });
     const status = chamberStatusSchema.parse((await call(`${signer.url}/api/v1/chamber/status`)).json);
     expect(status.memory).toEqual({ mlock: 'best_effort', unlocked_keys: 1 });
-    expect((await call(signer.metricsUrl, { token: null })).text).toMatch(/^svc_keys_unlocked 1$/m);
+    expect((await call(signer.metricsUrl, { token: null })).text).toMatch(/^svc_unlocked_keys 1$/m);
   });
 });
