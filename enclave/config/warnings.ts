@@ -49,6 +49,14 @@ export const WARNINGS: readonly WarningRule[] = [
     applies: ({ anti_slashing: { backend, path } }) => backend === 'sqlite' && !isAbsolute(path),
   },
   {
+    at: 'anti_slashing.backend',
+    says:
+      'is sqlite, a store for one signer, and the keys are in a table that several signers can load: the others sign nothing ' +
+      'while one does. For a fleet choose postgres or dynamodb',
+    applies: ({ anti_slashing: { backend }, key_sources }) =>
+      backend === 'sqlite' && key_sources.dynamodb.table !== undefined,
+  },
+  {
     at: 'anti_slashing.pool_size',
     says: `is more than is ever in use: ${USED_POOL_CONNECTIONS} connections serve batches and what goes on beside them. Leave it out`,
     applies: ({ anti_slashing: { backend, pool_size } }, { isSet }) =>

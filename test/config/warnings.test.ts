@@ -70,6 +70,17 @@ describe('a configuration', () => {
     expect(warnedOf({ yaml: QUIET, ...given })).toEqual([option]);
   });
 
+  it('is warned of a file of its own for keys that several signers load', () => {
+    const fleet = `server: {listen_address: 127.0.0.1}
+metrics: {listen_address: 127.0.0.1}
+signer_state: {backend: dynamodb, table: state}
+key_sources: {dynamodb: {table: keys}}
+${CEREMONY}`;
+    const sqlite = 'anti_slashing: {path: /var/lib/strongroom/slashing_protection.sqlite}';
+    expect(warnedOf({ yaml: `${fleet}\n${sqlite}` })).toEqual(['anti_slashing.backend']);
+    expect(warnedOf({ yaml: `${fleet}\nanti_slashing: {backend: dynamodb, table: slashing}` })).toEqual([]);
+  });
+
   it('is not warned of its pool when nobody set it, or it is small', () => {
     const yaml = QUIET.replace(/anti_slashing.*/, 'anti_slashing: {backend: postgres, url: "postgres://a@b/c"}');
     expect(warnedOf({ yaml })).toEqual([]);

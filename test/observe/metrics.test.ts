@@ -1,7 +1,7 @@
 // The metrics catalogue: its conventions, that its label values are those of the sources, and what is rendered.
 
 import { afterEach, expect, test } from 'vitest';
-import { ERROR_REASONS, type ErrorReason } from '../../enclave/api/errors.ts';
+import { ERROR_REASONS, type ErrorReason, SLASHING_KEY_FAULTS, SLASHING_REFUSALS } from '../../enclave/api/errors.ts';
 import { OPERATIONS } from '../../enclave/api/operations.ts';
 import type { AwsFault } from '../../enclave/aws/errors.ts';
 import { createMetrics, type Metrics, statusClass } from '../../enclave/observe/metrics.ts';
@@ -52,7 +52,7 @@ test('label values are those of the sources they come from', () => {
   expect(METRICS.signingRequests.labels.operation.values).toEqual([...OPERATIONS, 'unknown']);
   expect(METRICS.signingRequests.labels.outcome.values).toEqual(['signed', ...Object.keys(ERROR_REASONS)]);
   expect(METRICS.slashingRefusals.labels.reason.values.toSorted()).toEqual(
-    [...reasonsWithStatus(412), 'slashing_integrity', 'slashing_rollback', 'slashing_unavailable'].toSorted(),
+    [...reasonsWithStatus(412), ...SLASHING_KEY_FAULTS].toSorted(),
   );
   expect(METRICS.authRejections.labels.reason.values.toSorted()).toEqual(
     [...reasonsWithStatus(401, 403), 'unknown'].toSorted(),
@@ -103,7 +103,9 @@ test('a canary counter that never counted is rendered as zero, so that an alarm 
 
 test('every slashing refusal and every authentication refusal is rendered from the start', async () => {
   const metrics = openMetrics();
-  expect(await linesOf(metrics, 'svc_slashing_refusals_total')).toHaveLength(11);
+  expect(await linesOf(metrics, 'svc_slashing_refusals_total')).toHaveLength(
+    SLASHING_REFUSALS.length + SLASHING_KEY_FAULTS.length,
+  );
   expect(await linesOf(metrics, 'svc_auth_rejections_total')).toHaveLength(7);
 });
 
