@@ -54,16 +54,54 @@ function environment(extra: Record<string, string> = {}) {
   };
 }
 
+function has(program: string): boolean {
+  return spawnSync(program, ['--version']).status === 0;
+}
+
 function calls(): string[] {
   const path = join(directory, 'calls');
   return existsSync(path) ? readFileSync(path, 'utf8').trimEnd().split('\n') : [];
 }
 
 async function start(...argv: string[]) {
-  const child = spawn('sh', [SCRIPT, ...argv], { env: environment(), stdio: ['ignore', 'ignore', 'pipe'] });
+  const env = environment({ RUNTIME_DIRECTORY: directory });
+  const child = spawn('sh', [SCRIPT, ...argv], { env, stdio: ['ignore', 'ignore', 'pipe'] });
   const exited = once(child, 'exit');
   while (!calls().some((call) => call.startsWith('describe-enclaves')) && child.exitCode === null) await pause(5);
   return { child, exited };
+}
+
+/** What stands in for `describe-enclaves`; `answer` is the usual answer, and the file `asked` has a line for each question. */
+function describeAs(script: string): void {
+  const [, usual = ''] = /describe-enclaves\) (.*) ;;$/m.exec(readFileSync(join(directory, 'nitro-cli'), 'utf8')) ?? [];
+  const text = readFileSync(join(directory, 'nitro-cli'), 'utf8')
+    .replace(/describe-enclaves\) .* ;;$/m, `describe-enclaves) cd ${directory}; ${script.replaceAll('$', '$$$$')} ;;`)
+    .replace(
+      '#!/bin/sh\n',
+      () => `#!/bin/sh\nanswer() { ${usual}; }\n[ $1 != describe-enclaves ] || echo >> ${directory}/asked\n`,
+    );
+  writeFileSync(join(directory, 'nitro-cli'), text);
+}
+
+function linesOf(name: string): number {
+  const path = join(directory, name);
+  return existsSync(path) ? readFileSync(path, 'utf8').split('\n').length - 1 : 0;
+}
+
+async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) await pause(5);
+}
+
+/** Long pauses are noted, and over at once; the one between two questions is itself. */
+function noteSleeps(): void {
+  const sleep = `#!/bin/sh\ncase $1 in 0.05) exec /bin/sleep $1 ;; esac\necho $1 >> ${directory}/sleeps\n`;
+  writeFileSync(join(directory, 'sleep'), sleep);
+  chmodSync(join(directory, 'sleep'), 0o755);
+}
+
+function sleeps(): string[] {
+  const path = join(directory, 'sleeps');
+  return existsSync(path) ? readFileSync(path, 'utf8').trimEnd().split('\n') : [];
 }
 
 describe('run-enclave', () => {
@@ -114,6 +152,92 @@ describe('run-enclave', () => {
     const { exited } = await start();
     expect(await exited).toEqual([1, null]);
     expect(calls().at(-1)).toBe('terminate-enclave --enclave-id i-0-enc1');
+  });
+
+  it('goes on when nitro-cli cannot say once or twice, and after an answer counts from one again', async () => {
+    describeAs('case $(($(wc -l < asked) % 3)) in 0) answer ;; 1) exit 1 ;; *) echo garbled ;; esac');
+    const { child, exited } = await start();
+    await until(() => linesOf('asked') > 12);
+    expect(calls().filter((call) => call.startsWith('terminate-enclave'))).toEqual([]);
+    child.kill('SIGTERM');
+    expect(await exited).toEqual([0, null]);
+  });
+
+  it('ends an enclave of which nitro-cli cannot say three times in a row whether it runs', async () => {
+    describeAs('if [ "$(wc -l < asked)" -lt 5 ]; then answer; else exit 1; fi');
+    const { exited } = await start();
+    expect(await exited).toEqual([1, null]);
+    expect(linesOf('asked')).toBe(7);
+    expect(calls().at(-1)).toBe('terminate-enclave --enclave-id i-0-enc1');
+  });
+
+  it.each([
+    ['another state', 'answer | sed s/RUNNING/TERMINATING/'],
+    ['a list without it', "echo '[]'"],
+  ])('takes %s for a definite answer at once', async (_, answer) => {
+    describeAs(answer);
+    const { exited } = await start();
+    expect(await exited).toEqual([1, null]);
+    expect(linesOf('asked')).toBe(1);
+  });
+
+  it('ends with 1 and names the exit code when nitro-cli does not start the enclave', () => {
+    const failing = readFileSync(join(directory, 'nitro-cli'), 'utf8').replace(
+      'run-enclave) ',
+      'run-enclave) exit 39; ',
+    );
+    writeFileSync(join(directory, 'nitro-cli'), failing);
+    const { status, stderr } = spawnSync('sh', [SCRIPT], { env: environment(), encoding: 'utf8' });
+    expect(status).toBe(1);
+    expect(stderr).toContain('nitro-cli did not start the enclave (its exit code is 39)');
+  });
+
+  it('asks every 15 seconds unless it is told otherwise', () => {
+    expect(readFileSync(SCRIPT, 'utf8')).toMatch(/pause "\$\{STRONGROOM_POLL_SECONDS:-15\}"$/m);
+  });
+
+  it('waits longer after each failed start, five minutes at most', () => {
+    noteSleeps();
+    describeAs("echo '[]'");
+    const env = environment({ RUNTIME_DIRECTORY: directory });
+    for (let attempt = 0; attempt < 10; attempt++) expect(spawnSync('sh', [SCRIPT], { env }).status).toBe(1);
+    expect(sleeps()).toEqual(['5', '10', '20', '40', '80', '160', '300', '300', '300']);
+  });
+
+  it('waits no more after an enclave that ran for ten minutes, or that a signal ended', async () => {
+    noteSleeps();
+    writeFileSync(join(directory, 'failures'), '6\n');
+    writeFileSync(join(directory, 'date'), `#!/bin/sh\ncat ${directory}/now\n`);
+    chmodSync(join(directory, 'date'), 0o755);
+    writeFileSync(join(directory, 'now'), '1000\n');
+    const { exited } = await start();
+    expect(sleeps()).toContain('160');
+    expect(readFileSync(join(directory, 'failures'), 'utf8')).toBe('7\n');
+    writeFileSync(join(directory, 'now'), '1600\n');
+    await until(() => !existsSync(join(directory, 'failures')));
+    writeFileSync(join(directory, 'ended'), '');
+    expect(await exited).toEqual([1, null]);
+
+    rmSync(join(directory, 'ended'));
+    rmSync(join(directory, 'calls'));
+    writeFileSync(join(directory, 'failures'), '2\n');
+    const { child, exited: stopped } = await start();
+    child.kill('SIGTERM');
+    expect(await stopped).toEqual([0, null]);
+    expect(existsSync(join(directory, 'failures'))).toBe(false);
+  });
+
+  it('is ended by a signal while it waits, and starts nothing', async () => {
+    writeFileSync(join(directory, 'failures'), '7\n');
+    const child = spawn('sh', [SCRIPT], {
+      env: environment({ RUNTIME_DIRECTORY: directory }),
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+    const exited = once(child, 'exit');
+    await once(child.stderr, 'data');
+    child.kill('SIGTERM');
+    expect(await exited).toEqual([0, null]);
+    expect(calls()).toEqual([]);
   });
 
   it('runs debug mode only for the flag that says it is unsafe', async () => {
@@ -181,6 +305,39 @@ describe('the units', () => {
   it('try the parent proxy again for ever: without it the enclave cannot be reached', () => {
     expect(proxy).toMatch(/^\[Unit\][^[]*^StartLimitIntervalSec=0$/m);
     expect(proxy).toMatch(/^Restart=always$/m);
+  });
+
+  it('try the enclave again for ever, after a pause that grows', () => {
+    expect(enclave).toMatch(/^\[Unit\][^[]*^StartLimitIntervalSec=0$/m);
+    expect(enclave).not.toContain('StartLimitBurst');
+    expect(enclave).toMatch(/^Restart=always$/m);
+    expect(enclave).toMatch(/^RuntimeDirectoryPreserve=restart$/m); // where run-enclave counts
+  });
+
+  it.runIf(has('systemd-analyze'))('are confined: an exposure of 2 at most', () => {
+    for (const name of ['strongroom-enclave.service', 'strongroom-parent-proxy.service']) {
+      const argv = ['security', '--offline=yes', '--threshold=20', '--no-pager', join(DEPLOY, name)];
+      const { status, stdout } = spawnSync('systemd-analyze', argv, { encoding: 'utf8' });
+      expect({ name, status, last: stdout.trimEnd().split('\n').at(-1) }).toMatchObject({ status: 0 });
+    }
+  });
+
+  it('leave the enclave its device, vsock, and the folders of nitro-cli', () => {
+    expect(enclave).toMatch(/^DeviceAllow=\/dev\/nitro_enclaves rw$/m);
+    expect(enclave).not.toMatch(/^PrivateDevices=yes/m);
+    expect(enclave).toMatch(/^RestrictAddressFamilies=.*AF_VSOCK/m);
+    expect(enclave).toMatch(/^ReadWritePaths=.*nitro_enclaves.*\/var\/log\/nitro_enclaves/m);
+  });
+
+  it.runIf(has('logrotate'))('come with a rotation of nitro-cli’s log that logrotate can read', () => {
+    const rules = unit('nitro-cli.logrotate').replace('su root ne', 'su root root'); // the group is the parent instance's
+    const file = join(directory, 'rotation');
+    writeFileSync(file, rules, { mode: 0o644 });
+    const { status, stderr } = spawnSync('logrotate', ['--debug', file], { encoding: 'utf8' });
+    expect({ status, errors: stderr.split('\n').filter((line) => line.startsWith('error')) }).toEqual({
+      status: 0,
+      errors: [],
+    });
   });
 
   it('share the CID with the configuration', () => {
