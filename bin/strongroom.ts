@@ -57,8 +57,8 @@ switch (command) {
     break;
   }
   case '--version': {
-    const { default: description } = await import('../package.json', { with: { type: 'json' } });
-    process.stdout.write(`strongroom ${description.version}\n`);
+    const { VERSION } = await import('../enclave/api/version.ts');
+    process.stdout.write(`strongroom ${VERSION}\n`);
     break;
   }
   case '--help':

@@ -3,7 +3,7 @@
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import description from '../../package.json' with { type: 'json' };
+import { VERSION } from '../../enclave/api/version.ts';
 import { type BuiltImage, buildImage } from '../build.ts';
 import type { Architecture } from '../format.ts';
 import { BuildError } from '../inputs.ts';
@@ -50,7 +50,7 @@ Examples:
     const built = await buildImage({
       root: ROOT,
       architecture: hostArchitecture(),
-      version: description.version,
+      version: VERSION,
       imageFile: required(given, 'image'),
       ceremonyFile: required(given, 'ceremony'),
       configurationFile: configurationOf(given),

@@ -1,10 +1,10 @@
 # Builds the first process of enclave images, statically, with plain `cc`. Included by the Makefile; paths are from the project root.
-# The same sources and compiler give the same bytes in any folder: no path, time or build id gets in.
+# The same sources and compiler give the same bytes in any folder, also one with a space or a quote in its name: no path, time or build id gets in.
 
 init_sources := init entropy heartbeat modules mounts network settings signer
 init_directory := build/eif
 init_flags := -std=c11 -D_GNU_SOURCE -Os -static -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 \
-  -Wall -Wextra -Wshadow -Wconversion -Werror -ffile-prefix-map=$(CURDIR)=. \
+  -Wall -Wextra -Wshadow -Wconversion -Werror -ffile-prefix-map='$(subst ','\'',$(CURDIR))'=. \
   -s -Wl,--build-id=none,-z,relro,-z,now,-z,noexecstack
 
 .PHONY: image-parts

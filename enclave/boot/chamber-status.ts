@@ -1,8 +1,8 @@
 // What the chamber routes do in this process: sealing, and the status put together from the parts that know
 // (decisions.md section 5).
 
-import packageDescription from '../../package.json' with { type: 'json' };
 import type { ChamberStatus, SealAnswer } from '../api/chamber.ts';
+import { VERSION } from '../api/version.ts';
 import type { World } from '../boot.ts';
 import type { SealOverride } from '../chamber/state-rows.ts';
 import type { Watcher } from '../chamber/watcher.ts';
@@ -39,7 +39,7 @@ export function chamberRoutes(
       memory: { mlock: memoryPolicy(config, enclave), unlocked_keys: parts.core.unlockedKeys() },
       slashing: slashingStatus(parts.slashing),
       network: config.network,
-      version: packageDescription.version,
+      version: VERSION,
       uptime_seconds: Math.round((clock.monotonic() - startedAt) / 1000),
       tee: {
         platform: config.tee.platform,

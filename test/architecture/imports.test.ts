@@ -10,6 +10,7 @@ const TOP_FOLDERS = ['bin', 'ceremony', 'eif', 'enclave', 'operator', 'parent-pr
 /** What each top-level folder may import besides itself. `enclave/api` is the wire contract. */
 const TOP_ARROWS: Readonly<Record<string, readonly string[]>> = {
   bin: [
+    'enclave/api/version.ts',
     'enclave/main.ts',
     'operator/main.ts',
     'parent-proxy/main.ts',
@@ -18,7 +19,7 @@ const TOP_ARROWS: Readonly<Record<string, readonly string[]>> = {
     'demo/rehearse.ts',
   ],
   ceremony: [],
-  eif: ['ceremony/'],
+  eif: ['ceremony/', 'enclave/api/version.ts'],
   enclave: ['ceremony/'],
   operator: ['enclave/api/', 'ceremony/'],
   // Both ends of a vsock stream are made by the same code; nothing of what it imports is secret or signs.

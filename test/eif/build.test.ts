@@ -63,9 +63,9 @@ afterAll(() => rmSync(folder, { recursive: true }));
 
 describe.runIf(withAddon)('two builds', () => {
   it(
-    'in another folder, by another user, under another umask, time zone, locale and home, are the same bytes',
+    'in another folder with a space and a quote in its name, by another user, under another umask, time zone, locale and home, are the same bytes',
     () => {
-      const other = join(folder, 'elsewhere', 'deeper');
+      const other = join(folder, "else where's", 'deeper');
       copyOfCopy(project, other);
       cpSync(inputs, join(folder, 'copied-inputs'), { recursive: true });
       const env = {

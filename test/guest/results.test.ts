@@ -3,7 +3,7 @@
 import { expect, test } from 'vitest';
 import type { GuestEnd } from './boot-guest.ts';
 import { readResults } from './results.ts';
-import type { GuestBoot } from './suite.ts';
+import { type GuestBoot, NotApplicable } from './suite.ts';
 
 const IN_TIME: GuestEnd = { inTime: true, exitCode: 0, seconds: 12 };
 const STOPPED: GuestEnd = { inTime: false, exitCode: null, seconds: 180.4 };
@@ -49,6 +49,15 @@ test('a program that fails without naming a test, and one that ran none, have fa
     shown: ['ok - one', expect.stringContaining('exit code 70')],
   });
   expect(read(['GUEST_DONE 0'])).toMatchObject({ failed: 1, shown: ['not ok - the guest: it ran no test'] });
+});
+
+test('a check from outside that says nothing about this guest counts as skipped, with its reason', () => {
+  const check = (): never => {
+    throw new NotApplicable('Linux 6.1 has no such setting');
+  };
+  const boot: GuestBoot = { ramdisks: [], withoutProgram: true, outside: [{ name: 'it is off', check }] };
+  const shown = ['skipped - it is off: Linux 6.1 has no such setting'];
+  expect(read([], IN_TIME, boot)).toEqual({ passed: 0, failed: 0, skipped: 1, shown });
 });
 
 test('what is found from outside counts as a result, for or against', () => {

@@ -2,7 +2,7 @@
 // end `GUEST_DONE <exit code>`. A guest that does not get there has failed, whatever it said before. Then what is found from outside.
 
 import type { GuestEnd } from './boot-guest.ts';
-import type { GuestBoot } from './suite.ts';
+import { type GuestBoot, NotApplicable } from './suite.ts';
 
 export interface Tally {
   passed: number;
@@ -52,7 +52,8 @@ function resultOf(name: string, check: () => void): string {
     check();
     return `ok - ${name}`;
   } catch (error) {
-    return `not ok - ${name}: ${String(error instanceof Error ? error.message : error).replaceAll('\n', ' | ')}`;
+    const verdict = error instanceof NotApplicable ? 'skipped' : 'not ok';
+    return `${verdict} - ${name}: ${String(error instanceof Error ? error.message : error).replaceAll('\n', ' | ')}`;
   }
 }
 

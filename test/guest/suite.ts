@@ -21,6 +21,9 @@ export interface GuestBoot extends Omit<GuestOptions, 'kernel' | 'console' | 'on
 
 export interface OutsideCheck {
   readonly name: string;
-  /** Throws when it is not so. @param lines the console's */
+  /** Throws when it is not so, and NotApplicable when this guest cannot show it. @param lines the console's */
   check(lines: readonly string[], end: GuestEnd): void;
 }
+
+/** The check says nothing about this guest: it counts as skipped, with the reason. */
+export class NotApplicable extends Error {}

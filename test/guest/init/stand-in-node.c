@@ -19,6 +19,7 @@ extern char **environ;
 
 static const char *const FILES[] = {
     "/proc/mounts", "/proc/modules", "/proc/sys/kernel/modules_disabled", "/proc/sys/kernel/io_uring_disabled",
+    "/proc/sys/kernel/osrelease",
     "/proc/sys/net/core/somaxconn",
 };
 
