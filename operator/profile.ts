@@ -28,6 +28,7 @@ const profileSchema = z.strictObject({
   timeout_seconds: z.int().exactOptional(),
   pcrs: text.exactOptional(),
   pcr: z.record(z.string(), z.union([text, z.array(text)])).exactOptional(),
+  any_configuration: z.boolean().exactOptional(),
   max_age: z.int().exactOptional(),
 });
 const fileSchema = z.strictObject({ profiles: z.record(z.string(), profileSchema) });

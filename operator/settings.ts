@@ -31,6 +31,7 @@ export const COMMON_FLAGS = {
   'allow-plaintext-signer': { meaning: 'Permit an http: URL; the token is then readable on the way' },
   pcrs: { placeholder: 'FILE', meaning: 'Reference values of an enclave, which then must be attested' },
   pcr: { placeholder: 'N=HEX', meaning: 'One reference value; repeat for others', repeatable: true },
+  'any-configuration': { meaning: 'Accept reference values without PCR16, and so any configuration' },
   'max-age': {
     placeholder: 'SECONDS',
     meaning: `Oldest evidence accepted, in a certificate; default ${DEFAULT_MAX_AGE_SECONDS}`,
@@ -115,10 +116,12 @@ function readPeer(given: GivenOf, provider: DocumentProvider): Peer {
 }
 
 function readAttestation(given: GivenOf, url: URL, provider: DocumentProvider): AttestationPolicy | undefined {
-  const referenceValues = readReferenceValues(given('pcrs'), given('pcr'));
+  const anyConfiguration = readSwitch(given('any-configuration'));
+  const referenceValues = readReferenceValues(given('pcrs'), given('pcr'), anyConfiguration);
   const maxAge = given('max-age');
   if (referenceValues === undefined) {
-    if (maxAge !== undefined) throw new UsageFailure(`${maxAge.origin} is about evidence: it needs --pcrs or --pcr`);
+    const about = maxAge ?? (anyConfiguration ? given('any-configuration') : undefined);
+    if (about !== undefined) throw new UsageFailure(`${about.origin} is about evidence: it needs --pcrs or --pcr`);
     return undefined;
   }
   if (url.protocol !== 'https:')

@@ -1,6 +1,8 @@
-// Reference values as an operator gives them: a pcrs.json, single registers, or both. Messages name who gave them.
+// Reference values as an operator gives them: a pcrs.json, single registers, or both. Messages name who gave them. Values that leave the
+// configuration open are refused unless that is asked for: the record of an image that fetches its configuration has none (PCR16).
 
 import { readFileSync, statSync } from 'node:fs';
+import { CONFIGURATION_PCR } from '../../enclave/api/attestation.ts';
 import { type CommandFailure, localFailure, UsageFailure } from '../exit.ts';
 import { bounded } from '../text.ts';
 import {
@@ -23,19 +25,30 @@ interface Given {
 /**
  * @param file the path of a pcrs.json
  * @param registers `N=HEX`, with commas between them
+ * @param anyConfiguration PCR16 may be missing; one that is there counts all the same
  * @returns undefined when neither is given
  * @throws CommandFailure
  */
 export function readReferenceValues(
   file: Given | undefined,
   registers: Given | undefined,
+  anyConfiguration: boolean,
 ): ReferenceValues | undefined {
   if (file === undefined && registers === undefined) return undefined;
   const ofFile = file === undefined ? new Map() : readReferenceFile(file);
   const single =
     registers === undefined ? new Map() : explained(registers.origin, () => parseRegisters(registers.text.split(',')));
   const origins = [file?.origin, registers?.origin].filter((origin) => origin !== undefined);
-  return explained(origins.join(' and '), () => combineReferenceValues(ofFile, single));
+  const values = explained(origins.join(' and '), () => combineReferenceValues(ofFile, single));
+  if (!values.has(CONFIGURATION_PCR) && !anyConfiguration) throw configurationMissing(origins.join(' and '));
+  return values;
+}
+
+function configurationMissing(origins: string): UsageFailure {
+  return new UsageFailure(
+    `${origins}: PCR${CONFIGURATION_PCR} is missing: the image would be accepted with any configuration`,
+    `give it with --pcr ${CONFIGURATION_PCR}=HEX (\`strongroom parent-proxy --check\` and \`eif describe --config\` print it), or say --any-configuration`,
+  );
 }
 
 function readReferenceFile({ text: path, origin }: Given): ReferenceValues {

@@ -26,6 +26,7 @@ export const verify = localCommand({
   flags: {
     pcrs: { placeholder: 'FILE', meaning: 'Reference values: pcrs.json of the image' },
     pcr: { placeholder: 'N=HEX', meaning: 'One reference value; repeat for others', repeatable: true },
+    'any-configuration': COMMON_FLAGS['any-configuration'],
     at: { placeholder: 'TIME', meaning: 'Judge a file as of this time, RFC 3339; now when not given' },
     nonce: { placeholder: 'HEX', meaning: 'The nonce that the document in a file has to carry' },
     'max-age': {
@@ -44,7 +45,11 @@ export const verify = localCommand({
     'verify document.bin --pcrs pcrs.json --at 2026-01-03T20:41:07Z --output json',
   ],
   async run({ values, argument, terminal, provider }) {
-    const referenceValues = readReferenceValues(flag('pcrs', values.pcrs), flag('pcr', values.pcr?.join(',')));
+    const referenceValues = readReferenceValues(
+      flag('pcrs', values.pcrs),
+      flag('pcr', values.pcr?.join(',')),
+      values['any-configuration'],
+    );
     const maxAgeSeconds = readSeconds(flag('max-age', values['max-age']), DEFAULT_MAX_AGE_SECONDS);
     const timeoutSeconds = readSeconds(flag('timeout-seconds', values['timeout-seconds']), DEFAULT_TIMEOUT_SECONDS);
     const now = Date.now();

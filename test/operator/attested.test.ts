@@ -33,6 +33,8 @@ import { runShell } from './transcript.ts';
 const TOKEN = 'sr_mgmt_attested_test';
 const OTHER = 'ab'.repeat(48);
 const PCR0 = `0=${testPcr(0).toString('hex')}`;
+/** An enclave of any configuration: PCR16 is not asked for. */
+const KNOWN = `--pcr ${PCR0} --any-configuration`;
 const CONFIGURATION = Buffer.alloc(48, 0x16);
 const CEREMONY = Buffer.alloc(48, 0x17);
 const HOUR_MS = 3_600_000;
@@ -64,7 +66,7 @@ async function startEnclave(options: NsmEmulatorOptions = {}): Promise<RatlsServ
 
 function status(
   server: Pick<RatlsServer, 'url'>,
-  flags = `--pcr ${PCR0}`,
+  flags = KNOWN,
   env: Readonly<Record<string, string>> = {},
 ): Promise<Outcome> {
   const argv = `status --signer-url ${server.url} ${flags}`.trim().split(' ');
@@ -121,9 +123,7 @@ describe('an enclave that is who it should be', () => {
     expect((await expectRefusal(server, 6, 'wrong_pcr', `--pcr ${PCR0} --pcr 16=${OTHER}`)).stderr).toContain(
       'PCR16 is',
     );
-    expect((await expectRefusal(server, 6, 'wrong_pcr', `--pcr ${PCR0} --pcr 17=${OTHER}`)).stderr).toContain(
-      'PCR17 is',
-    );
+    expect((await expectRefusal(server, 6, 'wrong_pcr', `${KNOWN} --pcr 17=${OTHER}`)).stderr).toContain('PCR17 is');
     expect((await status(server, `--pcr ${PCR0} --pcr 16=${right16} --pcr 17=${right17}`)).code).toBe(0);
   });
 
@@ -137,11 +137,13 @@ describe('an enclave that is who it should be', () => {
     );
     writeFileSync(
       join(config, 'strongroom', 'operator.yaml'),
-      `profiles:\n  default:\n    pcrs: pcrs.json\n    pcr: { 8: ${testPcr(8).toString('hex')} }\n  other:\n    pcrs: pcrs.json\n    pcr: { 8: [${OTHER}] }\n`,
+      `profiles:\n  default:\n    pcrs: pcrs.json\n    any_configuration: true\n    pcr: { 8: ${testPcr(8).toString('hex')} }\n  other:\n    pcrs: pcrs.json\n    any_configuration: true\n    pcr: { 8: [${OTHER}] }\n`,
       { mode: 0o600 },
     );
-    expect((await status(server, '', { SVC_OPERATOR_PCR: PCR0 })).code).toBe(0);
-    expect((await status(server, `--pcrs ${join(config, 'strongroom', 'pcrs.json')}`)).code).toBe(0);
+    expect((await status(server, '', { SVC_OPERATOR_PCR: PCR0, SVC_OPERATOR_ANY_CONFIGURATION: 'true' })).code).toBe(0);
+    expect((await status(server, `--any-configuration --pcrs ${join(config, 'strongroom', 'pcrs.json')}`)).code).toBe(
+      0,
+    );
     expect((await status(server, '', { XDG_CONFIG_HOME: config })).code).toBe(0);
     expect((await status(server, '--profile other', { XDG_CONFIG_HOME: config })).code).toBe(6);
   });
@@ -193,7 +195,7 @@ describe('evidence that is not authentic: exit 5', () => {
     old.on('tlsClientError', () => undefined).listen(0, '127.0.0.1');
     await once(old, 'listening');
     const url = `https://127.0.0.1:${(old.address() as AddressInfo).port}`;
-    const { code, stderr } = await status({ url }, `--pcr ${PCR0}`);
+    const { code, stderr } = await status({ url }, KNOWN);
     expect(stderr).toContain('it does not speak the version of TLS that is needed');
     expect(code).toBe(2);
     old.close();
@@ -205,7 +207,7 @@ describe('evidence that is not authentic: exit 5', () => {
 
   it('an old document', async () => {
     const server = await startEnclave({ timestamp: Date.now() - 2 * HOUR_MS });
-    await expectRefusal(server, 5, 'stale', `--pcr ${PCR0} --max-age 3600`);
+    await expectRefusal(server, 5, 'stale', `${KNOWN} --max-age 3600`);
     // Old enough to be shown in a certificate, too old for an answer.
     await expectRefusal(server, 5, 'stale');
   });
@@ -274,7 +276,12 @@ describe('evidence that is not authentic: exit 5', () => {
 describe('authentic evidence of somebody else: exit 6', () => {
   it('another image', async () => {
     const server = await startEnclave();
-    const { stderr } = await expectRefusal(server, 6, 'wrong_pcr', `--pcr 0=${OTHER} --pcr 8=${OTHER}`);
+    const { stderr } = await expectRefusal(
+      server,
+      6,
+      'wrong_pcr',
+      `--pcr 0=${OTHER} --pcr 8=${OTHER} --any-configuration`,
+    );
     expect(stderr).toContain(`wrong_pcr: PCR0 is ${testPcr(0).toString('hex')}, expected ${OTHER}`);
     expect(stderr).toContain('wrong_pcr: PCR8 is');
     // Not even the nonce route was asked: the certificate was enough.
@@ -300,7 +307,7 @@ describe('reference values and ordinary TLS do not mix', () => {
       { cert: readFileSync(cert, 'utf8'), key: readFileSync(key), spki: Buffer.alloc(0) },
       async () => 404,
     );
-    const { code, stderr } = await status(server, `--pcr ${PCR0} --tls-ca ${cert}`);
+    const { code, stderr } = await status(server, `${KNOWN} --tls-ca ${cert}`);
     expect(code).toBe(1);
     expect(stderr).toContain('--tls-ca is for an ordinary certificate, and reference values are there');
     expect(server.connections).toEqual([]);
@@ -313,9 +320,11 @@ describe('reference values and ordinary TLS do not mix', () => {
     [`--pcr 32=${OTHER}`, 'does not name a register'],
     [`--pcr ${OTHER}`, 'does not name a register'],
     ['--pcrs nowhere.json', 'cannot be read (ENOENT)'],
-    [`--pcr ${PCR0} --max-age 0`, '--max-age is a whole number of seconds'],
+    [`${KNOWN} --max-age 0`, '--max-age is a whole number of seconds'],
     ['--max-age 60', '--max-age is about evidence: it needs --pcrs or --pcr'],
-    [`--pcr ${PCR0} --allow-plaintext-signer --signer-url http://127.0.0.1:1`, 'without TLS nobody is attested'],
+    ['--any-configuration', '--any-configuration is about evidence: it needs --pcrs or --pcr'],
+    [`--pcr ${PCR0}`, '--pcr: PCR16 is missing: the image would be accepted with any configuration'],
+    [`${KNOWN} --allow-plaintext-signer --signer-url http://127.0.0.1:1`, 'without TLS nobody is attested'],
   ])('wrong usage, and no connection: %s', async (flags, message) => {
     const argv = ['status', ...flags.split(' ')];
     const { code, stderr } = await runWithRoot(argv, { rootFingerprint: pki.rootFingerprint });
@@ -326,7 +335,7 @@ describe('reference values and ordinary TLS do not mix', () => {
   it('the program itself trusts AWS alone: the test authority is unknown to it', async () => {
     const server = await startEnclave();
     const env = { SVC_OPERATOR_TOKEN: TOKEN };
-    const { code, stderr } = await runShell(`strongroom operator status --signer-url ${server.url} --pcr ${PCR0}`, {
+    const { code, stderr } = await runShell(`strongroom operator status --signer-url ${server.url} ${KNOWN}`, {
       folder,
       env,
     });

@@ -394,6 +394,7 @@ describe('the program', () => {
       url,
       '--pcr',
       PCR0,
+      '--any-configuration',
       '--token',
       'env:MINE',
       '--listen',
@@ -408,15 +409,20 @@ describe('the program', () => {
   it.each<[string, string[], string]>([
     [
       'an address for others',
-      ['--pcr', PCR0, '--token', 'env:MINE', '--listen', '0.0.0.0:9000'],
+      ['--pcr', PCR0, '--any-configuration', '--token', 'env:MINE', '--listen', '0.0.0.0:9000'],
       'can be reached from other machines',
     ],
-    ['no address', ['--pcr', PCR0, '--token', 'env:MINE', '--listen', 'here'], 'is not an address and a port'],
+    [
+      'no address',
+      ['--pcr', PCR0, '--any-configuration', '--token', 'env:MINE', '--listen', 'here'],
+      'is not an address and a port',
+    ],
     ['no reference values', ['--token', 'env:MINE'], 'say which image with --pcrs or --pcr'],
-    ['no token', ['--pcr', PCR0], 'a tunnel adds a token'],
+    ['any configuration', ['--pcr', PCR0, '--token', 'env:MINE'], 'PCR16 is missing'],
+    ['no token', ['--pcr', PCR0, '--any-configuration'], 'a tunnel adds a token'],
     [
       'no limit',
-      ['--pcr', PCR0, '--token', 'env:MINE', '--max-connections', '0'],
+      ['--pcr', PCR0, '--any-configuration', '--token', 'env:MINE', '--max-connections', '0'],
       '--max-connections is a whole number',
     ],
   ])('wrong usage: %s', async (_, args, message) => {

@@ -21,6 +21,7 @@ const ITS_TIME = '--at 2026-01-03T20:41:10Z';
 const NONCE_DOCUMENT = vectorPath('attestation/evervault-valid-bytes.bin');
 const PCR0 = `0=${testPcr(0).toString('hex')}`;
 const OTHER = 'ab'.repeat(48);
+const KNOWN = ['--pcr', PCR0, '--any-configuration'];
 
 const pki = await createNsmPki();
 let folder: string;
@@ -39,13 +40,37 @@ function verify(args: string) {
   return runShell(`strongroom operator verify ${args}`, { folder, env: {} });
 }
 
+it('1: reference values that leave the configuration open are refused before anything is looked at', async () => {
+  const pcrs = join(folder, 'fetched-pcrs.json'); // as `eif build --fetch-config` writes it
+  writeFileSync(pcrs, JSON.stringify({ measurements: { PCR0: testPcr(0).toString('hex'), PCR17: OTHER } }));
+  const asked = join(folder, 'no-evidence');
+  for (const given of [
+    ['--pcrs', pcrs],
+    ['--pcr', PCR0],
+  ]) {
+    const { code, stdout, stderr } = await verifyUnderRoot(asked, ...given);
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect(stderr).toContain('PCR16 is missing: the image would be accepted with any configuration');
+    expect(stderr).toContain('or say --any-configuration');
+    expect((await verifyUnderRoot(asked, ...given, '--any-configuration')).stderr).toContain('cannot be read');
+    expect((await verifyUnderRoot(asked, ...given, '--pcr', `16=${OTHER}`)).stderr).toContain('cannot be read');
+  }
+});
+
+it('a PCR16 that is given counts, whatever else is said', async () => {
+  const server = await start(await makeEnclave({ pki }));
+  const { code, stderr } = await verifyUnderRoot(server.url, ...KNOWN, '--pcr', `16=${OTHER}`);
+  expect(code).toBe(6);
+  expect(stderr).toContain('wrong_pcr: PCR16');
+});
+
 it('a file is judged by a clock that may be behind only when no time is given', async () => {
   const { identity } = await makeEnclave({ pki, clock: { now: () => Date.now() + 200_000 } }); // its leaf begins 197 s from now
   const file = join(folder, 'ahead.pem');
   writeFileSync(file, identity.cert);
-  expect((await verifyUnderRoot(file, '--pcr', PCR0)).code).toBe(0);
+  expect((await verifyUnderRoot(file, ...KNOWN)).code).toBe(0);
   const now = new Date().toISOString();
-  const strict = await verifyUnderRoot(file, '--pcr', PCR0, '--at', now);
+  const strict = await verifyUnderRoot(file, ...KNOWN, '--at', now);
   expect(strict.code).toBe(5);
   expect(strict.stderr).toContain('not_yet_valid: ');
 });
@@ -62,7 +87,7 @@ async function start(enclave: Enclave): Promise<RatlsServer> {
 
 describe.runIf(AWS_DOCUMENT !== undefined)('a document of AWS in a file', () => {
   it('0: authentic and expected, at its time', async () => {
-    const { code, stdout, stderr } = await verify(`${AWS_DOCUMENT} ${ITS_TIME} --pcr ${AWS_PCR0}`);
+    const { code, stdout, stderr } = await verify(`${AWS_DOCUMENT} ${ITS_TIME} --any-configuration --pcr ${AWS_PCR0}`);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     for (const shown of [
       'authentic and expected',
@@ -83,7 +108,7 @@ describe.runIf(AWS_DOCUMENT !== undefined)('a document of AWS in a file', () => 
     const measurements = { HashAlgorithm: 'Sha384 { ... }', PCR0: AWS_PCR0.slice(2).toUpperCase() };
     writeFileSync(join(folder, 'pcrs.json'), JSON.stringify({ Measurements: measurements }));
     for (const file of ['base64', 'hex', 'tagged'])
-      expect((await verify(`${file} ${ITS_TIME} --pcrs pcrs.json`)).code).toBe(0);
+      expect((await verify(`${file} ${ITS_TIME} --any-configuration --pcrs pcrs.json`)).code).toBe(0);
   });
 
   it('1: authentic, and no reference values', async () => {
@@ -94,10 +119,10 @@ describe.runIf(AWS_DOCUMENT !== undefined)('a document of AWS in a file', () => 
   });
 
   it.each<[string, string]>([
-    ['today', `--pcr ${AWS_PCR0}`],
-    ['after its leaf', `--at 2026-01-03T23:40:29Z --pcr ${AWS_PCR0}`],
-    ['older than accepted', `--at 2026-01-03T21:41:10Z --max-age 3600 --pcr ${AWS_PCR0}`],
-    ['without the nonce', `${ITS_TIME} --nonce 00112233 --pcr ${AWS_PCR0}`],
+    ['today', `--any-configuration --pcr ${AWS_PCR0}`],
+    ['after its leaf', `--at 2026-01-03T23:40:29Z --any-configuration --pcr ${AWS_PCR0}`],
+    ['older than accepted', `--at 2026-01-03T21:41:10Z --max-age 3600 --any-configuration --pcr ${AWS_PCR0}`],
+    ['without the nonce', `${ITS_TIME} --nonce 00112233 --any-configuration --pcr ${AWS_PCR0}`],
   ])('5: %s', async (_, args) => {
     const { code, stdout } = await verify(`${AWS_DOCUMENT} ${args}`);
     expect(code).toBe(5);
@@ -113,7 +138,9 @@ describe.runIf(AWS_DOCUMENT !== undefined)('a document of AWS in a file', () => 
   });
 
   it('6: another image, as JSON', async () => {
-    const { code, stdout } = await verify(`${AWS_DOCUMENT} ${ITS_TIME} --pcr 0=${OTHER} --output json`);
+    const { code, stdout } = await verify(
+      `${AWS_DOCUMENT} ${ITS_TIME} --any-configuration --pcr 0=${OTHER} --output json`,
+    );
     expect(code).toBe(6);
     const report = JSON.parse(stdout);
     expect(report).toMatchObject({ verdict: 'not_expected', authentic: true, expected: false });
@@ -127,7 +154,7 @@ describe.runIf(AWS_DOCUMENT !== undefined)('a document of AWS in a file', () => 
 
   it('6: debug mode, whatever is asked for', async () => {
     const debug = vectorPath('attestation/evervault-debug-2023.bin');
-    const { code, stderr } = await verify(`${debug} --at 2022-10-12T13:50:07Z --pcr 0=${OTHER}`);
+    const { code, stderr } = await verify(`${debug} --at 2022-10-12T13:50:07Z --any-configuration --pcr 0=${OTHER}`);
     expect(code).toBe(6);
     expect(stderr).toContain('debug: PCR0 is zero');
     expect((await verify(`${debug} --at 2022-10-12T13:50:07Z`)).code).toBe(6);
@@ -137,7 +164,7 @@ describe.runIf(AWS_DOCUMENT !== undefined)('a document of AWS in a file', () => 
     const at = '--at 2022-10-13T08:58:03Z';
     const { stdout } = await verify(`${NONCE_DOCUMENT} ${at} --output json`);
     const [{ document }] = JSON.parse(stdout).findings;
-    const pcr = `--pcr 0=${document.pcrs[0].value}`;
+    const pcr = `--any-configuration --pcr 0=${document.pcrs[0].value}`;
     expect((await verify(`${NONCE_DOCUMENT} ${at} ${pcr} --nonce ${document.nonce}`)).code).toBe(0);
   });
 
@@ -156,7 +183,7 @@ describe.runIf(AWS_DOCUMENT !== undefined)('a document of AWS in a file', () => 
 describe('a running enclave', () => {
   it('0: the certificate, then a document of this connection; no token is sent', async () => {
     const server = await start(await makeEnclave({ pki }));
-    const { code, stdout } = await verifyUnderRoot(server.url, '--pcr', PCR0, '--output', 'json');
+    const { code, stdout } = await verifyUnderRoot(server.url, ...KNOWN, '--output', 'json');
     expect(code).toBe(0);
     const { verdict, findings } = JSON.parse(stdout);
     expect(verdict).toBe('expected');
@@ -182,7 +209,7 @@ describe('a running enclave', () => {
       [sixteen, 'PCR17 (ceremony)'],
       [[...sixteen, ...seventeen], undefined],
     ] as const) {
-      const { code, stdout } = await verifyUnderRoot(server.url, '--pcr', PCR0, ...asked);
+      const { code, stdout } = await verifyUnderRoot(server.url, ...KNOWN, ...asked);
       expect(code).toBe(0);
       const line = open === undefined ? undefined : `NOT asked  ${open}: no reference value says what it should be`;
       expect(stdout.split('\n').find((text) => text.startsWith('NOT asked'))).toBe(line);
@@ -191,14 +218,14 @@ describe('a running enclave', () => {
 
   it('6, 1 and 5: reported all the same', async () => {
     const server = await start(await makeEnclave({ pki }));
-    const other = await verifyUnderRoot(server.url, '--pcr', `0=${OTHER}`);
+    const other = await verifyUnderRoot(server.url, '--pcr', `0=${OTHER}`, '--any-configuration');
     expect(other.code).toBe(6);
     expect(other.stdout).toContain(
       'the fresh document, bound to this connection: authentic, and NOT what was expected',
     );
     expect((await verifyUnderRoot(server.url)).code).toBe(1);
     const stranger = await start(await makeEnclave({ pki: await createNsmPki() }));
-    const { code, stdout } = await verifyUnderRoot(stranger.url, '--pcr', PCR0);
+    const { code, stdout } = await verifyUnderRoot(stranger.url, ...KNOWN);
     expect(code).toBe(5);
     expect(stdout).toContain('FAILED: untrusted_root');
     expect(stranger.bytes()).toBe('');
@@ -213,7 +240,7 @@ describe('a running enclave', () => {
     ] as const) {
       const server = await startRatlsServer(identity, cannedSigner, route);
       servers.push(server);
-      for (const asked of [['--pcr', PCR0], ['--pcr', `0=${OTHER}`], []]) {
+      for (const asked of [KNOWN, ['--pcr', `0=${OTHER}`, '--any-configuration'], []]) {
         const found = await verifyUnderRoot(server.url, ...asked, '--output', 'json');
         expect({ asked, code: found.code }).toEqual({ asked, code: 5 });
         expect(found.stderr).toContain(`${code}: `);
@@ -226,7 +253,7 @@ describe('a running enclave', () => {
     const server = await start(await makeEnclave({ pki }));
     await server.close();
     servers = [];
-    expect((await verifyUnderRoot(server.url, '--pcr', PCR0)).code).toBe(2);
+    expect((await verifyUnderRoot(server.url, ...KNOWN)).code).toBe(2);
     expect((await verifyUnderRoot(server.url, '--at', '2026-01-01T00:00:00Z')).code).toBe(1);
     expect((await verifyUnderRoot('http://127.0.0.1:1')).code).toBe(1);
   });
@@ -234,12 +261,12 @@ describe('a running enclave', () => {
   it('its certificate in a file is judged with its key', async () => {
     const { identity } = await makeEnclave({ pki });
     writeFileSync(join(folder, 'attested.pem'), identity.cert);
-    const { code, stdout } = await verifyUnderRoot(join(folder, 'attested.pem'), '--pcr', PCR0);
+    const { code, stdout } = await verifyUnderRoot(join(folder, 'attested.pem'), ...KNOWN);
     expect(code).toBe(0);
     expect(stdout).toContain('binding    passed  user_data is of the TLS key');
     const at = new Date(identity.expiresAt + 1000).toISOString();
-    expect((await verifyUnderRoot(join(folder, 'attested.pem'), '--pcr', PCR0, '--at', at)).code).toBe(5);
+    expect((await verifyUnderRoot(join(folder, 'attested.pem'), ...KNOWN, '--at', at)).code).toBe(5);
     writeFileSync(join(folder, 'two.pem'), identity.cert + identity.cert);
-    expect((await verifyUnderRoot(join(folder, 'two.pem'), '--pcr', PCR0)).code).toBe(1);
+    expect((await verifyUnderRoot(join(folder, 'two.pem'), ...KNOWN)).code).toBe(1);
   });
 });

@@ -68,7 +68,7 @@ export async function operator(
   args: readonly string[],
   { token, pcr, expect = 0 }: OperatorOptions = {},
 ): Promise<string> {
-  const reference = pcr === undefined ? ['--pcrs', GUEST.measurements] : ['--pcr', pcr];
+  const reference = pcr === undefined ? ['--pcrs', GUEST.measurements] : ['--pcr', pcr, '--any-configuration'];
   const env = token === undefined ? {} : { SVC_OPERATOR_TOKEN: token };
   const { code, stdout, stderr } = await runWithRoot([...args, ...reference], { rootFingerprint: nsmRoot(), env });
   if (code !== expect) throw new Error(`${args.join(' ')}: exit code ${code}, not ${expect}: ${stderr || stdout}`);
