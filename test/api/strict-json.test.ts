@@ -2,7 +2,13 @@
 
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { MAX_JSON_DEPTH, MAX_JSON_VALUES, parseStrictJson } from '../../enclave/api/strict-json.ts';
+import {
+  MAX_JSON_DEPTH,
+  MAX_JSON_MEMBERS,
+  MAX_JSON_VALUES,
+  MAX_JSON_VALUES_BESIDE_INEXACT,
+} from '../../enclave/api/json-scan.ts';
+import { parseStrictJson } from '../../enclave/api/strict-json.ts';
 
 const parse = (text: string) => parseStrictJson(Buffer.from(text));
 const nested = (levels: number): string => '['.repeat(levels) + ']'.repeat(levels);
@@ -91,8 +97,31 @@ describe('strict JSON', () => {
     for (const value of ['1', '1.5', '{}', '[]', '""', 'null']) {
       expect(parse(`[${`${value},`.repeat(MAX_JSON_VALUES)}${value}]`)).toEqual(tooMany);
     }
-    const members = Array.from({ length: MAX_JSON_VALUES }, (_, index) => `"${index}":1`);
+  });
+
+  it(`refuses more than ${MAX_JSON_MEMBERS} members in one object`, () => {
+    const tooMany = refused(`an object has more than ${MAX_JSON_MEMBERS} members`);
+    const members = Array.from({ length: MAX_JSON_MEMBERS + 1 }, (_, index) => `"${index}":1`);
+    expect(parse(`{${members.slice(1).join()}}`).kind).toBe('json');
     expect(parse(`{${members.join()}}`)).toEqual(tooMany);
+    expect(parse(`[${members.map((member) => `{${member}}`).join()}]`).kind).toBe('json');
+  });
+
+  it(`refuses more than ${MAX_JSON_VALUES_BESIDE_INEXACT} values with a number among them that is no plain integer`, () => {
+    const ones = '1,'.repeat(MAX_JSON_VALUES_BESIDE_INEXACT - 2);
+    expect(parse(`[${ones}-1]`).kind).toBe('json');
+    expect(parse(`[${ones}1,1]`).kind).toBe('json');
+    for (const number of ['-1', '1.5', '1e1']) {
+      expect(parse(`[${ones}1,${number}]`)).toEqual(
+        refused('the body has more than 5000 values and a number that is no plain integer'),
+      );
+    }
+  });
+
+  it('refuses a long member name with escapes', () => {
+    const name = String.raw`\u0061`;
+    expect(parse(`{"${name.repeat(21)}":1}`)).toEqual({ kind: 'json', value: { ['a'.repeat(21)]: 1 } });
+    expect(parse(`{"${name.repeat(22)}":1}`).kind).toBe('refused');
   });
 
   it.each([
@@ -111,6 +140,28 @@ describe('strict JSON', () => {
     '{"a":1}{',
     '1.',
     String.raw`{"\x":1}`,
+    '[1}',
+    '{"a":1]',
+    '{"a"}',
+    '{"a",1}',
+    '{1:1}',
+    '[1:1]',
+    '[,1]',
+    '[1 1]',
+    '[1"a"]',
+    '["a"{}]',
+    '{"a":1 "b":2}',
+    '{"a":1,,"b":2}',
+    '1,1',
+    '[]]',
+    '[tru]',
+    '[truee]',
+    '[+1]',
+    '[--1]',
+    '[1e]',
+    '[.5]',
+    '[\u00a01]',
+    '[1]\u00a0',
   ])('refuses what is not JSON: %s', (text) => {
     expect(parse(text)).toEqual(refused('the body is not JSON in UTF-8'));
   });
@@ -118,6 +169,48 @@ describe('strict JSON', () => {
   it('refuses bytes that are not UTF-8, which another parser may have replaced', () => {
     expect(parseStrictJson(Uint8Array.of(0x22, 0xff, 0x22))).toEqual(refused('the body is not JSON in UTF-8'));
     expect(parseStrictJson(Uint8Array.of(0x22, 0xc0, 0xaf, 0x22)).kind).toBe('refused');
+  });
+
+  it('accepts exactly what JSON.parse accepts, within its limits', () => {
+    const piece = fc.constantFrom(
+      ...[
+        '{',
+        '}',
+        '[',
+        ']',
+        '"a"',
+        '"b"',
+        '""',
+        ':',
+        ',',
+        '1',
+        '0',
+        '-1',
+        '1.5e+2',
+        '.',
+        'true',
+        'false',
+        'null',
+        ' ',
+        '\n',
+      ],
+    );
+    const isJson = (text: string): boolean => {
+      try {
+        JSON.parse(text);
+        return true;
+      } catch {
+        return false;
+      }
+    };
+    fc.assert(
+      fc.property(fc.array(piece, { maxLength: 12 }), (pieces) => {
+        const parsed = parse(pieces.join(''));
+        const isTwice = parsed.kind === 'refused' && parsed.hint.endsWith('is given twice');
+        expect(parsed.kind === 'json' || isTwice).toBe(isTwice || isJson(pieces.join('')));
+      }),
+      { numRuns: 5000 },
+    );
   });
 
   it('keeps a member named __proto__ a member', () => {
