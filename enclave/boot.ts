@@ -91,7 +91,7 @@ async function runSteps(config: Config, given: World, opened: AsyncDisposableSta
   const watcher = await step('state watcher', () =>
     watchState({ config, custody, auth: stateful }, world, telemetry, opened),
   );
-  const permits = openPermits(config);
+  const permits = openPermits(config, world);
   const inFlight = inFlightSigning();
   const parts = {
     authenticator,

@@ -12,6 +12,7 @@ import type { Config } from '../config/options.ts';
 import { buildApp } from '../http/app.ts';
 import type { AttestationRoute } from '../http/routes/attestation.ts';
 import type { Readiness } from '../http/routes/health.ts';
+import type { Logger } from '../observe/logger.ts';
 import type { BlsCore } from '../signing/bls.ts';
 import type { InFlightSigning } from '../signing/in-flight.ts';
 import type { Network } from '../signing/networks.ts';
@@ -41,12 +42,17 @@ export interface Parts {
   readonly watcher: Watcher | undefined;
 }
 
-export function openPermits(config: Config): Permits {
+const NO_PRIORITY =
+  'the priority pool is enabled and has no operations: nothing has priority, and no permits are set aside';
+
+export function openPermits(config: Config, { logger }: { readonly logger: Pick<Logger, 'module'> }): Permits {
   const { max_concurrent_jobs, queue_buffer_size, priority } = config.signing;
+  const isForNothing = priority.enabled && priority.operations.length === 0;
+  if (isForNothing) logger.module('signing').warn({ option: 'signing.priority.operations' }, NO_PRIORITY);
   return createPermits({
     maxConcurrentJobs: max_concurrent_jobs,
     queueLimit: queue_buffer_size,
-    priorityJobs: priority.enabled ? priority.max_concurrent_jobs : 0,
+    priorityJobs: priority.enabled && !isForNothing ? priority.max_concurrent_jobs : 0,
   });
 }
 

@@ -121,14 +121,22 @@ export const OPTIONS = {
     'Refuse a MASTER_KEY row that names no deployment, as versions before wrote it; set it once the row was written or rotated by this one',
   ),
   'signing.max_concurrent_jobs': flagged(integer(1, 100_000), 2000, 'Concurrent signing operations'),
-  'signing.queue_buffer_size': flagged(integer(0, 1_000_000), 4000, 'Queue size; overflow gets 503'),
+  'signing.queue_buffer_size': flagged(
+    integer(0, 1_000_000),
+    4000,
+    'Requests that wait for a permit, of both pools together; overflow gets 503',
+  ),
   'signing.priority.enabled': unflagged(boolean, false, 'Enable the priority pool'),
   'signing.priority.max_concurrent_jobs': unflagged(
     integer(1, 100_000),
     50,
     'Permits carved out of signing.max_concurrent_jobs for the priority pool',
   ),
-  'signing.priority.operations': unflagged(listOf(oneOf(...OPERATIONS)), [], 'Operations routed to the priority pool'),
+  'signing.priority.operations': unflagged(
+    listOf(oneOf(...OPERATIONS)),
+    [],
+    'Operations routed to the priority pool; without any there is none',
+  ),
   'signing.root_tables': unflagged(
     boolean,
     true,

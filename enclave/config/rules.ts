@@ -93,20 +93,14 @@ const SIGNING_RULES: readonly Rule[] = [
       ),
   },
   {
-    says: 'With `signing.priority.enabled`, its `max_concurrent_jobs` is less than `signing.max_concurrent_jobs`, and `operations` is not empty.',
+    says: 'With `signing.priority.enabled`, its `max_concurrent_jobs` is less than `signing.max_concurrent_jobs`.',
     reads: ['signing.priority', 'signing.max_concurrent_jobs'],
-    broken: ({ signing }) => [
-      ...when(signing.priority.enabled && signing.priority.max_concurrent_jobs >= signing.max_concurrent_jobs, {
+    broken: ({ signing }) =>
+      when(signing.priority.enabled && signing.priority.max_concurrent_jobs >= signing.max_concurrent_jobs, {
         at: 'signing.priority.max_concurrent_jobs',
         problem: 'leaves nothing of signing.max_concurrent_jobs to other operations',
         remedy: 'make it less than signing.max_concurrent_jobs',
       }),
-      ...when(signing.priority.enabled && signing.priority.operations.length === 0, {
-        at: 'signing.priority.operations',
-        problem: 'is empty, and the priority pool is enabled',
-        remedy: 'name the operations that have priority, or disable the pool',
-      }),
-    ],
   },
 ];
 

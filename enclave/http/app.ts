@@ -196,9 +196,7 @@ function installHooks(app: FastifyInstance, options: AppOptions, dependencies: A
   app.addHook('onRequest', (request, reply, done) => {
     if (!openRequests.begin(request, reply.raw)) return;
     request.context.span = dependencies.tracing?.startRequest(`${request.method} ${request.context.route}`);
-    const span = request.context.span?.child('auth');
-    const refusal = admission.admit(request);
-    span?.end();
+    const refusal = admitted(request, admission);
     if (refusal === undefined) done();
     else refuse(request, reply, refusal);
   });
@@ -206,6 +204,15 @@ function installHooks(app: FastifyInstance, options: AppOptions, dependencies: A
   app.setNotFoundHandler((request, reply) => refuse(request, reply, 'not_found'));
   app.setErrorHandler((thrown, request, reply) => sendAnswer(reply, answerToThrown(request, thrown, log)));
   return { admission, openRequests };
+}
+
+function admitted(request: HttpRequest, admission: Admission): ErrorReason | undefined {
+  const span = request.context.span?.child('auth');
+  try {
+    return admission.admit(request);
+  } finally {
+    span?.end();
+  }
 }
 
 function answerToThrown(request: HttpRequest, thrown: unknown, log: Log): Answer {

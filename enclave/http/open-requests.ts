@@ -62,10 +62,9 @@ export function trackOpenRequests(onEnd: (request: HttpRequest, response: Server
 
 /** Node reads on until the body is over, so that the connection can be used again: who sends it byte by byte would have it for ever. */
 function boundUnreadBody({ raw }: HttpRequest): void {
-  const { socket } = raw;
-  if (raw.complete || socket.destroyed) return;
+  if (raw.complete || raw.destroyed) return;
   const timer = setTimeout(() => {
-    if (!raw.complete) socket.destroy();
+    if (!raw.complete) raw.destroy(); // and with it its connection, where it has one: under inject() it has none
   }, UNREAD_BODY_MS);
   timer.unref();
   raw.once('close', () => clearTimeout(timer));

@@ -1,5 +1,5 @@
-// Admission to the signing path: a fixed number of jobs at once, a bounded queue behind them, and a priority pool whose
-// permits are carved out of the total (service.md, signing.*). A full queue refuses at once, before any work is done.
+// Admission to the signing path: a fixed number of jobs at once, a priority pool whose permits are carved out of the total, and
+// one bounded queue behind both (service.md, signing.*). A full queue refuses at once, before any work is done.
 // A waiter whose signal aborts leaves the queue and frees its place.
 
 import { SignerError } from '../api/errors.ts';
@@ -8,7 +8,7 @@ import type { Lane } from './bls.ts';
 export interface PermitOptions {
   /** signing.max_concurrent_jobs: permits of both pools together. */
   readonly maxConcurrentJobs: number;
-  /** signing.queue_buffer_size: waiters of one pool at most. */
+  /** signing.queue_buffer_size: waiters of both pools together at most. */
   readonly queueLimit: number;
   /** Permits of the priority pool; 0 when it is off. Smaller than maxConcurrentJobs. */
   readonly priorityJobs: number;
@@ -47,7 +47,8 @@ export function createPermits(options: PermitOptions): Permits {
         pool.free -= 1;
         return undefined;
       }
-      if (pool.waiting.size >= options.queueLimit) throw new SignerError('overloaded');
+      if (pools.normal.waiting.size + pools.priority.waiting.size >= options.queueLimit)
+        throw new SignerError('overloaded');
       return waitInLine(pool, signal);
     },
     release(lane) {

@@ -70,10 +70,13 @@ export async function sign(
       if (refusal !== undefined) return { kind: 'refused', reason: refusal };
 
       const span = context.span?.child('sign');
-      const signature = await dependencies.core.sign(key.handle, root, lane);
-      span?.end();
-      if (dependencies.canaryKeys.has(key.publicKey)) dependencies.onCanary(key.publicKey, request.operation);
-      return { kind: 'signed', signature };
+      try {
+        const signature = await dependencies.core.sign(key.handle, root, lane);
+        if (dependencies.canaryKeys.has(key.publicKey)) dependencies.onCanary(key.publicKey, request.operation);
+        return { kind: 'signed', signature };
+      } finally {
+        span?.end();
+      }
     } finally {
       dependencies.permits.release(lane);
     }
@@ -112,7 +115,10 @@ async function slashingRefusal(
   const message = slashableMessage(request, key.publicKey, root);
   if (message === null) return undefined;
   const child = span?.child('slashing');
-  const verdict = await slashing.check(message, signal);
-  child?.end();
-  return verdict.kind === 'safe' ? undefined : verdict.reason;
+  try {
+    const verdict = await slashing.check(message, signal);
+    return verdict.kind === 'safe' ? undefined : verdict.reason;
+  } finally {
+    child?.end();
+  }
 }

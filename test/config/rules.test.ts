@@ -204,11 +204,6 @@ describe('the start is refused when', () => {
       'signing.priority.max_concurrent_jobs leaves nothing',
     ],
     [
-      'the priority pool is for nothing',
-      { yaml: 'signing: {priority: {enabled: true}}' },
-      'signing.priority.operations is empty',
-    ],
-    [
       'a token names a policy that is not there',
       { yaml: `static_auth: {tokens: [{secret: hunter2hunter2hunter2, policies: [ghost]}]}` },
       'static_auth.tokens[0].policies[0] names a policy',
@@ -287,6 +282,7 @@ describe('nothing is wrong when', () => {
       },
     ],
     ['the TLS port is another’s while TLS is off', { argv: ['--tls-listen-port=9000'] }],
+    ['the priority pool has no operations yet', { yaml: 'signing: {priority: {enabled: true}}' }],
     ['the priority pool is off, whatever its size', { yaml: 'signing: {max_concurrent_jobs: 10}' }],
     [
       'egress endpoints differ',

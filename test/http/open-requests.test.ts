@@ -4,10 +4,16 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { createStaticAuthenticator } from '../../enclave/auth/static.ts';
 import { type HttpRequest, NO_ROUTE, newContext } from '../../enclave/http/context.ts';
 import { trackOpenRequests } from '../../enclave/http/open-requests.ts';
+import { systemClock } from '../../enclave/observe/clock.ts';
+import { keylessApp } from '../support/auth-app.ts';
+import { recordingLog } from '../support/recording-log.ts';
 
 const UNREAD_BODY_MS = 30_000;
+
+const nobody = createStaticAuthenticator({ policies: [], anonymousPolicies: [], tokens: [] });
 
 let server: Server;
 let client: Socket;
@@ -54,6 +60,14 @@ it('cuts who sends the body of an answered request byte by byte', async () => {
   vi.advanceTimersByTime(UNREAD_BODY_MS);
   await closed;
   expect(answered).toBe(1);
+});
+
+it('leaves a request alone that has no connection: inject() of a test', async () => {
+  const app = await keylessApp({ authenticator: nobody, clock: systemClock, log: recordingLog() });
+  const answer = await app.inject({ method: 'POST', url: '/nowhere', payload: 'a body that nobody reads' });
+  expect(answer.statusCode).toBe(404);
+  expect(() => vi.advanceTimersByTime(2 * UNREAD_BODY_MS)).not.toThrow();
+  await app.close();
 });
 
 it('leaves a connection alone whose body came after the answer', async () => {

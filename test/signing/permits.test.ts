@@ -61,6 +61,20 @@ describe('permits', () => {
     expect(reasonOf(() => permits.acquire('priority', never))).toBe('overloaded');
   });
 
+  it('one queue is behind both pools', () => {
+    const permits = createPermits({ maxConcurrentJobs: 2, queueLimit: 2, priorityJobs: 1 });
+    for (const lane of ['normal', 'priority'] as const) {
+      permits.acquire(lane, never);
+      void permits.acquire(lane, never);
+    }
+    expect([permits.load('normal').queued, permits.load('priority').queued]).toEqual([1, 1]);
+    for (const lane of ['normal', 'priority'] as const) {
+      expect(reasonOf(() => permits.acquire(lane, never))).toBe('overloaded');
+    }
+    permits.release('normal');
+    expect(permits.acquire('priority', never)).toBeInstanceOf(Promise);
+  });
+
   it('no sequence of acquire, abort and release leaks or invents a permit', async () => {
     const steps = fc.array(fc.constantFrom('acquire', 'abort', 'release'), { maxLength: 60 });
     await fc.assert(
