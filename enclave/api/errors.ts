@@ -25,6 +25,10 @@ export const ERROR_REASONS = {
   auth_sealed: { status: 401, message: 'the signer is sealed: no credential can be checked' },
   invalid_token: { status: 403, message: 'the token is invalid, expired or unknown' },
   peer_not_allowed: { status: 403, message: 'the token is not valid from this address' },
+  foreign_origin: {
+    status: 403,
+    message: 'a browser sent this for a web page of an origin that server.cors_allowed_origins does not list',
+  },
   denied: { status: 403, message: 'no policy of the caller allows this request' },
   unknown_key: { status: 404, message: 'the public key is not loaded' },
   not_found: { status: 404, message: 'there is nothing at this address' },

@@ -46,7 +46,11 @@ export const OPTIONS = {
     25,
     'Grace time before requests are closed by force',
   ),
-  'server.cors_allowed_origins': flagged(corsOrigins, null, 'null or omitted disables CORS; ["*"] allows all'),
+  'server.cors_allowed_origins': flagged(
+    corsOrigins,
+    null,
+    'Origins of web pages that may use the API; null or omitted: none but pages of the signer’s own host, and no CORS; ["*"] allows all',
+  ),
   'server.max_request_body_bytes': unflagged(integer(1024, 268_435_456), 2_097_152, 'Larger bodies get 413'),
   'server.seccomp': unflagged(HARDENING, 'off', 'Syscall filter (Linux); required aborts boot without it'),
   'server.mlock': unflagged(

@@ -11,6 +11,7 @@ import { admitsRoute, type Decision, evaluateBeforeBody } from '../auth/evaluate
 import type { KeyStore } from '../keys/store.ts';
 import type { HttpRequest, RouteAccess } from './context.ts';
 import { headerValues } from './header-values.ts';
+import type { ForeignOrigin } from './origins.ts';
 
 /** Bytes of request bodies in flight at most, over all connections. */
 export const BODY_BUDGET_BYTES = 256 * 1024 * 1024;
@@ -29,7 +30,7 @@ export interface AdmissionDependencies {
   readonly signingRefusal: () => ErrorReason | undefined;
   readonly onAuthRejection: (reason: ErrorReason) => void;
   /** Web pages of other origins are refused: a browser would send their requests with the network position of its user. */
-  readonly isAllowedOrigin: (origin: string) => boolean;
+  readonly isForeignOrigin: ForeignOrigin;
 }
 
 export interface Admission {
@@ -171,8 +172,8 @@ function authenticate(
   return isAdmitted(request, outcome.caller, access) ? undefined : 'denied';
 }
 
-function originRefusal({ headers }: HttpRequest, { isAllowedOrigin }: AdmissionDependencies): ErrorReason | undefined {
-  return headers.origin === undefined || isAllowedOrigin(headers.origin) ? undefined : 'denied';
+function originRefusal({ headers }: HttpRequest, { isForeignOrigin }: AdmissionDependencies): ErrorReason | undefined {
+  return isForeignOrigin(headers) ? 'foreign_origin' : undefined;
 }
 
 function isAdmitted(request: HttpRequest, caller: Caller, access: Exclude<RouteAccess, { kind: 'open' }>): boolean {

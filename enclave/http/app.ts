@@ -22,6 +22,7 @@ import { type HttpRequest, NO_ROUTE, newContext, type Route, requestId } from '.
 import { directSigning } from './direct-signing.ts';
 import { type OpenRequests, trackOpenRequests } from './open-requests.ts';
 import { mountOpenApi } from './openapi.ts';
+import { foreignOrigin } from './origins.ts';
 import { type Answer, errorAnswer, refuse, sendAnswer, sendError, toSignerError } from './replies.ts';
 import { type AttestationRoute, mountAttestation } from './routes/attestation.ts';
 import { mountAuthPolicies } from './routes/auth-policies.ts';
@@ -75,6 +76,8 @@ export interface AppDependencies {
 /** Longer than any client's idle time (wire.md, How clients behave). */
 const KEEP_ALIVE_SECONDS = 75;
 const MAX_PATH_PARAMETER_CHARACTERS = 256;
+/** What a web page may read of an answer besides the usual (Fetch Standard, CORS-safelisted response headers). */
+const EXPOSED_HEADERS = ['X-Request-Id', 'Retry-After'];
 
 /** @throws Error when a route does not state who may use it. */
 export async function buildApp(options: AppOptions, dependencies: AppDependencies): Promise<FastifyInstance> {
@@ -167,7 +170,16 @@ function installContext(app: FastifyInstance, clock: Clock): void {
 
 async function allowOrigins(app: FastifyInstance, origins: readonly string[] | null): Promise<void> {
   if (origins === null) return;
-  await app.register(cors, { origin: origins.includes('*') ? '*' : [...origins], hideOptionsRoute: true });
+  const methods: string[] = []; // each that a route is mounted with, from here on: preflights read it when they come
+  app.addHook('onRoute', ({ method }) => {
+    for (const name of [method].flat()) if (name !== 'OPTIONS' && !methods.includes(name)) methods.push(name);
+  });
+  await app.register(cors, {
+    origin: origins.includes('*') ? '*' : [...origins],
+    methods,
+    exposedHeaders: EXPOSED_HEADERS,
+    hideOptionsRoute: true,
+  });
 }
 
 function installHooks(app: FastifyInstance, options: AppOptions, dependencies: AppDependencies): Served {
@@ -179,8 +191,7 @@ function installHooks(app: FastifyInstance, options: AppOptions, dependencies: A
     keys: dependencies.keys,
     signingRefusal: dependencies.signingRefusal,
     onAuthRejection: dependencies.observer.authRejected,
-    isAllowedOrigin: (origin) =>
-      ['*', origin].some((allowed) => options.corsAllowedOrigins?.includes(allowed) === true),
+    isForeignOrigin: foreignOrigin(options.corsAllowedOrigins),
   });
   app.addHook('onRoute', (route) => {
     if (route.config?.access === undefined && route.method !== 'OPTIONS') {

@@ -30,10 +30,13 @@ export function listenProbes(readiness: Readiness, options: ProbeListenOptions):
         '/upcheck': () => UPCHECK_ANSWER,
         '/healthcheck': () => healthAnswer(readiness),
       };
-      const found = request.method === 'GET' && Object.hasOwn(answers, path) ? answers[path] : undefined;
+      const isRead = request.method === 'GET' || request.method === 'HEAD'; // node:http leaves the body of a HEAD out
+      const found = isRead && Object.hasOwn(answers, path) ? answers[path] : undefined;
       const { status, headers, body } = found?.() ?? notHere(request);
       options.onRequest?.(found === undefined ? 'unknown' : path, status);
-      response.writeHead(status, { ...headers, ...(found === undefined ? { connection: 'close' } : {}) }).end(body);
+      const length = { 'content-length': Buffer.byteLength(body) };
+      const ending = found === undefined ? { connection: 'close' } : {};
+      response.writeHead(status, { ...headers, ...length, ...ending }).end(body);
     },
   );
   server.on('clientError', answerClientError);

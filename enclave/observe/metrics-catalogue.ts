@@ -60,6 +60,7 @@ const authReason = folded(
   'auth_sealed',
   'invalid_token',
   'peer_not_allowed',
+  'foreign_origin',
   'denied',
 );
 const dynamodbCall = folded(

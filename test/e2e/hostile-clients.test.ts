@@ -106,7 +106,13 @@ describe('a client without credentials', () => {
 describe('a web page', () => {
   it('of another origin cannot use the network position of its reader', async () => {
     const answer = await signCall(signer.url, key, randaoReveal(), { headers: { origin: 'https://evil.example' } });
-    expect(answer.json).toMatchObject({ code: 403, reason: 'denied' });
+    expect(answer.json).toMatchObject({ code: 403, reason: 'foreign_origin' });
+    expect(answer.headers.get('access-control-allow-origin')).toBeNull();
+  });
+
+  it('of the signer’s own host can, and so can whoever names an origin and is no browser', async () => {
+    const headers = { origin: new URL(signer.url).origin };
+    expect((await signCall(signer.url, key, randaoReveal(), { headers })).status).toBe(200);
   });
 });
 

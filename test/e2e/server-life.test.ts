@@ -145,6 +145,26 @@ describe('a running server', () => {
     }
   });
 
+  it.each([
+    ['/upcheck', null],
+    ['/healthcheck', null],
+    ['/api/v1/eth2/publicKeys', TEST_TOKEN],
+    ['/api/v1/eth2/publicKeys', null],
+    ['/api/v1/eth2/publicKeys', 'sr_client_unknown_unknown_unknown'],
+  ])('answers HEAD %s (token %s) as GET, without the body', async (path, token) => {
+    const ask = async (method: string) => {
+      const authorization = token === null ? {} : { authorization: `Bearer ${token}` };
+      const options = { method, headers: { 'x-request-id': 'same', ...authorization } };
+      const answer = await fetch(`${signer.url}${path}`, options);
+      const headers = Object.fromEntries(answer.headers);
+      for (const name of ['date', 'connection', 'keep-alive']) delete headers[name]; // fetch closes after a HEAD
+      return { status: answer.status, headers, text: await answer.text() };
+    };
+    const got = await ask('GET');
+    expect(await ask('HEAD')).toEqual({ ...got, text: '' });
+    expect(got.headers['content-length']).toBe(String(Buffer.byteLength(got.text)));
+  });
+
   it('answers CORS preflights of allowed origins only, before credentials', async () => {
     const preflight = (origin: string) =>
       call(`${signer.url}/api/v1/eth2/publicKeys`, {

@@ -128,6 +128,12 @@ describe('the probe listener', () => {
   });
 });
 
+test.each(['/upcheck', '/healthcheck'])('HEAD %s has the status and the headers of GET', async (path) => {
+  const [got, head] = [await ask(path), await ask(path, { method: 'HEAD' })];
+  expect({ ...head.headers, date: '' }).toEqual({ ...got.headers, date: '' });
+  expect([head.status, head.body, head.headers['content-length']]).toEqual([200, '', String(got.body.length)]);
+});
+
 test('metrics over a transport are metrics, and nothing else', async () => {
   const source = { render: async () => ({ contentType: 'text/plain', body: 'svc_up 1\n' }) };
   const metrics = await listenMetricsOnTransport(source, { transport: unixTransport(folder, 'enclave'), port: 3000 });

@@ -3,7 +3,7 @@
 
 import type { FastifyInstance } from 'fastify';
 import { encodeHex } from '../../enclave/api/hex.ts';
-import { type AppDependencies, buildApp } from '../../enclave/http/app.ts';
+import { type AppDependencies, type AppOptions, buildApp } from '../../enclave/http/app.ts';
 import { KeyStore } from '../../enclave/keys/store.ts';
 import { keyTurns } from '../../enclave/keys/turns.ts';
 import type { BlsCore } from '../../enclave/signing/bls.ts';
@@ -16,27 +16,32 @@ import type { AuthReplica } from './stateful-auth.ts';
 export interface AuthAppOptions {
   readonly stateless?: boolean;
   readonly importHistories?: SlashingBackend['importHistories'];
+  readonly http?: Partial<AppOptions>;
 }
 
 export function authApp(
   { auth, clock, log }: AuthReplica,
-  { stateless = false, importHistories }: AuthAppOptions = {},
+  { stateless = false, importHistories, http = {} }: AuthAppOptions = {},
 ): Promise<FastifyInstance> {
-  return keylessApp({
-    authenticator: auth,
-    auth: stateless ? undefined : auth,
-    clock,
-    log,
-    slashingRecords: {
-      backend: { exportHistories: nothing('slashing'), importHistories: importHistories ?? nothing('slashing') },
-      genesisValidatorsRoot: encodeHex(new Uint8Array(32)),
+  return keylessApp(
+    {
+      authenticator: auth,
+      auth: stateless ? undefined : auth,
+      clock,
+      log,
+      slashingRecords: {
+        backend: { exportHistories: nothing('slashing'), importHistories: importHistories ?? nothing('slashing') },
+        genesisValidatorsRoot: encodeHex(new Uint8Array(32)),
+      },
     },
-  });
+    http,
+  );
 }
 
-/** @param parts replace what it would have of each */
+/** @param parts replace what it would have of each @param http likewise */
 export function keylessApp(
   parts: Pick<AppDependencies, 'authenticator' | 'clock' | 'log'> & Partial<AppDependencies>,
+  http: Partial<AppOptions> = {},
 ): Promise<FastifyInstance> {
   const { clock, log } = parts;
   const keys = new KeyStore({}, { vault: KEYLESS_CORE, clock });
@@ -47,6 +52,7 @@ export function keylessApp(
       requestTimeoutSeconds: 30,
       corsAllowedOrigins: null,
       clientAddress: { trustProxyHeaders: false, trustedProxyCidrs: [] },
+      ...http,
     },
     {
       keys,

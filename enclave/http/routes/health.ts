@@ -26,8 +26,11 @@ export function mountHealth(app: FastifyInstance, readiness: Readiness): void {
   const config = { access: { kind: 'open' } } as const;
   const send = (reply: FastifyReply, { status, headers, body }: HealthAnswer) =>
     reply.code(status).headers(headers).send(body);
-  app.get('/upcheck', { config, schema: upcheckRouteSchema }, async (_request, reply) => send(reply, UPCHECK_ANSWER));
-  app.get('/healthcheck', { config, schema: healthRouteSchema }, async (_request, reply) =>
+  const options = { config, exposeHeadRoute: true } as const; // load balancers ask with HEAD
+  app.get('/upcheck', { ...options, schema: upcheckRouteSchema }, async (_request, reply) =>
+    send(reply, UPCHECK_ANSWER),
+  );
+  app.get('/healthcheck', { ...options, schema: healthRouteSchema }, async (_request, reply) =>
     send(reply, healthAnswer(readiness)),
   );
 }

@@ -9,7 +9,8 @@ import { refuse } from '../replies.ts';
 
 export function mountPublicKeys(app: FastifyInstance, keys: Pick<KeyStore, 'publicKeys'>): void {
   const access = { kind: 'scope', scope: 'public_keys', namesKey: false, needsSigning: true } as const;
-  app.get('/api/v1/eth2/publicKeys', { config: { access }, schema: publicKeysRouteSchema }, async (request, reply) => {
+  const options = { config: { access }, schema: publicKeysRouteSchema, exposeHeadRoute: true };
+  app.get('/api/v1/eth2/publicKeys', options, async (request, reply) => {
     const { caller } = request.context;
     if (caller === undefined) return refuse(request, reply, 'denied');
     const visible = keys.publicKeys().filter((publicKey) => canSignWith(caller.access, publicKey));

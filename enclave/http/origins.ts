@@ -1,0 +1,26 @@
+// Requests that a browser sends for a web page of somebody else: with them the page would use the network position of its reader. It
+// trusts the two headers that no page can set (Fetch Standard, forbidden request headers); whoever is no browser sets them as it
+// likes and gains nothing by it, because every token is asked for all the same.
+
+import type { IncomingHttpHeaders } from 'node:http';
+
+export type ForeignOrigin = (headers: IncomingHttpHeaders) => boolean;
+
+/** @param allowed server.cors_allowed_origins @returns whether a request is refused as that of a foreign page */
+export function foreignOrigin(allowed: readonly string[] | null): ForeignOrigin {
+  if (allowed?.includes('*') === true) return () => false;
+  return (headers) => {
+    const { origin, 'sec-fetch-site': site } = headers;
+    if (origin === undefined && site === undefined) return false; // no browser
+    if (origin !== undefined && allowed?.includes(origin) === true) return false;
+    // Given twice it comes joined: whatever says cross-site counts.
+    return String(site).includes('cross-site') || (origin !== undefined && !isOwnHost(origin, headers.host));
+  };
+}
+
+/** The same host and port; a default port may be written or not. The scheme is the page's: a proxy may have ended TLS. */
+function isOwnHost(origin: string, host: string | undefined): boolean {
+  const page = URL.parse(origin);
+  if (page === null || host === undefined || !['http:', 'https:'].includes(page.protocol)) return false;
+  return page.origin === origin.toLowerCase() && URL.parse(`${page.protocol}//${host}`)?.host === page.host;
+}
