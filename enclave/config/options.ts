@@ -4,6 +4,7 @@
 
 import { ageRecipientSchema, ceremonySchema } from '../../ceremony/definition.ts';
 import { egressEndpointsSchema } from '../api/egress.ts';
+import { BODY_BUDGET_BYTES } from '../api/limits.ts';
 import { OPERATIONS } from '../api/operations.ts';
 import { parentProxySchema } from '../api/parent-proxy.ts';
 import { flagged, type Option, unflagged, type ValueOf } from './option.ts';
@@ -51,7 +52,11 @@ export const OPTIONS = {
     null,
     'Origins of web pages that may use the API; null or omitted: none but pages of the signer’s own host, and no CORS; ["*"] allows all',
   ),
-  'server.max_request_body_bytes': unflagged(integer(1024, 268_435_456), 2_097_152, 'Larger bodies get 413'),
+  'server.max_request_body_bytes': unflagged(
+    integer(1024, BODY_BUDGET_BYTES),
+    2_097_152,
+    'Larger bodies get 413; at most what all bodies in flight may hold',
+  ),
   'server.seccomp': unflagged(HARDENING, 'off', 'Syscall filter (Linux); required aborts boot without it'),
   'server.mlock': unflagged(
     HARDENING,

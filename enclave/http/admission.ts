@@ -1,22 +1,19 @@
 // What is decided when a request's headers are in, before a byte of its body is read, in the order of decisions.md
-// section 2: size 413, sealed or stale 503, credentials 401, policy 403, unknown key 404. A flood is refused here. And what
-// is decided again when the body is here: who was revoked, or what was sealed or lost meanwhile, gets nothing done.
+// section 2: size 413, sealed or stale 503, credentials 401, policy 403, unknown key 404. A flood is refused here. What a body
+// may hold is decided while it comes in; and again, when it is here: who was revoked, or what was sealed or lost meanwhile, gets nothing done.
 
 import assert from 'node:assert/strict';
-import type { ErrorReason } from '../api/errors.ts';
+import { type ErrorReason, SignerError } from '../api/errors.ts';
 import { canonicalPublicKey } from '../api/hex.ts';
 import type { Authenticator, Caller } from '../auth/authenticator.ts';
 import { parseAuthorization } from '../auth/credentials.ts';
 import { admitsRoute, type Decision, evaluateBeforeBody } from '../auth/evaluate.ts';
 import type { KeyStore } from '../keys/store.ts';
+import { createBodyBudget } from './body-budget.ts';
 import type { HttpRequest, RouteAccess } from './context.ts';
 import { headerValues } from './header-values.ts';
 import type { ForeignOrigin } from './origins.ts';
 
-/** Bytes of request bodies in flight at most, over all connections. */
-export const BODY_BUDGET_BYTES = 256 * 1024 * 1024;
-/** What one token may hold of it: others go on while one floods. */
-const CALLER_BUDGET_BYTES = BODY_BUDGET_BYTES / 4;
 /** Time for an admitted client to send the whole body. */
 const BODY_TIMEOUT_MS = 30_000;
 /** Of an identifier that is no public key. */
@@ -36,7 +33,12 @@ export interface AdmissionDependencies {
 export interface Admission {
   /** Undefined when the request may go on; otherwise why it is refused. */
   admit(request: HttpRequest): ErrorReason | undefined;
-  /** The body is here: it holds what it is, no longer what it could have been. */
+  /**
+   * The body has become so long. @returns how much memory it may take up now, at least `bytes`
+   * @throws SignerError `body_too_large`; `overloaded` when other bodies leave no room for it; `client_closed` after its end
+   */
+  bodyGrows(request: HttpRequest, bytes: number): number;
+  /** The whole body is here. */
   bodyRead(request: HttpRequest, bytes: number): void;
   /**
    * Whether the request may be acted on, now that its body is here: why not, or undefined. From here on it has the access
@@ -48,67 +50,55 @@ export interface Admission {
 }
 
 export function createAdmission(dependencies: AdmissionDependencies): Admission {
-  let bodyBytesInFlight = 0;
-  const bytesByCaller = new Map<string, number>();
-
-  const reserve = (request: HttpRequest, bytes: number): void => {
-    const { context } = request;
-    const change = bytes - context.bodyReservation;
-    if (change === 0) return;
-    context.bodyReservation = bytes;
-    bodyBytesInFlight += change;
-    const accessor = context.caller?.accessor ?? '';
-    const held = (bytesByCaller.get(accessor) ?? 0) + change;
-    if (held === 0) bytesByCaller.delete(accessor);
-    else bytesByCaller.set(accessor, held);
-  };
-  const bodyRefusal = (request: HttpRequest, streamsBody: boolean): ErrorReason | undefined => {
-    const most = largestBodyBytes(request, dependencies.maxRequestBodyBytes);
-    // A stream is never in memory as a whole, and the body of an open route is never read.
-    if (most === 0 || streamsBody || request.context.caller === undefined) return undefined;
-    const { context } = request;
-    const accessor = context.caller?.accessor ?? '';
-    const held = bytesByCaller.get(accessor) ?? 0;
-    if (bodyBytesInFlight + most > BODY_BUDGET_BYTES || held + most > CALLER_BUDGET_BYTES) return 'overloaded';
-    reserve(request, most);
-    context.bodyDeadline = setTimeout(() => request.raw.socket.destroy(), BODY_TIMEOUT_MS);
-    return undefined;
-  };
+  const { maxRequestBodyBytes } = dependencies;
+  const budget = createBodyBudget(maxRequestBodyBytes);
 
   return {
     admit(request) {
       const { access, streamsBody } = request.context;
-      return (
-        sizeRefusal(request, streamsBody, dependencies) ??
-        accessRefusal(request, access, dependencies) ??
-        bodyRefusal(request, streamsBody) // last: nobody holds memory here without credentials
-      );
+      const refusal = sizeRefusal(request, streamsBody, dependencies) ?? accessRefusal(request, access, dependencies);
+      if (refusal === undefined && !streamsBody) boundBodyTime(request);
+      return refusal;
     },
-    bodyRead(request, bytes) {
-      clearTimeout(request.context.bodyDeadline);
-      reserve(request, bytes);
+    bodyGrows({ context }, bytes) {
+      if (context.released) throw new SignerError('client_closed');
+      if (bytes > maxRequestBodyBytes) throw new SignerError('body_too_large');
+      const room = budget.grow(context, bytes);
+      if (room === 0) throw new SignerError('overloaded', { hint: 'request bodies take up all the memory they may' });
+      return room;
+    },
+    bodyRead({ context }, bytes) {
+      clearTimeout(context.bodyDeadline);
+      budget.shrink(context, bytes);
     },
     readmit: (request) => changedRefusal(request, dependencies),
-    release(request) {
-      clearTimeout(request.context.bodyDeadline);
-      reserve(request, 0);
+    release({ context }) {
+      context.released = true;
+      clearTimeout(context.bodyDeadline);
+      budget.shrink(context, 0);
     },
   };
 }
 
+/** The body of an open route is never read. */
+function boundBodyTime({ headers, context, raw }: HttpRequest): void {
+  const hasBody = headers['transfer-encoding'] !== undefined || announcedBytes(headers) > 0;
+  if (!hasBody || context.caller === undefined) return;
+  context.bodyDeadline = setTimeout(() => raw.socket.destroy(), BODY_TIMEOUT_MS);
+}
+
+/** Of a body of unannounced length (chunked) only its end tells (bodyGrows). */
 function sizeRefusal(
-  request: HttpRequest,
+  { headers }: HttpRequest,
   streamsBody: boolean,
   { maxRequestBodyBytes }: AdmissionDependencies,
 ): ErrorReason | undefined {
-  const tooLarge = !streamsBody && largestBodyBytes(request, maxRequestBodyBytes) > maxRequestBodyBytes;
+  const isChunked = headers['transfer-encoding'] !== undefined;
+  const tooLarge = !streamsBody && !isChunked && announcedBytes(headers) > maxRequestBodyBytes;
   return tooLarge ? 'body_too_large' : undefined;
 }
 
-/** As announced; a body of unannounced length (chunked) may become as large as is allowed. */
-function largestBodyBytes(request: HttpRequest, maxRequestBodyBytes: number): number {
-  const { 'content-length': length, 'transfer-encoding': encoding } = request.headers;
-  if (encoding !== undefined) return maxRequestBodyBytes;
+function announcedBytes({ 'content-length': length }: HttpRequest['headers']): number {
   return length === undefined ? 0 : Number(length);
 }
 

@@ -24,6 +24,7 @@ import { type OpenRequests, trackOpenRequests } from './open-requests.ts';
 import { mountOpenApi } from './openapi.ts';
 import { foreignOrigin } from './origins.ts';
 import { type Answer, errorAnswer, refuse, sendAnswer, sendError, toSignerError } from './replies.ts';
+import { readBody } from './request-body.ts';
 import { type AttestationRoute, mountAttestation } from './routes/attestation.ts';
 import { mountAuthPolicies } from './routes/auth-policies.ts';
 import { mountAuthTokens } from './routes/auth-tokens.ts';
@@ -250,14 +251,25 @@ function logFault(log: Log, id: string, error: ReturnType<typeof toSignerError>)
 /** Clients differ in the content types they send; every body is JSON and is parsed by its route. */
 function acceptAnyBodyAsBytes(app: FastifyInstance, admission: Admission): void {
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser<Buffer>('*', { parseAs: 'buffer' }, (request, body, done) => {
+  app.addContentTypeParser('*', (request, stream, done) => {
+    readBody(request, stream, admission, (body) => {
+      const outcome = body instanceof Error ? body : readmitted(request, body, admission);
+      if (outcome instanceof Error) done(outcome);
+      else done(null, outcome);
+    });
+  });
+}
+
+/** The body, or why the request goes no further; then no route gets to see and to wipe it, and it may hold passwords. */
+function readmitted(request: HttpRequest, body: Buffer, admission: Admission): Buffer | Error {
+  try {
     admission.bodyRead(request, body.length);
     const refusal = admission.readmit(request);
-    if (refusal === undefined) {
-      done(null, body);
-    } else {
-      body.fill(0); // it may hold passwords, and no route gets to see and to wipe it
-      done(new SignerError(refusal));
-    }
-  });
+    if (refusal === undefined) return body;
+    body.fill(0);
+    return new SignerError(refusal);
+  } catch (error) {
+    body.fill(0);
+    return new SignerError('internal_error', { cause: error });
+  }
 }

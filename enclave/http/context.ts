@@ -53,8 +53,10 @@ export interface RequestContext {
   deniedBy: string | undefined;
   /** The trace of this request, when tracing is on. */
   span: Span | undefined;
-  /** Bytes this request holds of the budget for bodies in flight. */
+  /** Bytes this request holds of the budget for bodies (body-budget.ts). */
   bodyReservation: number;
+  /** The request has ended and gave it back: it takes no more. */
+  released: boolean;
   /** What is to be given up when the request ends before it is answered. */
   onEnd: (() => void) | undefined;
   /** Cuts the connection when the body does not come in time. */
@@ -85,6 +87,7 @@ export function newContext(route: Route, startedAt: number, peerAddress: string 
     deniedBy: undefined,
     span: undefined,
     bodyReservation: 0,
+    released: false,
     onEnd: undefined,
     bodyDeadline: undefined,
   };

@@ -10,6 +10,7 @@ import { peerAddressOf } from './connections.ts';
 import { type HttpRequest, newContext, requestId } from './context.ts';
 import type { OpenRequests } from './open-requests.ts';
 import { type Answer, refusalAnswer } from './replies.ts';
+import { readBody } from './request-body.ts';
 import { SIGN_PATH, SIGN_ROUTE, type SignHandler } from './routes/sign.ts';
 
 /** Longer bodies are those of whole blocks. */
@@ -49,7 +50,7 @@ export function directSigning(parts: DirectSigningParts): (raw: IncomingMessage,
 function begin(request: HttpRequest, response: ServerResponse, parts: DirectSigningParts): void {
   const refusal = admissionRefusal(request, parts);
   if (refusal !== undefined) write(response, request.id, refusal);
-  else readBody(request.raw, (body) => void serve(request, response, body, parts));
+  else readBody(request, request.raw, parts.admission, (body) => void serve(request, response, body, parts));
 }
 
 /** A fault is the answer to this request, as it is on the framework's road: thrown from here it would end the process. */
@@ -75,21 +76,6 @@ export function plainIdentifier({
   if (!(length > 0 && length <= MAX_DIRECT_BODY_BYTES)) return undefined;
   const identifier = url.slice(SIGN_PATH.length);
   return IDENTIFIER.test(identifier) ? identifier : undefined;
-}
-
-/**
- * As long as was announced: node:http sees to that. An error when the client went away in the middle of it; when it goes away later, the
- * response says so.
- */
-function readBody(raw: IncomingMessage, onEnd: (body: Buffer | Error) => void): void {
-  const chunks: Buffer[] = [];
-  raw.on('data', (chunk: Buffer) => void chunks.push(chunk));
-  raw.once('end', () => {
-    raw.off('error', onEnd);
-    const [only] = chunks;
-    onEnd(only !== undefined && chunks.length === 1 ? only : Buffer.concat(chunks));
-  });
-  raw.once('error', onEnd);
 }
 
 async function serve(

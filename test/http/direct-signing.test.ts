@@ -139,13 +139,20 @@ describe('by either road', () => {
 });
 
 describe('a fault is the answer to its request and ends nothing else', () => {
-  const admitted: Admission = { admit: () => undefined, bodyRead() {}, readmit: () => undefined, release() {} };
+  const admitted: Admission = {
+    admit: () => undefined,
+    bodyGrows: () => 1,
+    bodyRead() {},
+    readmit: () => undefined,
+    release() {},
+  };
   const fault = (): never => {
     throw new TypeError('TEST fault');
   };
 
   it.each<[string, Partial<Admission>, () => Promise<never>]>([
     ['of admission', { admit: fault }, fault],
+    ['while the body comes in', { bodyGrows: fault }, fault],
     ['when the body is here', { bodyRead: fault }, fault],
     ['when it is admitted again', { readmit: fault }, fault],
     ['of the route, before it waits for anything', {}, fault],

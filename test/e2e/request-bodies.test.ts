@@ -1,0 +1,72 @@
+// server.max_request_body_bytes is a promise (decisions.md section 11): what is smaller is not refused for its size by a signer
+// that has nothing else to do, announced or chunked; what is larger is 413.
+
+import http from 'node:http';
+import { text } from 'node:stream/consumers';
+import { afterEach, describe, expect, it } from 'vitest';
+import { deploy } from '../support/deployment.ts';
+import { randaoReveal, TEST_TOKEN } from '../support/requests.ts';
+import type { RunningSigner } from '../support/signer.ts';
+
+const MIB = 1024 * 1024;
+const deployment = deploy(1);
+const key = deployment.keys[0]?.publicKey ?? '';
+let signer: RunningSigner;
+afterEach(() => signer.stop());
+
+interface Sent {
+  readonly status: number | undefined;
+  readonly body: string;
+}
+
+/** @param pieces written one by one; without a length they are chunked */
+async function send(pieces: readonly (string | Buffer)[], length?: number): Promise<Sent> {
+  const { promise, resolve, reject } = Promise.withResolvers<http.IncomingMessage>();
+  const request = http.request(`${signer.url}/api/v1/eth2/sign/${key}`, {
+    method: 'POST',
+    agent: false,
+    headers: { authorization: `Bearer ${TEST_TOKEN}`, ...(length === undefined ? {} : { 'content-length': length }) },
+  });
+  request.once('response', resolve).on('error', reject);
+  for (const piece of pieces) request.write(piece);
+  request.end();
+  const response = await promise;
+  return { status: response.statusCode, body: await text(response) };
+}
+
+/** A signing request with so many bytes of a member that is ignored. */
+function padded(bytes: number): Buffer[] {
+  const [head = '', tail = ''] = JSON.stringify({ ...randaoReveal(), padding: '%' }).split('%');
+  const pieces = Array.from({ length: Math.ceil(bytes / MIB) }, () => Buffer.alloc(MIB, 'x'));
+  return [Buffer.from(head), ...pieces, Buffer.from(tail)];
+}
+
+describe('with server.max_request_body_bytes: 100000000', () => {
+  it('a chunked request, and bodies of nearly so many bytes, are signed', async () => {
+    signer = await deployment.start({ config: { server: { max_request_body_bytes: 100_000_000 } } });
+    expect(await send([JSON.stringify(randaoReveal())])).toMatchObject({ status: 200 });
+    const large = padded(95 * MIB);
+    expect(await send(large)).toMatchObject({ status: 200 });
+    expect(await send(large, Buffer.concat(large).length)).toMatchObject({ status: 200 });
+  });
+});
+
+describe('with the default', () => {
+  it('200 chunked requests at once are signed', async () => {
+    signer = await deployment.start();
+    const answers = await Promise.all(
+      Array.from({ length: 200 }, (_, epoch) => send([JSON.stringify(randaoReveal(epoch))])),
+    );
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+  });
+
+  it('a chunked body that becomes too large is 413, and the signer goes on', async () => {
+    signer = await deployment.start();
+    const tooLarge = await send(padded(3 * MIB)).catch((error: NodeJS.ErrnoException) => error.code);
+    // The signer hangs up behind its answer; a client that still writes may be told that first.
+    if (typeof tooLarge === 'object') expect(tooLarge).toMatchObject({ status: 413 });
+    else expect(tooLarge).toMatch(/^(ECONNRESET|EPIPE)$/);
+    await signer.logged('request', { reason: 'body_too_large', status: 413 });
+    expect(await send(padded(1 * MIB))).toMatchObject({ status: 200 });
+  });
+});
