@@ -42,7 +42,9 @@ export function createForwarding(service: Service, port: number, limits: Limits,
     countArrival: (outcome) => metrics.at('connections', { service, port, outcome }).add(1),
     countFailure: (reason) => metrics.at('connectFailures', { service, port, reason }).add(1),
     async carry(tcp, enclave) {
-      const running = relay(tcp, enclave, { idleTimeoutMs: limits.idleTimeoutMs, toEnclave, fromEnclave });
+      const { idleTimeoutMs, lingerMs } = limits;
+      const linger = lingerMs === undefined ? {} : { lingerMs };
+      const running = relay(tcp, enclave, { idleTimeoutMs, ...linger, toEnclave, fromEnclave });
       relays.add(running);
       if (quietMs !== undefined) running.endWhenQuiet(quietMs);
       const reason = await running.ended;

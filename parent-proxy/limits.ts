@@ -29,3 +29,6 @@ export const SCRAPE_TIMEOUT_MS = 10_000;
 
 /** When the proxy stops, a connection ends once nothing was carried for so long. */
 export const DRAIN_QUIET_MS = 2000;
+
+/** A client that has its whole answer, and was told that there is no more, may keep its connection for so long in silence. */
+export const CLIENT_LINGERS_MS = 10_000;

@@ -11,22 +11,28 @@ export interface MetricsListener {
 }
 
 /** @throws the system's error, such as EADDRINUSE */
-export async function listenMetrics(metrics: Metrics, { host, port }: ListenAddress): Promise<MetricsListener> {
-  const server = createServer(
-    { requestTimeout: SCRAPE_TIMEOUT_MS, maxHeaderSize: MAX_REQUEST_HEAD_BYTES },
-    (request, response) => {
-      request.resume();
-      if (request.method !== 'GET' || request.url?.split('?')[0] !== '/metrics') {
-        response.writeHead(404, { 'content-type': 'text/plain; charset=utf-8', connection: 'close' });
-        response.end('metrics are at GET /metrics\n');
-        return;
-      }
-      response.writeHead(200, { 'content-type': 'text/plain; version=0.0.4; charset=utf-8', connection: 'close' });
-      response.end(metrics.render());
-    },
-  );
+export async function listenMetrics(
+  metrics: Metrics,
+  { host, port }: ListenAddress,
+  scrapeTimeoutMs = SCRAPE_TIMEOUT_MS,
+): Promise<MetricsListener> {
+  const times = {
+    requestTimeout: scrapeTimeoutMs,
+    headersTimeout: scrapeTimeoutMs,
+    connectionsCheckingInterval: Math.ceil(scrapeTimeoutMs / 4), // Node would look every 30 s
+  };
+  const server = createServer({ ...times, maxHeaderSize: MAX_REQUEST_HEAD_BYTES }, (request, response) => {
+    request.resume();
+    if (request.method !== 'GET' || request.url?.split('?')[0] !== '/metrics') {
+      response.writeHead(404, { 'content-type': 'text/plain; charset=utf-8', connection: 'close' });
+      response.end('metrics are at GET /metrics\n');
+      return;
+    }
+    response.writeHead(200, { 'content-type': 'text/plain; version=0.0.4; charset=utf-8', connection: 'close' });
+    response.end(metrics.render());
+  });
   server.maxConnections = MAX_SCRAPERS;
-  server.setTimeout(SCRAPE_TIMEOUT_MS);
+  server.setTimeout(scrapeTimeoutMs);
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   server.once('error', reject);
   server.listen({ host, port }, resolve);

@@ -3,6 +3,7 @@
 import { MAX_CONFIGURATION_BYTES } from '../enclave/api/parent-ports.ts';
 import { parentProxySchema } from '../enclave/api/parent-proxy.ts';
 import {
+  CLIENT_LINGERS_MS,
   CONFIGURATION_TIMEOUT_MS,
   CREDENTIALS_CONNECTION_TIMEOUT_MS,
   CREDENTIALS_TIMEOUT_MS,
@@ -28,7 +29,7 @@ const MEANINGS: Readonly<Record<string, string>> = {
   'metrics.listen_address': "IP address of the parent proxy's own metrics",
   'metrics.listen_port': 'TCP port',
   'limits.max_connections_per_port': 'Connections of one listener at a time; the next is cut off at once',
-  'limits.idle_timeout_seconds': 'A forwarded connection without a byte in either direction is cut',
+  'limits.idle_timeout_seconds': `A forwarded connection without a byte in either direction is cut; one of a client whose answer is complete after ${CLIENT_LINGERS_MS} ms`,
   'limits.connect_timeout_ms': 'One attempt to connect, to the enclave or to an endpoint, name resolution included',
   'limits.connect_retry_ms': 'How long a connect that the enclave refuses is tried again; 0: not at all',
   'limits.graceful_shutdown_timeout_seconds': `On SIGTERM: how long connections may finish; those quiet for ${DRAIN_QUIET_MS} ms end`,

@@ -10,6 +10,8 @@ export type RelayEnd = 'complete' | 'broken' | 'idle' | 'shutdown';
 export interface RelayOptions {
   /** Without a byte from either side. */
   readonly idleTimeoutMs: number;
+  /** The same once the enclave has ended and everything it sent is delivered; idleTimeoutMs unless given. */
+  readonly lingerMs?: number;
   readonly toEnclave: { add(bytes: number): void };
   readonly fromEnclave: { add(bytes: number): void };
 }
@@ -33,7 +35,13 @@ export function relay(tcp: Socket, enclave: Socket, options: RelayOptions): Rela
     tcp.destroy();
     enclave.destroy();
   };
-  let quiet = setTimeout(() => stop('idle'), options.idleTimeoutMs);
+  let longestQuietMs = options.idleTimeoutMs;
+  let quiet = setTimeout(() => stop('idle'), longestQuietMs);
+  const waitFor = (quietMs: number, reason: RelayEnd): void => {
+    clearTimeout(quiet);
+    longestQuietMs = quietMs;
+    quiet = setTimeout(() => stop(reason), quietMs);
+  };
 
   const carry = (from: Socket, to: Socket, carried: { add(bytes: number): void }): void => {
     from.on('data', (bytes: Buffer) => {
@@ -52,6 +60,8 @@ export function relay(tcp: Socket, enclave: Socket, options: RelayOptions): Rela
     });
   };
 
+  const { lingerMs } = options;
+  if (lingerMs !== undefined) tcp.once('finish', () => open > 0 && waitFor(Math.min(lingerMs, longestQuietMs), 'idle'));
   carry(tcp, enclave, options.toEnclave);
   carry(enclave, tcp, options.fromEnclave);
   tcp.resume();
@@ -59,9 +69,7 @@ export function relay(tcp: Socket, enclave: Socket, options: RelayOptions): Rela
   return {
     ended,
     endWhenQuiet(quietMs) {
-      if (open === 0) return;
-      clearTimeout(quiet);
-      quiet = setTimeout(() => stop('shutdown'), quietMs);
+      if (open > 0) waitFor(quietMs, 'shutdown');
     },
   };
 }

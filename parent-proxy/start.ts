@@ -9,7 +9,7 @@ import { listenCredentials } from './credentials-service.ts';
 import { listenEgress } from './egress.ts';
 import type { ForwardingListener } from './forwarding.ts';
 import { listenIngress } from './ingress.ts';
-import { DRAIN_QUIET_MS } from './limits.ts';
+import { CLIENT_LINGERS_MS, DRAIN_QUIET_MS } from './limits.ts';
 import { listenLogs } from './log-service.ts';
 import { listenMetrics } from './metrics-listener.ts';
 import type { Service } from './service.ts';
@@ -94,7 +94,7 @@ async function openIngress(
       name,
       listen: ingress[name],
       enclavePort: enclavePorts[name],
-      limits,
+      limits: { lingerMs: CLIENT_LINGERS_MS, ...limits },
       proxyHeader: name === 'tls',
     };
     listeners[name] = await open(

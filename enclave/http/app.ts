@@ -17,6 +17,7 @@ import type { SigningDependencies } from '../signing/sign.ts';
 import { type Admission, createAdmission } from './admission.ts';
 import { createAudit, type HttpObserver } from './audit.ts';
 import { answerClientError } from './client-errors.ts';
+import { CONNECTION_LIMITS, headerTimes } from './connection-limits.ts';
 import { peerAddressOf } from './connections.ts';
 import { type HttpRequest, NO_ROUTE, newContext, type Route, requestId } from './context.ts';
 import { directSigning } from './direct-signing.ts';
@@ -40,6 +41,8 @@ import { mountSlashingProtection, type SlashingRecords } from './routes/slashing
 export interface AppOptions {
   readonly maxRequestBodyBytes: number;
   readonly requestTimeoutSeconds: number;
+  /** CONNECTION_LIMITS unless given. */
+  readonly headersTimeoutMs?: number;
   /** null: no CORS. `['*']`: every origin. */
   readonly corsAllowedOrigins: readonly string[] | null;
   readonly clientAddress: ClientAddressOptions;
@@ -84,6 +87,7 @@ const EXPOSED_HEADERS = ['X-Request-Id', 'Retry-After'];
 export async function buildApp(options: AppOptions, dependencies: AppDependencies): Promise<FastifyInstance> {
   const app = fastify({
     logger: false,
+    http: headerTimes(options.headersTimeoutMs ?? CONNECTION_LIMITS.headersTimeoutMs),
     genReqId: requestId,
     bodyLimit: options.maxRequestBodyBytes,
     keepAliveTimeout: KEEP_ALIVE_SECONDS * 1000,

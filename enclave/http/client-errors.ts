@@ -1,5 +1,5 @@
 // What is not HTTP, or too much of it, in the shape of every other error (decisions.md section 2). Such a request never
-// reaches the application; the connection is closed after the answer.
+// reaches the application; the connection is closed after the answer. Who has sent nothing at all gets none.
 
 import { randomUUIDv7 } from 'node:crypto';
 import { STATUS_CODES } from 'node:http';
@@ -11,7 +11,7 @@ import { errorBody } from './replies.ts';
 const FAREWELL_MS = 1_000;
 
 export function answerClientError(error: NodeJS.ErrnoException, socket: Duplex): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) {
+  if (error.code === 'ECONNRESET' || !socket.writable || isSilent(socket)) {
     socket.destroy();
     return;
   }
@@ -25,4 +25,9 @@ export function answerClientError(error: NodeJS.ErrnoException, socket: Duplex):
   const timer = setTimeout(() => socket.destroy(), FAREWELL_MS);
   timer.unref();
   socket.once('close', () => clearTimeout(timer));
+}
+
+/** A spare connection of a client's pool has asked for nothing: an answer on it would only be a riddle. */
+function isSilent(socket: Duplex): boolean {
+  return 'bytesRead' in socket && socket.bytesRead === 0;
 }

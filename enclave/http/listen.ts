@@ -1,11 +1,13 @@
 // Sockets around the application: the plain HTTP listener, the optional TLS one, and a shutdown that finishes what was
 // begun. Everything that listens is bounded: connections, header time, idle time.
 
+import { lookup } from 'node:dns/promises';
 import type http from 'node:http';
 import https from 'node:https';
 import type { AddressInfo, Server } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import { answerClientError } from './client-errors.ts';
+import { CONNECTION_LIMITS, headerTimes } from './connection-limits.ts';
 import { hasOpenRequests } from './open-requests.ts';
 
 export interface ListenAddress {
@@ -17,6 +19,8 @@ export interface ListenAddress {
 export interface TlsListenOptions extends ListenAddress {
   readonly maxConnections: number;
   readonly secureContext: { readonly cert: Buffer; readonly key: Buffer };
+  /** CONNECTION_LIMITS unless given. */
+  readonly handshakeTimeoutMs?: number;
 }
 
 export interface Listener {
@@ -45,7 +49,9 @@ export async function listenPlain(app: FastifyInstance, address: ListenAddress):
   server.removeAllListeners('request').on('request', app.serve);
   server.maxConnections = MAX_PLAIN_CONNECTIONS;
   cutStalledConnections(server);
-  await app.listen({ host: address.host, port: address.port, backlog: BACKLOG });
+  // Of a name one address, as of every other listener: Fastify would open more, without any of these limits, for localhost.
+  const { address: host } = await lookup(address.host);
+  await app.listen({ host, port: address.port, backlog: BACKLOG });
   return listener(server);
 }
 
@@ -54,7 +60,8 @@ export async function listenTls(
   app: FastifyInstance,
   options: TlsListenOptions,
 ): Promise<Listener & { server: https.Server }> {
-  const server = createTlsServer(app, { ...options.secureContext, minVersion: 'TLSv1.2' });
+  const handshakeTimeout = options.handshakeTimeoutMs ?? CONNECTION_LIMITS.handshakeTimeoutMs;
+  const server = createTlsServer(app, { ...options.secureContext, minVersion: 'TLSv1.2', handshakeTimeout });
   server.maxConnections = options.maxConnections;
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   server.once('error', reject);
@@ -64,10 +71,11 @@ export async function listenTls(
   return { ...listener(server), server };
 }
 
-/** The application's routes over TLS, with the times and limits of the plain listener; it does not listen yet. */
+/** The application's routes over TLS, with the times of the plain listener unless others are given; it does not listen yet. */
 export function createTlsServer(app: FastifyInstance, options: https.ServerOptions): https.Server {
-  const { keepAliveTimeout, requestTimeout } = app.server;
-  const server = https.createServer({ ...options, keepAliveTimeout, requestTimeout }, app.serve);
+  const { keepAliveTimeout, requestTimeout, headersTimeout } = app.server;
+  const times = { keepAliveTimeout, requestTimeout, ...headerTimes(headersTimeout) };
+  const server = https.createServer({ ...times, ...options }, app.serve);
   server.on('tlsClientError', (_error, socket) => socket.destroy());
   server.on('clientError', answerClientError);
   cutStalledConnections(server);

@@ -2,6 +2,7 @@
 // callers, and shares nothing with the signing listener, so a scraper can never reach a signing route.
 
 import http from 'node:http';
+import { headerTimes } from './connection-limits.ts';
 import type { ListenAddress } from './listen.ts';
 import { serveTransport, type TransportServer, type TransportServerOptions } from './transport-server.ts';
 
@@ -14,8 +15,13 @@ const MAX_SCRAPERS = 64;
 const RENDERING_LIVES_MS = 1000;
 const SCRAPE_TIMEOUT_MS = 10_000;
 
-export async function listenMetrics(source: MetricsSource, address: ListenAddress): Promise<http.Server> {
-  const server = createMetricsServer(source);
+/** @param scrapeTimeoutMs for a whole scrape, and for a scraper that neither asks nor reads */
+export async function listenMetrics(
+  source: MetricsSource,
+  address: ListenAddress,
+  scrapeTimeoutMs = SCRAPE_TIMEOUT_MS,
+): Promise<http.Server> {
+  const server = createMetricsServer(source, scrapeTimeoutMs);
   server.maxConnections = MAX_SCRAPERS;
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   server.once('error', reject);
@@ -29,16 +35,20 @@ export async function listenMetrics(source: MetricsSource, address: ListenAddres
 export function listenMetricsOnTransport(
   source: MetricsSource,
   address: Pick<TransportServerOptions, 'transport' | 'port'>,
+  scrapeTimeoutMs = SCRAPE_TIMEOUT_MS,
 ): Promise<TransportServer> {
-  return serveTransport(createMetricsServer(source), { ...address, maxConnections: MAX_SCRAPERS });
+  return serveTransport(createMetricsServer(source, scrapeTimeoutMs), { ...address, maxConnections: MAX_SCRAPERS });
 }
 
-function createMetricsServer(source: MetricsSource): http.Server {
+function createMetricsServer(source: MetricsSource, scrapeTimeoutMs: number): http.Server {
   const rendering = shared(source);
-  const server = http.createServer({ requestTimeout: SCRAPE_TIMEOUT_MS }, (request, response) => {
-    void answer(rendering, request, response);
-  });
-  server.setTimeout(SCRAPE_TIMEOUT_MS);
+  const server = http.createServer(
+    { requestTimeout: scrapeTimeoutMs, ...headerTimes(scrapeTimeoutMs) },
+    (request, response) => {
+      void answer(rendering, request, response);
+    },
+  );
+  server.setTimeout(scrapeTimeoutMs);
   return server;
 }
 

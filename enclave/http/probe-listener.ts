@@ -5,6 +5,7 @@ import http from 'node:http';
 import { SignerError } from '../api/errors.ts';
 import type { Transport } from '../native/transport.ts';
 import { answerClientError } from './client-errors.ts';
+import { headerTimes } from './connection-limits.ts';
 import { requestId } from './context.ts';
 import { errorBody } from './replies.ts';
 import { type HealthAnswer, healthAnswer, type Readiness, UPCHECK_ANSWER } from './routes/health.ts';
@@ -15,14 +16,17 @@ export interface ProbeListenOptions {
   readonly port: number;
   /** As the HTTP observer counts requests. */
   readonly onRequest?: (route: string, status: number) => void;
+  /** For a whole request, and for a client that neither asks nor reads. */
+  readonly requestTimeoutMs?: number;
 }
 
 export const MAX_PROBE_CONNECTIONS = 256;
 const REQUEST_TIMEOUT_MS = 10_000;
 
 export function listenProbes(readiness: Readiness, options: ProbeListenOptions): Promise<TransportServer> {
+  const { transport, port, requestTimeoutMs = REQUEST_TIMEOUT_MS } = options;
   const server = http.createServer(
-    { requestTimeout: REQUEST_TIMEOUT_MS, keepAliveTimeout: REQUEST_TIMEOUT_MS },
+    { requestTimeout: requestTimeoutMs, keepAliveTimeout: requestTimeoutMs, ...headerTimes(requestTimeoutMs) },
     (request, response) => {
       request.resume();
       const path = pathOf(request);
@@ -40,8 +44,7 @@ export function listenProbes(readiness: Readiness, options: ProbeListenOptions):
     },
   );
   server.on('clientError', answerClientError);
-  server.setTimeout(REQUEST_TIMEOUT_MS);
-  const { transport, port } = options;
+  server.setTimeout(requestTimeoutMs);
   return serveTransport(server, { transport, port, maxConnections: MAX_PROBE_CONNECTIONS });
 }
 

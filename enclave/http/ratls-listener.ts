@@ -11,6 +11,7 @@ import type { Transport } from '../native/transport.ts';
 import type { Log } from '../observe/log.ts';
 import type { RatlsIdentity } from '../tee/ratls-identity.ts';
 import type { IdentitySource } from '../tee/ratls-rotation.ts';
+import { CONNECTION_LIMITS, type ConnectionLimits, headerTimes } from './connection-limits.ts';
 import { type ConnectionFacts, rememberConnection } from './connections.ts';
 import { createTlsServer } from './listen.ts';
 import { readProxyHeader } from './proxy-preamble.ts';
@@ -30,16 +31,13 @@ export interface RatlsListenOptions {
   readonly limits?: Partial<RatlsLimits>;
 }
 
-export interface RatlsLimits {
+/** The handshake is timed from the end of the header. */
+export interface RatlsLimits extends ConnectionLimits {
   /** The parent sends the header with the connection. */
   readonly proxyHeaderTimeoutMs: number;
-  /** From the header to the end of the handshake. */
-  readonly handshakeTimeoutMs: number;
-  /** From the first byte of a request to the end of its headers. */
-  readonly headersTimeoutMs: number;
 }
 
-const LIMITS: RatlsLimits = { proxyHeaderTimeoutMs: 5000, handshakeTimeoutMs: 10_000, headersTimeoutMs: 60_000 };
+const LIMITS: RatlsLimits = { ...CONNECTION_LIMITS, proxyHeaderTimeoutMs: 5000 };
 
 /** In TLS 1.3 a ticket then names a session that is kept nowhere: nothing is ever resumed. */
 const TLS = { minVersion: 'TLSv1.3', secureOptions: constants.SSL_OP_NO_TICKET, ALPNProtocols: ['http/1.1'] } as const;
@@ -52,9 +50,7 @@ export function listenRatls(app: FastifyInstance, options: RatlsListenOptions): 
     socket.destroy();
   };
   const limits = { ...LIMITS, ...options.limits };
-  const headersTimeout = limits.headersTimeoutMs;
-  const connectionsCheckingInterval = Math.ceil(headersTimeout / 2);
-  const server = createTlsServer(app, { ...TLS, headersTimeout, connectionsCheckingInterval });
+  const server = createTlsServer(app, { ...TLS, ...headerTimes(limits.headersTimeoutMs) });
   const parts: AcceptParts = { server, identities: options.identities, limits, refuse };
   const accept = acceptor(parts);
   return serveTransport(server, {

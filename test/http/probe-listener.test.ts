@@ -10,6 +10,7 @@ import type { HealthCheck } from '../../enclave/api/health.ts';
 import { listenMetricsOnTransport } from '../../enclave/http/metrics-listener.ts';
 import { listenProbes, MAX_PROBE_CONNECTIONS } from '../../enclave/http/probe-listener.ts';
 import type { TransportServer } from '../../enclave/http/transport-server.ts';
+import { closed } from '../support/streams.ts';
 import { unixTransport } from '../support/unix-transport.ts';
 
 const PORT = 9000;
@@ -57,6 +58,13 @@ async function ask(path: string, options: http.RequestOptions & { readonly body?
 }
 
 describe('the probe listener', () => {
+  it.each(['', 'GET /upcheck HTTP/1.1\r\n'])('cuts off who does not get as far as a request: %j', async (text) => {
+    await close(listener);
+    const options = { transport: unixTransport(folder, 'enclave'), port: PORT, requestTimeoutMs: 20 };
+    listener = await listenProbes({ checks: () => checks }, options);
+    await dribble(PORT, text);
+  });
+
   it('answers that the signer is alive', async () => {
     expect(await ask('/upcheck')).toMatchObject({
       status: 200,
@@ -133,6 +141,30 @@ test.each(['/upcheck', '/healthcheck'])('HEAD %s has the status and the headers 
   expect({ ...head.headers, date: '' }).toEqual({ ...got.headers, date: '' });
   expect([head.status, head.body, head.headers['content-length']]).toEqual([200, '', String(got.body.length)]);
 });
+
+test.each(['', 'GET /metrics HTTP/1.1\r\n'])(
+  'metrics cut off who does not get as far as a request: %j',
+  async (text) => {
+    const source = { render: async () => ({ contentType: 'text/plain', body: '' }) };
+    const metrics = await listenMetricsOnTransport(
+      source,
+      { transport: unixTransport(folder, 'enclave'), port: 3000 },
+      20,
+    );
+    await dribble(3000, text);
+    await close(metrics);
+  },
+);
+
+/** Sends this, then a byte now and then, until the connection is cut. */
+async function dribble(port: number, text: string): Promise<void> {
+  const socket = await unixTransport(folder, 'parent').connect(port);
+  socket.on('error', () => undefined).on('end', () => socket.end());
+  socket.resume().write(text);
+  const bytes = setInterval(() => text !== '' && socket.writable && socket.write('x'), 5);
+  await closed(socket);
+  clearInterval(bytes);
+}
 
 test('metrics over a transport are metrics, and nothing else', async () => {
   const source = { render: async () => ({ contentType: 'text/plain', body: 'svc_up 1\n' }) };

@@ -347,17 +347,20 @@ describe('the address in the PROXY header', () => {
 });
 
 describe('requests over RA-TLS', () => {
-  it('whose headers do not end are cut off, as on any other listener', async () => {
+  it.each([
+    ['do not end', 'GET /upcheck HTTP/1.1\r\nHost: x\r\n'],
+    ['do not begin', ''],
+  ])('whose headers %s are cut off, as on any other listener', async (_what, text) => {
     await restart({ limits: { headersTimeoutMs: 1 } });
     const client = await connectRatls(signer.parent);
-    client.socket.write('GET /upcheck HTTP/1.1\r\nHost: x\r\n');
-    const answer = Buffer.concat(await Array.fromAsync(client.socket as AsyncIterable<Buffer>)).toString();
-    expect(answer).toContain('"reason":"request_timeout"');
-    await connectionsAre(0);
+    client.socket.on('error', () => undefined).resume();
+    if (text !== '') client.socket.write(text);
+    await expect.poll(() => signer.listener.connections(), { timeout: 20_000 }).toBe(0);
+    client.socket.destroy();
   });
 
   it('that are cut off so are over also for a client that does not hang up', async () => {
-    await restart({ limits: { headersTimeoutMs: 1 } });
+    await restart({ limits: { headersTimeoutMs: 1000 } });
     const raw = await signer.parent.connect(RATLS_PORT);
     raw.write(proxyHeaderFrom('203.0.113.7'));
     const socket = await handshake(raw); // half-open, as every stream of the transport
