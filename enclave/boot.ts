@@ -8,6 +8,7 @@ import { startBackground } from './boot/background.ts';
 import { openCustody, watchState } from './boot/chamber.ts';
 import { openEgressAliases } from './boot/egress.ts';
 import type { Enclave } from './boot/enclave.ts';
+import { createEnding } from './boot/ending.ts';
 import { type LoadingKeys, startLoadingKeys } from './boot/keys.ts';
 import { type OpenListeners, openListeners } from './boot/listeners.ts';
 import { networkOf } from './boot/network.ts';
@@ -44,7 +45,7 @@ export interface RunningSigner {
   readonly listeners: OpenListeners;
   /** Resolves when every configured key source has been read once, or shutDown() ends that; rejects when one cannot be read. */
   readonly keysLoaded: Promise<void>;
-  /** Refuse new work, finish what is under way within the grace time, close everything. */
+  /** Refuse new work, finish what is under way, close everything: all within the grace time. */
   shutDown(): Promise<void>;
 }
 
@@ -69,8 +70,9 @@ export async function boot(config: Config, world: World): Promise<RunningSigner>
 
 async function runSteps(config: Config, given: World, opened: AsyncDisposableStack): Promise<RunningSigner> {
   const state: SignerState = { shuttingDown: false, keyFailures: 0 };
+  const ending = createEnding(given.clock);
 
-  const telemetry = await step('telemetry', () => openTelemetry(config, given, opened));
+  const telemetry = await step('telemetry', () => openTelemetry(config, given, ending, opened));
   await step('system call filter', () => filterSystemCalls(config, given, telemetry));
   const memory = await step('secret key memory', () => openSecretMemory(config, given, telemetry, opened));
   const { core } = memory;
@@ -80,7 +82,7 @@ async function runSteps(config: Config, given: World, opened: AsyncDisposableSta
   const world: World = { ...given, aws };
   const custody = await step('custody', () => openCustody(config, world, telemetry, opened));
   const { slashing, binding } = await step('slashing protection', () =>
-    openSlashingProtection({ config, network, custody }, world, telemetry, opened),
+    openSlashingProtection({ config, network, custody, ending }, world, telemetry, opened),
   );
   const { authenticator, stateful } = await step('authorization', () =>
     openAuthorization(config, custody, world, telemetry),
@@ -127,8 +129,10 @@ async function runSteps(config: Config, given: World, opened: AsyncDisposableSta
     keysLoaded,
     async shutDown() {
       state.shuttingDown = true;
-      await listeners.closeGracefully(config.server.graceful_shutdown_timeout_seconds);
-      await opened.disposeAsync();
+      const forRequestsMs = ending.begin(config.server.graceful_shutdown_timeout_seconds * 1000);
+      await listeners.closeGracefully(forRequestsMs / 1000);
+      if (await ending.inTime(opened.disposeAsync())) return;
+      world.logger.module('server').error({}, 'the grace time is over: what does not close is left behind');
     },
   };
 }

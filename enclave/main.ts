@@ -67,6 +67,7 @@ async function run({ config, warnings, ignoredVariables }: Extract<Loaded, { ok:
   const logger = createLogger(config.logging);
   endOnBugs(logger);
   sayWarnings({ warnings, ignoredVariables }, logger.module('server'));
+  ignoreHangUps(logger);
   try {
     await runSigner(config, { logger, clock: systemClock });
   } catch (error) {
@@ -160,6 +161,14 @@ function endOnSignals(signer: RunningSigner, logger: Logger): void {
     process.exit(EXIT.ok);
   };
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void end(signal));
+}
+
+/** Services send it for a reload. There is none: ending at once, as Node does, would leave the validators without a signer. */
+function ignoreHangUps(logger: Logger): void {
+  const log = logger.module('server');
+  process.on('SIGHUP', () =>
+    log.warn({ signal: 'SIGHUP' }, 'the signal is ignored: the configuration is read at the start'),
+  );
 }
 
 /** A bug leaves the process in a state nobody has thought about: it must not sign on. */

@@ -1,6 +1,7 @@
 // Step "slashing protection": the configured store, bound to the network, with the grouping in front of it and pruning
 // behind it. Also what the offline `slashing` commands open.
 
+import { setTimeout as pause } from 'node:timers/promises';
 import { encodeHex } from '../api/hex.ts';
 import type { World } from '../boot.ts';
 import type { StoreBinding } from '../chamber/store-binding.ts';
@@ -22,9 +23,13 @@ import type { SlashingBackend } from '../slashing/types.ts';
 import { DEFAULT_AWS_ACCESS } from './aws-access.ts';
 import { afterBootJump, slashingTime } from './boot-jump.ts';
 import { type Custody, slashingIntegrityKey } from './chamber.ts';
+import type { Ending } from './ending.ts';
 import { openingFailure } from './slashing-failure.ts';
 import { bindStore } from './store-binding.ts';
 import type { Telemetry } from './telemetry.ts';
+
+/** Of what is left when the slashing store is closed; the rest is for what is still open then. */
+const STORE_SHARE = 0.8;
 
 export interface SlashingStoreOptions {
   readonly config: Config;
@@ -42,6 +47,7 @@ export interface SlashingProtectionParts {
   readonly network: Network;
   /** Undefined without a signer state. */
   readonly custody: Custody | undefined;
+  readonly ending: Pick<Ending, 'leftMs'>;
 }
 
 export interface OpenSlashing {
@@ -74,13 +80,14 @@ export async function openSlashingProtection(
     onRollback: raisedOnce(backend, floorOf, log),
   };
   const slashing = new SlashingProtection(backend, options, { clock: world.clock, log });
-  opened.defer(() => slashing.close());
+  opened.defer(() => slashing.close(parts.ending.leftMs() * STORE_SHARE));
   if (parts.custody !== undefined) {
     const wiring = { config: parts.config, custody: parts.custody, backend, jumpFloor: floorOf };
     bound.binding = await bindStore(wiring, world, opened);
   }
   const pruning = startPruning({}, { backend, log });
-  opened.defer(() => pruning.stop());
+  // A step that hangs in its store ends with it: nobody waits for it before.
+  opened.defer(() => Promise.race([pruning.stop(), pause(parts.ending.leftMs() / 4, undefined, { ref: false })]));
   if (backend.name === 'noop') log.warn({}, 'NO SLASHING PROTECTION: every message is signed, slashable or not');
   log.info({ backend: backend.name }, 'slashing protection is open');
   return { slashing, binding: bound.binding };

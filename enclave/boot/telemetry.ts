@@ -9,6 +9,7 @@ import type { HttpObserver } from '../http/audit.ts';
 import { createMetrics, type Metrics, statusClass } from '../observe/metrics.ts';
 import { openTracing, type Tracing } from '../observe/tracing.ts';
 import type { SlashingProtectionOptions } from '../slashing/protection.ts';
+import type { Ending } from './ending.ts';
 
 export interface Telemetry {
   readonly metrics: Metrics;
@@ -29,12 +30,13 @@ const UNKNOWN_OPERATION = 'unknown';
 export async function openTelemetry(
   config: Config,
   { logger }: World,
+  ending: Pick<Ending, 'leftMs'>,
   opened: AsyncDisposableStack,
 ): Promise<Telemetry> {
   const metrics = createMetrics();
   opened.defer(() => metrics.close());
   metrics.chamberUnsealed.set(1); // stateless mode: there is nothing to unseal
-  const tracing = await startTracing(config, { logger }, opened);
+  const tracing = await startTracing(config, { logger, ending }, opened);
   const log = logger.module('signing');
   return {
     metrics,
@@ -80,12 +82,12 @@ function httpObserver(metrics: Metrics): HttpObserver {
 
 async function startTracing(
   { opentelemetry }: Config,
-  { logger }: Pick<World, 'logger'>,
+  { logger, ending }: Pick<World, 'logger'> & { readonly ending: Pick<Ending, 'leftMs'> },
   opened: AsyncDisposableStack,
 ): Promise<Tracing | undefined> {
   if (!opentelemetry.enabled) return undefined;
   const { endpoint, service_name: serviceName } = opentelemetry;
   const tracing = await openTracing({ endpoint, serviceName }, logger.module('server'));
-  opened.defer(() => tracing.close(TRACING_CLOSE_MS));
+  opened.defer(() => tracing.close(Math.min(TRACING_CLOSE_MS, ending.leftMs() / 2)));
   return tracing;
 }

@@ -45,7 +45,7 @@ export const OPTIONS = {
   'server.graceful_shutdown_timeout_seconds': flagged(
     integer(0, 3600),
     25,
-    'Grace time before requests are closed by force',
+    'Grace time of ending, for everything: requests are closed by force up to 2 s before it is over, so that the slashing store is closed in order',
   ),
   'server.cors_allowed_origins': flagged(
     corsOrigins,

@@ -12,7 +12,7 @@ import type { KeyFault, SlashableMessage, SlashingBackend, SlashingRefusal, Verd
 
 /** Requests that wait for their batch, at most; the next one is `overloaded`. */
 export const MAX_QUEUED_CHECKS = 16_384;
-/** Closing waits so long for the batches under way; then the store is closed, and what it has not answered is 503. */
+/** Closing waits so long for the batches under way, at most; then the store is closed, and what it has not answered is 503. */
 export const CLOSE_WAIT_MS = 10_000;
 
 export interface SlashingProtectionOptions {
@@ -122,8 +122,12 @@ export class SlashingProtection {
     return this.#health;
   }
 
-  /** Queued checks are refused, batches under way finish if they do so in time, then the backend is closed. */
-  async close(): Promise<void> {
+  /**
+   * Queued checks are refused, batches under way finish if they do so in time, then the backend is closed.
+   * @param waitMs for all of it; half of it at most for the batches
+   */
+  async close(waitMs = 2 * CLOSE_WAIT_MS): Promise<void> {
+    const until = this.#clock.monotonic() + waitMs;
     this.#closed = true;
     clearTimeout(this.#wakeUp);
     for (const check of this.#queue.drain()) {
@@ -131,13 +135,16 @@ export class SlashingProtection {
       check.reject(new SignerError('shutting_down'));
     }
     const late = Promise.withResolvers<void>();
-    const timer = setTimeout(() => {
-      this.#log.error({ batches: this.#batches.size }, 'the slashing store does not answer: it is closed');
-      late.resolve();
-    }, CLOSE_WAIT_MS);
+    const timer = setTimeout(
+      () => {
+        this.#log.error({ batches: this.#batches.size }, 'the slashing store does not answer: it is closed');
+        late.resolve();
+      },
+      Math.min(CLOSE_WAIT_MS, waitMs / 2),
+    );
     await Promise.race([Promise.all(this.#batches), late.promise]);
     clearTimeout(timer);
-    await this.backend.close();
+    await this.backend.close(Math.max(0, until - this.#clock.monotonic()));
   }
 
   /** Once per turn of the event loop, so that requests which arrive together share a batch. No timer is involved. */

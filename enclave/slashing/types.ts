@@ -196,5 +196,6 @@ export interface SlashingBackend {
   /** For `strongroom slashing status`. */
   status(): Promise<{ validators: number; blocks: number; attestations: number; genesisValidatorsRoot: string }>;
 
-  close(): Promise<void>;
+  /** @param waitMs how long it may wait for a store that does not answer, at most */
+  close(waitMs?: number): Promise<void>;
 }

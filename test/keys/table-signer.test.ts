@@ -8,6 +8,7 @@ import { stringify } from 'yaml';
 import type { CeremonyBlock } from '../../ceremony/definition.ts';
 import { chamberStatusSchema } from '../../enclave/api/chamber.ts';
 import { openCustody } from '../../enclave/boot/chamber.ts';
+import { createEnding } from '../../enclave/boot/ending.ts';
 import { type OpenedKeyTable, openConfiguredKeyTable } from '../../enclave/boot/key-table.ts';
 import { openTelemetry } from '../../enclave/boot/telemetry.ts';
 import { boot, type RunningSigner, type World } from '../../enclave/boot.ts';
@@ -86,7 +87,7 @@ async function startReplica(statusFilter?: readonly string[]) {
 async function administer(run: (table: OpenedKeyTable) => Promise<void>): Promise<void> {
   await using opened = new AsyncDisposableStack();
   const config = configure();
-  const telemetry = await openTelemetry(config, inProcess, opened);
+  const telemetry = await openTelemetry(config, inProcess, createEnding(inProcess.clock), opened);
   const custody = await openCustody(config, inProcess, telemetry, opened);
   const core = await openBlsCore({ prefer: 'portable', cores: 1, log: logger.module('signing') });
   opened.defer(() => core.close());

@@ -31,6 +31,7 @@ function setUp(options: SlashingProtectionOptions = {}, batchLimits: BatchLimits
   const batches: Batch[] = [];
   const time = { now: 1000 };
   let closed = 0;
+  const closeWaits: (number | undefined)[] = [];
   const backend: SlashingBackend = {
     ...unsafeNoopBackend(MAIN_ROOT),
     batchLimits,
@@ -50,8 +51,9 @@ function setUp(options: SlashingProtectionOptions = {}, batchLimits: BatchLimits
       });
       return promise;
     },
-    async close() {
+    async close(waitMs) {
       closed += 1;
+      closeWaits.push(waitMs);
     },
   };
   const clock = { now: () => time.now, monotonic: () => time.now };
@@ -62,7 +64,7 @@ function setUp(options: SlashingProtectionOptions = {}, batchLimits: BatchLimits
     if (found === undefined) throw new Error(`no batch ${index} was started`);
     return found;
   };
-  return { protection, batches, batch, sizes, time, closed: () => closed };
+  return { protection, batches, batch, sizes, time, closed: () => closed, closeWaits: () => closeWaits };
 }
 
 /** Everything that is due without a timer has happened. */
@@ -232,6 +234,19 @@ test('closing does not wait for ever for a store that does not answer', async ()
   await vi.advanceTimersByTimeAsync(1);
   await closing;
   expect(closed()).toBe(1);
+});
+
+test('closing takes no longer than it is given, for the batches and for the store', async () => {
+  const { protection, closed, closeWaits, time } = setUp();
+  start(protection.check(block(1, 1, 'a')));
+  await turn();
+  const closing = protection.close(1000);
+  await vi.advanceTimersByTimeAsync(499);
+  expect(closed()).toBe(0);
+  time.now += 500;
+  await vi.advanceTimersByTimeAsync(1);
+  await closing;
+  expect(closeWaits()).toEqual([500]);
 });
 
 test('hooks that throw are in the way of no answer', async () => {

@@ -188,7 +188,10 @@ describe('closing', () => {
     vi.useRealTimers();
   });
 
-  test('gives up a worker that does not answer, with 503 for what was asked of it', async () => {
+  test.each([
+    ['', undefined, CLOSE_WAIT_MS],
+    [', in less time when there is less', 700, 700],
+  ])('gives up a worker that does not answer, with 503 for what was asked of it%s', async (_when, given, waited) => {
     const backend = await open();
     await checkOne(backend, block(1, 1, 'a'));
     // A disk that hangs: the next record takes the database some seconds.
@@ -199,8 +202,8 @@ describe('closing', () => {
     );
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     const pending = checkOne(backend, block(1, 2, 'a'));
-    const closed = backend.close();
-    vi.advanceTimersByTime(CLOSE_WAIT_MS);
+    const closed = backend.close(given);
+    vi.advanceTimersByTime(waited);
     await expect(pending).rejects.toMatchObject({ reason: 'slashing_unavailable', detail: { worker: 'given up' } });
     await closed;
   });

@@ -178,8 +178,8 @@ class SqliteBackend implements SlashingBackend {
     return { ...(await this.#client.call('status', {})), genesisValidatorsRoot: this.#genesisValidatorsRoot };
   }
 
-  async close(): Promise<void> {
-    await Promise.all([this.#checkpoints.close(), this.#client.close()]); // whichever is last makes the last checkpoint
+  async close(waitMs?: number): Promise<void> {
+    await Promise.all([this.#checkpoints.close(waitMs), this.#client.close(waitMs)]); // whichever is last makes the last checkpoint
     this.#lock.release();
   }
 

@@ -23,7 +23,7 @@ export interface CheckpointReply {
 export interface Checkpoints {
   /** So many messages were recorded and committed. The worker is started by the first that are worth a checkpoint. */
   recorded(messages: number): void;
-  close(): Promise<void>;
+  close(waitMs?: number): Promise<void>;
 }
 
 /** @param workerUrl tests put a worker here that fails */
@@ -67,17 +67,20 @@ export function checkpointsBesideCommits(
       worker ??= start();
       worker.postMessage('checkpoint' satisfies CheckpointRequest);
     },
-    async close() {
+    async close(waitMs = CLOSE_WAIT_MS) {
       const closing = worker;
       if (closing === undefined || isOver) return;
       isOver = true;
       const { promise: ended, resolve } = Promise.withResolvers<void>();
       closing.once('exit', () => resolve());
-      const timer = setTimeout(() => {
-        log.warn({}, 'a checkpoint of the slashing database does not end: it is given up');
-        void closing.terminate();
-        resolve();
-      }, CLOSE_WAIT_MS);
+      const timer = setTimeout(
+        () => {
+          log.warn({}, 'a checkpoint of the slashing database does not end: it is given up');
+          void closing.terminate();
+          resolve();
+        },
+        Math.min(CLOSE_WAIT_MS, waitMs),
+      );
       closing.postMessage('close' satisfies CheckpointRequest);
       await ended;
       clearTimeout(timer);

@@ -10,7 +10,7 @@ import type { FileName } from './open-files.ts';
 /** Before the first new start after a worker died; doubled up to the largest, and back at the first answer. */
 const FIRST_RESTART_MS = 50;
 const LARGEST_RESTART_MS = 10_000;
-/** Closing waits so long for the worker, which may hang on its disk. */
+/** Closing waits so long for the worker, which may hang on its disk, at most. */
 export const CLOSE_WAIT_MS = 5_000;
 
 interface PendingCall {
@@ -59,7 +59,7 @@ export class DatabaseClient {
     });
   }
 
-  async close(): Promise<void> {
+  async close(waitMs = CLOSE_WAIT_MS): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
     clearTimeout(this.#restart);
@@ -67,13 +67,16 @@ export class DatabaseClient {
     if (worker !== undefined) {
       const ended = Promise.withResolvers<void>();
       worker.once('exit', () => ended.resolve());
-      const timer = setTimeout(() => {
-        this.#log.error({}, 'the slashing database worker does not answer: it is given up');
-        void worker.terminate();
-        worker.unref();
-        this.#rejectPending({ worker: 'given up' });
-        ended.resolve();
-      }, CLOSE_WAIT_MS);
+      const timer = setTimeout(
+        () => {
+          this.#log.error({}, 'the slashing database worker does not answer: it is given up');
+          void worker.terminate();
+          worker.unref();
+          this.#rejectPending({ worker: 'given up' });
+          ended.resolve();
+        },
+        Math.min(CLOSE_WAIT_MS, waitMs),
+      );
       this.call('close', {}).catch(() => undefined);
       this.#worker = undefined;
       await ended.promise;

@@ -1,0 +1,43 @@
+// The one deadline of ending: server.graceful_shutdown_timeout_seconds for everything, from the requests under way to the slashing
+// store. Requests are cut a little before it, so that a store that is well is closed in order; whatever hangs is left behind at
+// the deadline, because the process ends then and nothing that is not durable by now was signed.
+
+import type { Clock } from '../observe/clock.ts';
+
+/** What closing after a start that failed may take: there is no deadline then, and somebody waits for the message. */
+const UNHURRIED_MS = 15_000;
+/** Also when no grace is given: to close a store that is well, and its files. */
+const LEAST_MS = 250;
+/** Kept of the grace for closing, at most; a fifth of a short one. */
+const CLOSING_MS = 2_000;
+const CLOSING_SHARE = 5;
+
+export interface Ending {
+  /** @returns how much of it the requests under way have */
+  begin(timeoutMs: number): number;
+  /** What is left for everything that is still open. */
+  leftMs(): number;
+  /** Whether it ended before the deadline. @throws what the work throws */
+  inTime(work: Promise<unknown>): Promise<boolean>;
+}
+
+export function createEnding(clock: Pick<Clock, 'monotonic'>): Ending {
+  let endsAt: number | undefined;
+  const leftMs = (): number => (endsAt === undefined ? UNHURRIED_MS : Math.max(0, endsAt - clock.monotonic()));
+  return {
+    begin(timeoutMs) {
+      endsAt = clock.monotonic() + Math.max(timeoutMs, LEAST_MS);
+      return timeoutMs - Math.min(CLOSING_MS, timeoutMs / CLOSING_SHARE);
+    },
+    leftMs,
+    async inTime(work) {
+      const { promise: late, resolve } = Promise.withResolvers<false>();
+      const timer = setTimeout(resolve, leftMs(), false);
+      try {
+        return await Promise.race([work.then(() => true), late]);
+      } finally {
+        clearTimeout(timer);
+      }
+    },
+  };
+}
