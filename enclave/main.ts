@@ -3,6 +3,7 @@
 // Exit codes: 0 a clean end, 78 a configuration that cannot be used, 1 any other failure to start, 70 a bug.
 
 import { setFlagsFromString } from 'node:v8';
+import type { Worker } from 'node:worker_threads';
 import { parseCeremony } from '../ceremony/definition.ts';
 import { renderViolations } from './api/violations.ts';
 import { ConfigurationRefused, type EnclaveParts, measureEnclave } from './boot/enclave.ts';
@@ -138,8 +139,9 @@ const HEAP_GROWTH_PERCENT = 100;
 /** @throws StartupError */
 async function runSigner(config: Config, world: World): Promise<void> {
   setFlagsFromString(`--heap-growing-percent=${HEAP_GROWTH_PERCENT}`);
+  const workers = liveWorkers();
   const signer = await boot(config, world);
-  endOnSignals(signer, world.logger);
+  endOnSignals(signer, workers, world.logger);
   await signer.keysLoaded;
 }
 
@@ -147,18 +149,43 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
+function liveWorkers(): ReadonlySet<Worker> {
+  const live = new Set<Worker>();
+  process.on('worker', (worker: Worker) => {
+    live.add(worker);
+    worker.once('exit', () => live.delete(worker));
+  });
+  return live;
+}
+
+/** For workers that were told to end and do nothing but that. */
+const WORKERS_END_MS = 250;
+
+/**
+ * Ending a process joins its threads, and one that hangs in a call of the system, on a disk that does not answer, is joined never. Then
+ * the kernel ends the process: what is durable is durable, and nothing else was signed.
+ */
+async function endProcess(code: number, workers: ReadonlySet<Worker>): Promise<void> {
+  setTimeout(() => {
+    process.kill(process.pid, 'SIGKILL');
+    process.abort(); // the first process of a container cannot kill itself
+  }, WORKERS_END_MS);
+  await Promise.all([...workers].map((worker) => worker.terminate()));
+  process.exit(code);
+}
+
 /** The first signal ends gracefully, a second one at once. */
-function endOnSignals(signer: RunningSigner, logger: Logger): void {
+function endOnSignals(signer: RunningSigner, workers: ReadonlySet<Worker>, logger: Logger): void {
   const log = logger.module('server');
   let ending = false;
   const end = async (signal: string): Promise<void> => {
-    if (ending) process.exit(EXIT.startup);
+    if (ending) return endProcess(EXIT.startup, workers);
     ending = true;
     log.info({ signal }, 'shutting down');
     await signer.shutDown();
     log.info({}, 'stopped');
     await logger.end();
-    process.exit(EXIT.ok);
+    await endProcess(EXIT.ok, workers);
   };
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void end(signal));
 }

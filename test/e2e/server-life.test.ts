@@ -4,13 +4,18 @@ import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { Agent, request as httpsRequest } from 'node:https';
 import { connect } from 'node:net';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
+import { CLOSE_WAIT_MS } from '../../enclave/slashing/protection.ts';
 import { makeCertificate } from '../support/certificates.ts';
 import { deploy } from '../support/deployment.ts';
 import { attestation, call, randaoReveal, signCall, TEST_TOKEN } from '../support/requests.ts';
 import { type RunningSigner, runStrongroom } from '../support/signer.ts';
+
+/** A request has a permit, and waits for the slashing store. */
+const INSIDE = /svc_signing_in_flight\{pool="normal"\} 1/;
 
 describe('starting', () => {
   it('--check says that a configuration is valid and starts nothing', async () => {
@@ -264,6 +269,28 @@ describe('ending', () => {
     await signer.logged('the signal is ignored: the configuration is read at the start', { signal: 'SIGHUP' });
     expect((await signCall(signer.url, deployment.keys[0]?.publicKey ?? '', randaoReveal())).status).toBe(200);
     expect(await signer.stop()).toBe(0);
+  });
+
+  it('a slashing store that hangs does not hold the end up beyond the grace time', async () => {
+    const deployment = deploy(1);
+    const signer = await deployment.start({ config: { server: { graceful_shutdown_timeout_seconds: 2 } } });
+    const database = new DatabaseSync(join(signer.folder, 'slashing_protection.sqlite'));
+    // The next record takes the database some minutes.
+    database.exec(
+      `CREATE VIEW slow AS WITH RECURSIVE numbers(value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM numbers)
+         SELECT value FROM numbers LIMIT 2000000000;
+       CREATE TRIGGER hang BEFORE INSERT ON attestations BEGIN SELECT count(*) FROM slow; END`,
+    );
+    database.close();
+    const answer = signCall(signer.url, deployment.keys[0]?.publicKey ?? '', attestation()).catch(() => undefined);
+    await expect
+      .poll(async () => (await call(signer.metricsUrl)).text, { timeout: 20_000, interval: 1000 })
+      .toMatch(INSIDE);
+    const started = performance.now();
+    expect(await signer.stop()).toBeNull(); // ended by the kernel: its thread is not to be had back
+    expect(performance.now() - started).toBeLessThan(CLOSE_WAIT_MS);
+    await answer;
+    await signer.logged('the slashing store does not answer: it is closed');
   });
 
   it('a client that stalls in mid-request does not hold the end up longer than the grace time', async () => {
