@@ -64,7 +64,7 @@ describe('the probe listener', () => {
     await close(listener);
     const options = { transport: unixTransport(folder, 'enclave'), port: PORT, requestTimeoutMs: LONG_MS };
     listener = await listenProbes({ checks: () => checks }, options);
-    await dribble(PORT, text);
+    expect(await dribble(PORT, text)).toBe(true);
   });
 
   it('answers that the signer is alive', async () => {
@@ -153,19 +153,20 @@ test.each(['', 'GET /metrics HTTP/1.1\r\n'])(
       { transport: unixTransport(folder, 'enclave'), port: 3000 },
       20,
     );
-    await dribble(3000, text);
+    expect(await dribble(3000, text)).toBe(true);
     await close(metrics);
   },
 );
 
 /** Sends this, then a byte now and then, until the connection is cut. */
-async function dribble(port: number, text: string): Promise<void> {
+async function dribble(port: number, text: string): Promise<boolean> {
   const socket = await unixTransport(folder, 'parent').connect(port);
   socket.on('error', () => undefined).on('end', () => socket.end());
   socket.resume().write(text);
   const bytes = setInterval(() => text !== '' && socket.writable && socket.write('x'), 5);
   await closed(socket);
   clearInterval(bytes);
+  return socket.closed;
 }
 
 test('metrics over a transport are metrics, and nothing else', async () => {

@@ -82,6 +82,7 @@ describe.each([
       if (sends && client.writable) client.write('GET /metrics HTTP/1.1\r\n'[sent++] ?? 'x');
     }, SHORT_MS / 4);
     await closed(client);
+    expect(client.closed).toBe(true);
     clearInterval(bytes);
     await listener.close();
   });
