@@ -75,7 +75,10 @@ interface Scan {
 export function scanJson(text: string): JsonScan {
   const scan: Scan = { text, open: [], at: 0, next: VALUE, values: 1, inexactNumbers: false };
   let refusal: string | undefined;
-  while (refusal === undefined && scan.at < text.length) refusal = step(scan) ?? excess(scan);
+  while (refusal === undefined && scan.at < text.length) {
+    refusal = step(scan);
+    if (scan.values > MAX_JSON_VALUES) refusal ??= `the body has more than ${MAX_JSON_VALUES} values`;
+  }
   refusal ??= excessBesideInexact(scan);
   const { inexactNumbers } = scan;
   return refusal === undefined ? { inexactNumbers } : { refusal, inexactNumbers };
@@ -163,10 +166,6 @@ function scalar(scan: Scan, code: number): string | undefined {
   return undefined;
 }
 
-function excess({ values }: Scan): string | undefined {
-  return values > MAX_JSON_VALUES ? `the body has more than ${MAX_JSON_VALUES} values` : undefined;
-}
-
 function excessBesideInexact({ values, inexactNumbers }: Scan): string | undefined {
   if (!inexactNumbers || values <= MAX_JSON_VALUES_BESIDE_INEXACT) return undefined;
   return `the body has more than ${MAX_JSON_VALUES_BESIDE_INEXACT} values and a number that is no plain integer`;
@@ -210,14 +209,12 @@ function endOfEscapedString(text: string, start: number): number {
   return text.length;
 }
 
+/** Past the text there is NaN, which is no space. */
 function endOfSpace(text: string, start: number): number {
-  let at = start;
-  while (at < text.length) {
+  for (let at = start; ; at++) {
     const code = text.charCodeAt(at);
-    if (code !== SPACE && code !== LINE_FEED && code !== CARRIAGE_RETURN && code !== TAB) break;
-    at += 1;
+    if (code !== SPACE && code !== LINE_FEED && code !== CARRIAGE_RETURN && code !== TAB) return at;
   }
-  return at;
 }
 
 function endOfDigits(text: string, start: number): number {

@@ -2,9 +2,8 @@
 // listen.ts puts it behind listeners, tests use inject().
 
 import type { RequestListener, ServerResponse } from 'node:http';
-import cors from '@fastify/cors';
 import fastify, { type FastifyInstance } from 'fastify';
-import { type ErrorReason, SignerError } from '../api/errors.ts';
+import type { ErrorReason } from '../api/errors.ts';
 import type { Authenticator } from '../auth/authenticator.ts';
 import type { ClientAddressOptions } from '../auth/client-address.ts';
 import type { StatefulAuthenticator } from '../auth/stateful.ts';
@@ -21,11 +20,11 @@ import { CONNECTION_LIMITS, headerTimes } from './connection-limits.ts';
 import { peerAddressOf } from './connections.ts';
 import { type HttpRequest, NO_ROUTE, newContext, type Route, requestId } from './context.ts';
 import { directSigning } from './direct-signing.ts';
+import { acceptAnyBodyAsBytes } from './framework-body.ts';
 import { type OpenRequests, trackOpenRequests } from './open-requests.ts';
 import { mountOpenApi } from './openapi.ts';
-import { foreignOrigin } from './origins.ts';
+import { allowOrigins, foreignOrigin } from './origins.ts';
 import { type Answer, errorAnswer, refuse, sendAnswer, sendError, toSignerError } from './replies.ts';
-import { readBody } from './request-body.ts';
 import { type AttestationRoute, mountAttestation } from './routes/attestation.ts';
 import { mountAuthPolicies } from './routes/auth-policies.ts';
 import { mountAuthTokens } from './routes/auth-tokens.ts';
@@ -80,8 +79,6 @@ export interface AppDependencies {
 /** Longer than any client's idle time (wire.md, How clients behave). */
 const KEEP_ALIVE_SECONDS = 75;
 const MAX_PATH_PARAMETER_CHARACTERS = 256;
-/** What a web page may read of an answer besides the usual (Fetch Standard, CORS-safelisted response headers). */
-const EXPOSED_HEADERS = ['X-Request-Id', 'Retry-After'];
 
 /** @throws Error when a route does not state who may use it. */
 export async function buildApp(options: AppOptions, dependencies: AppDependencies): Promise<FastifyInstance> {
@@ -173,20 +170,6 @@ function installContext(app: FastifyInstance, clock: Clock): void {
   });
 }
 
-async function allowOrigins(app: FastifyInstance, origins: readonly string[] | null): Promise<void> {
-  if (origins === null) return;
-  const methods: string[] = []; // each that a route is mounted with, from here on: preflights read it when they come
-  app.addHook('onRoute', ({ method }) => {
-    for (const name of [method].flat()) if (name !== 'OPTIONS' && !methods.includes(name)) methods.push(name);
-  });
-  await app.register(cors, {
-    origin: origins.includes('*') ? '*' : [...origins],
-    methods,
-    exposedHeaders: EXPOSED_HEADERS,
-    hideOptionsRoute: true,
-  });
-}
-
 function installHooks(app: FastifyInstance, options: AppOptions, dependencies: AppDependencies): Served {
   const { log } = dependencies;
   const audit = createAudit(options.clientAddress, { ...dependencies, log: dependencies.auditLog ?? dependencies.log });
@@ -250,30 +233,4 @@ function endTrace({ context, id }: HttpRequest, response: ServerResponse): void 
 function logFault(log: Log, id: string, error: ReturnType<typeof toSignerError>): void {
   const cause = error.cause instanceof Error ? error.cause.message : undefined;
   log.warn({ request_id: id, reason: error.reason, cause, ...error.detail }, 'request could not be served');
-}
-
-/** Clients differ in the content types they send; every body is JSON and is parsed by its route. */
-function acceptAnyBodyAsBytes(app: FastifyInstance, admission: Admission): void {
-  app.removeAllContentTypeParsers();
-  app.addContentTypeParser('*', (request, stream, done) => {
-    readBody(request, stream, admission, (body) => {
-      const outcome = body instanceof Error ? body : readmitted(request, body, admission);
-      if (outcome instanceof Error) done(outcome);
-      else done(null, outcome);
-    });
-  });
-}
-
-/** The body, or why the request goes no further; then no route gets to see and to wipe it, and it may hold passwords. */
-function readmitted(request: HttpRequest, body: Buffer, admission: Admission): Buffer | Error {
-  try {
-    admission.bodyRead(request, body.length);
-    const refusal = admission.readmit(request);
-    if (refusal === undefined) return body;
-    body.fill(0);
-    return new SignerError(refusal);
-  } catch (error) {
-    body.fill(0);
-    return new SignerError('internal_error', { cause: error });
-  }
 }

@@ -1,10 +1,31 @@
-// Requests that a browser sends for a web page of somebody else: with them the page would use the network position of its reader. It
-// trusts the two headers that no page can set (Fetch Standard, forbidden request headers); whoever is no browser sets them as it
-// likes and gains nothing by it, because every token is asked for all the same.
+// Web pages that use the API: what a browser is told of the allowed ones (CORS), and which requests it sends for a page of somebody
+// else: with them the page would use the network position of its reader. It trusts the two headers that no
+// page can set (Fetch Standard, forbidden request headers); whoever is no browser sets them as it likes and gains nothing by it,
+// because every token is asked for all the same.
 
 import type { IncomingHttpHeaders } from 'node:http';
+import cors from '@fastify/cors';
+import type { FastifyInstance } from 'fastify';
+
+/** What a web page may read of an answer besides the usual (Fetch Standard, CORS-safelisted response headers). */
+const EXPOSED_HEADERS = ['X-Request-Id', 'Retry-After'];
 
 export type ForeignOrigin = (headers: IncomingHttpHeaders) => boolean;
+
+/** Before the routes, and before admission: a preflight carries no credentials. */
+export async function allowOrigins(app: FastifyInstance, origins: readonly string[] | null): Promise<void> {
+  if (origins === null) return;
+  const methods: string[] = []; // each that a route is mounted with, from here on: preflights read it when they come
+  app.addHook('onRoute', ({ method }) => {
+    for (const name of [method].flat()) if (name !== 'OPTIONS' && !methods.includes(name)) methods.push(name);
+  });
+  await app.register(cors, {
+    origin: origins.includes('*') ? '*' : [...origins],
+    methods,
+    exposedHeaders: EXPOSED_HEADERS,
+    hideOptionsRoute: true,
+  });
+}
 
 /** @param allowed server.cors_allowed_origins @returns whether a request is refused as that of a foreign page */
 export function foreignOrigin(allowed: readonly string[] | null): ForeignOrigin {
