@@ -93,7 +93,7 @@ async function runSteps(config: Config, given: World, opened: AsyncDisposableSta
   const watcher = await step('state watcher', () =>
     watchState({ config, custody, auth: stateful }, world, telemetry, opened),
   );
-  const permits = openPermits(config, world);
+  const permits = openPermits(config);
   const inFlight = inFlightSigning();
   const parts = {
     authenticator,

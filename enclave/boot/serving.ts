@@ -12,7 +12,6 @@ import type { Config } from '../config/options.ts';
 import { buildApp } from '../http/app.ts';
 import type { AttestationRoute } from '../http/routes/attestation.ts';
 import type { Readiness } from '../http/routes/health.ts';
-import type { Logger } from '../observe/logger.ts';
 import type { BlsCore } from '../signing/bls.ts';
 import type { InFlightSigning } from '../signing/in-flight.ts';
 import type { Network } from '../signing/networks.ts';
@@ -42,17 +41,14 @@ export interface Parts {
   readonly watcher: Watcher | undefined;
 }
 
-const NO_PRIORITY =
-  'the priority pool is enabled and has no operations: nothing has priority, and no permits are set aside';
-
-export function openPermits(config: Config, { logger }: { readonly logger: Pick<Logger, 'module'> }): Permits {
+export function openPermits(config: Config): Permits {
   const { max_concurrent_jobs, queue_buffer_size, priority } = config.signing;
-  const isForNothing = priority.enabled && priority.operations.length === 0;
-  if (isForNothing) logger.module('signing').warn({ option: 'signing.priority.operations' }, NO_PRIORITY);
+  // Without operations nothing would ever take the pool's permits (config/warnings.ts says so).
+  const hasPriority = priority.enabled && priority.operations.length > 0;
   return createPermits({
     maxConcurrentJobs: max_concurrent_jobs,
     queueLimit: queue_buffer_size,
-    priorityJobs: priority.enabled && !isForNothing ? priority.max_concurrent_jobs : 0,
+    priorityJobs: hasPriority ? priority.max_concurrent_jobs : 0,
   });
 }
 

@@ -63,6 +63,11 @@ export const WARNINGS: readonly WarningRule[] = [
       backend === 'postgres' && isSet('anti_slashing.pool_size') && pool_size > USED_POOL_CONNECTIONS,
   },
   {
+    at: 'signing.priority.operations',
+    says: 'is empty, and the priority pool is enabled: nothing has priority, and no permits are set aside. Name operations, or disable the pool',
+    applies: ({ signing: { priority } }) => priority.enabled && priority.operations.length === 0,
+  },
+  {
     at: 'server.trust_proxy_headers',
     says: 'does nothing without server.trusted_proxy_cidrs: audit lines name the proxy. List the networks of your proxies',
     applies: ({ server }) => server.trust_proxy_headers && server.trusted_proxy_cidrs.length === 0,

@@ -42,6 +42,11 @@ describe('a configuration', () => {
     ],
     ['metrics are for the network', 'metrics.listen_address', { argv: ['--metrics-listen-address=::'] }],
     ['the slashing path depends on the folder', 'anti_slashing.path', { argv: ['--anti-slashing-sqlite-path=db'] }],
+    [
+      'the priority pool is for nothing',
+      'signing.priority.operations',
+      { env: { SVC_SIGNING__PRIORITY__ENABLED: 'true' } },
+    ],
     ['no proxy is trusted', 'server.trust_proxy_headers', { env: { SVC_SERVER__TRUST_PROXY_HEADERS: 'true' } }],
     [
       'proxies are listed for nothing',
