@@ -76,7 +76,8 @@ it(`in ${ROUNDS} of ${ROUNDS} rounds the file holds whatever was signed anywhere
     expect(deleted.json).toMatchObject({ data: [{ status: 'deleted' }] });
     const file = deleted.json['slashing_protection'] as InterchangeFile;
     const { highest, last } = await signing;
-    expect(['key_retired', 'unknown_key']).toContain(last);
+    // Refused by the store, or gone from this replica: either way it ended by itself.
+    expect(['key_retired', 'unknown_key', 'signing_unavailable']).toContain(last);
     const targets = file.data.flatMap(({ signed_attestations: votes }) =>
       votes.map((vote) => Number(vote.target_epoch)),
     );
