@@ -104,7 +104,7 @@ describe('the file', () => {
 
   test('is refused when its schema is another version', async () => {
     await (await open()).close();
-    tamper('UPDATE metadata SET schema_version = 2');
+    tamper('UPDATE metadata SET schema_version = 3');
     await expect(open()).rejects.toThrow(/schema version/);
   });
 });
@@ -174,7 +174,8 @@ describe('faults that pass', () => {
       const ended = workers[0]?.terminate();
       await expect(pending).rejects.toMatchObject({ reason: 'slashing_unavailable' });
       await ended;
-      await expect.poll(() => checkOne(backend, block(2, 1, 'a')).then(verdictName, () => '503')).toBe('safe');
+      const again = () => checkOne(backend, block(2, 1, 'a')).then(verdictName, () => '503');
+      await expect.poll(again, { timeout: 20_000 }).toBe('safe');
       expect(workers).toHaveLength(2);
       expect(await verdict(backend, 1, 1, 'x')).toBe('double_block');
     } finally {
