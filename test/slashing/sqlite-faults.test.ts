@@ -231,10 +231,10 @@ describe.each([
     ['a mark that is taken away', `UPDATE validators SET high_slot = NULL WHERE id = ${FIRST}`],
     ['a number that no program writes', `UPDATE validators SET high_slot = 9223372036854775807 WHERE id = ${FIRST}`],
     ['a negative number', `UPDATE validators SET high_slot = -1 WHERE id = ${FIRST}`],
-    ['the code itself', `UPDATE validators SET code = zeroblob(16) WHERE id = ${FIRST}`],
+    ['the code itself', `UPDATE validators SET seal = zeroblob(length(seal)) WHERE id = ${FIRST}`],
     [
       'heads that change places',
-      `UPDATE validators SET (low_slot, high_slot, code) = (SELECT low_slot, high_slot, code FROM validators WHERE id <> ${FIRST}) WHERE id = ${FIRST}`,
+      `UPDATE validators SET (low_slot, high_slot, seal) = (SELECT low_slot, high_slot, seal FROM validators WHERE id <> ${FIRST}) WHERE id = ${FIRST}`,
     ],
     ['the head deleted', `DELETE FROM validators WHERE id = ${FIRST}`],
   ])('%s: the next request of that key is 503, the other key goes on', async (_change, statement) => {

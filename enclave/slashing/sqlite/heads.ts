@@ -3,8 +3,8 @@
 // as its record says.
 
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
-import { historyCodes, type UncheckedHead } from '../history/codes.ts';
-import type { RowIntegrity } from '../history/integrity.ts';
+import { DIGEST_BYTES, type HeadSeal, historyCodes, type UncheckedHead } from '../history/codes.ts';
+import { INTEGRITY_CODE_BYTES, type RowIntegrity } from '../history/integrity.ts';
 import type { KeyState } from '../history/state.ts';
 import { bytesOf, damaged, numberOf, numberOrNull } from './cells.ts';
 
@@ -28,9 +28,9 @@ export interface HeadTable {
 
 export function headTable(connection: DatabaseSync, integrity: RowIntegrity): HeadTable {
   const codes = historyCodes(integrity);
-  const selected = `SELECT id, public_key, ${COLUMNS.join(', ')} FROM validators`;
-  const byKey = connection.prepare(`${selected} WHERE public_key = ?`);
-  const byId = connection.prepare(`${selected} WHERE id = ?`);
+  const columns = COLUMNS.join(', ');
+  const byKey = connection.prepare(`SELECT ${columns}, id FROM validators WHERE public_key = ?`);
+  const byId = connection.prepare(`SELECT ${columns}, id, public_key FROM validators WHERE id = ?`);
   const insert = connection.prepare(
     `INSERT INTO validators (id, public_key, ${COLUMNS.join(', ')}) VALUES (?, ?, ${COLUMNS.map(() => '?').join(', ')})`,
   );
@@ -40,27 +40,38 @@ export function headTable(connection: DatabaseSync, integrity: RowIntegrity): He
   const lastId = connection.prepare('SELECT max(id) FROM validators');
   for (const statement of [byKey, byId, lastId]) statement.setReturnArrays(true);
 
-  function read(row: unknown): Head | undefined {
-    if (!Array.isArray(row)) return undefined;
-    const publicKey = bytesOf(row[1]);
+  function read(row: readonly SQLOutputValue[], publicKey: Uint8Array): Head {
     const state = codes.openHead(publicKey, uncheckedHead(row));
     if (state === undefined) throw damaged('validator');
-    return { id: numberOf(row[0]), publicKey, state };
+    return { id: numberOf(row[COLUMNS.length]), publicKey, state };
   }
   function cellsOf({ publicKey, state }: Head) {
     const { highest, lowWater, prunedBelow, blocks, attestations, isRetired } = state;
-    const seal = codes.sealHead(publicKey, state);
     return [
-      ...[lowWater.slot, lowWater.sourceEpoch, lowWater.targetEpoch],
-      ...[highest.blockSlot, highest.sourceEpoch, highest.targetEpoch],
-      ...[prunedBelow.slot, prunedBelow.targetEpoch, isRetired ? 1 : 0, blocks.count, attestations.count],
-      ...[seal.nonce, seal.blockDigest, seal.attestationDigest, seal.code],
+      lowWater.slot,
+      lowWater.sourceEpoch,
+      lowWater.targetEpoch,
+      highest.blockSlot,
+      highest.sourceEpoch,
+      highest.targetEpoch,
+      prunedBelow.slot,
+      prunedBelow.targetEpoch,
+      isRetired ? 1 : 0,
+      blocks.count,
+      attestations.count,
+      packedSeal(codes.sealHead(publicKey, state)),
     ];
   }
 
   return {
-    find: (publicKey) => read(byKey.get(publicKey)),
-    findById: (id) => read(byId.get(id)),
+    find(publicKey) {
+      const row: unknown = byKey.get(publicKey);
+      return Array.isArray(row) ? read(row, publicKey) : undefined;
+    },
+    findById(id) {
+      const row: unknown = byId.get(id);
+      return Array.isArray(row) ? read(row, bytesOf(row[COLUMNS.length + 1])) : undefined;
+    },
     nextId: () => ((lastId.get() as unknown as [number | null])[0] ?? 0) + 1,
     insert: (head) => {
       insert.run(head.id, head.publicKey, ...cellsOf(head));
@@ -74,35 +85,49 @@ export function headTable(connection: DatabaseSync, integrity: RowIntegrity): He
 const COLUMNS = [
   ...['low_slot', 'low_source_epoch', 'low_target_epoch'],
   ...['high_slot', 'high_source_epoch', 'high_target_epoch'],
-  ...['pruned_slot', 'pruned_target_epoch', 'is_retired', 'block_count', 'attestation_count'],
-  ...['nonce', 'block_digest', 'attestation_digest', 'code'],
+  ...['pruned_slot', 'pruned_target_epoch', 'is_retired', 'block_count', 'attestation_count', 'seal'],
 ];
 
-/** The id, the public key, and then COLUMNS. */
+/** In the order of COLUMNS. */
 function uncheckedHead(row: readonly SQLOutputValue[]): UncheckedHead {
   return {
     state: {
-      lowWater: {
-        slot: numberOrNull(row[2]),
-        sourceEpoch: numberOrNull(row[3]),
-        targetEpoch: numberOrNull(row[4]),
-      },
+      lowWater: { slot: numberOrNull(row[0]), sourceEpoch: numberOrNull(row[1]), targetEpoch: numberOrNull(row[2]) },
       highest: {
-        blockSlot: numberOrNull(row[5]),
-        sourceEpoch: numberOrNull(row[6]),
-        targetEpoch: numberOrNull(row[7]),
+        blockSlot: numberOrNull(row[3]),
+        sourceEpoch: numberOrNull(row[4]),
+        targetEpoch: numberOrNull(row[5]),
       },
-      prunedBelow: { slot: numberOrNull(row[8]), targetEpoch: numberOrNull(row[9]) },
-      isRetired: flagOf(row[10]),
+      prunedBelow: { slot: numberOrNull(row[6]), targetEpoch: numberOrNull(row[7]) },
+      isRetired: flagOf(row[8]),
     },
-    blockCount: numberOf(row[11]),
-    attestationCount: numberOf(row[12]),
-    seal: {
-      nonce: bytesOf(row[13]),
-      blockDigest: bytesOf(row[14]),
-      attestationDigest: bytesOf(row[15]),
-      code: bytesOf(row[16]),
-    },
+    blockCount: numberOf(row[9]),
+    attestationCount: numberOf(row[10]),
+    seal: unpackedSeal(bytesOf(row[11])),
+  };
+}
+
+// One cell for all of it: code, digests, nonce. Each cell of bytes costs an object a read.
+const BLOCK_DIGEST = INTEGRITY_CODE_BYTES;
+const ATTESTATION_DIGEST = BLOCK_DIGEST + DIGEST_BYTES;
+const NONCE = ATTESTATION_DIGEST + DIGEST_BYTES;
+
+function packedSeal({ code, blockDigest, attestationDigest, nonce }: HeadSeal): Uint8Array {
+  const seal = new Uint8Array(NONCE + nonce.length);
+  seal.set(code);
+  seal.set(blockDigest, BLOCK_DIGEST);
+  seal.set(attestationDigest, ATTESTATION_DIGEST);
+  seal.set(nonce, NONCE);
+  return seal;
+}
+
+/** A seal that is too short has parts that are too short, and fails its code. */
+function unpackedSeal(seal: Uint8Array): HeadSeal {
+  return {
+    code: seal.subarray(0, BLOCK_DIGEST),
+    blockDigest: seal.subarray(BLOCK_DIGEST, ATTESTATION_DIGEST),
+    attestationDigest: seal.subarray(ATTESTATION_DIGEST, NONCE),
+    nonce: seal.subarray(NONCE),
   };
 }
 

@@ -24,7 +24,7 @@ CREATE TABLE metadata (
 
 /**
  * `validators` is the head of each key's history: marks, how many entries there are, and their masked digests, so that
- * an entry that is gone, or was put back, is noticed (history/codes.ts). `code` is the integrity code of the row.
+ * an entry that is gone, or was put back, is noticed (history/codes.ts). `seal` holds the code of the row and the digests.
  */
 export const VALIDATORS_TABLE = `
 CREATE TABLE validators (
@@ -41,10 +41,7 @@ CREATE TABLE validators (
   is_retired INTEGER NOT NULL,
   block_count INTEGER NOT NULL,
   attestation_count INTEGER NOT NULL,
-  nonce BLOB NOT NULL,
-  block_digest BLOB NOT NULL,
-  attestation_digest BLOB NOT NULL,
-  code BLOB NOT NULL
+  seal BLOB NOT NULL
 ) STRICT;
 `;
 
