@@ -7,7 +7,7 @@ import type { EntryCodes, HistoryCodes } from '../history/codes.ts';
 import { decideWithHistory, type Judgement, judgeBlock, judgeVote, stateAfter } from '../history/judge.ts';
 import { holdsForgotten } from '../history/prune.ts';
 import { type Decision, isRolledBack } from '../history/rules.ts';
-import { effectiveHighest, type KeyHistory, type KeyState } from '../history/state.ts';
+import { type BlockEntry, effectiveHighest, type KeyHistory, type KeyState, type VoteEntry } from '../history/state.ts';
 import type {
   AttestationVote,
   BlockProposal,
@@ -23,7 +23,7 @@ import { execute, executeAndLocate, insertBlocks, insertVotes, type NewEntry, up
 import { type BlockRow, type HeadRow, openHeadRow, readBlockRows, readVoteRows, type VoteRow } from './rows.ts';
 import type { ServerPlace } from './server.ts';
 import type { StoreReader } from './store.ts';
-import { readAllBlocks, readAllVotes } from './whole.ts';
+import { type KeyToRead, readAllBlocks, readAllVotes } from './whole.ts';
 
 /** What a batch needs beside its connection. */
 export interface CheckTools {
@@ -160,14 +160,15 @@ async function readKind(
   connection: Connection,
   codes: HistoryCodes,
   kind: SlashableMessage['kind'],
-  key: { readonly head: HeadRow; readonly state: KeyState },
+  key: KeyToRead,
 ): Promise<KeyHistory | undefined> {
-  if (kind === 'block') {
-    const blocks = await readAllBlocks(connection, codes, key);
-    return blocks === undefined ? undefined : { blocks, attestations: [] };
-  }
-  const attestations = await readAllVotes(connection, codes, key);
-  return attestations === undefined ? undefined : { blocks: [], attestations };
+  const blocks: BlockEntry[] = [];
+  const attestations: VoteEntry[] = [];
+  const isWhole =
+    kind === 'block'
+      ? await readAllBlocks(connection, codes, key, (entry) => void blocks.push(entry))
+      : await readAllVotes(connection, codes, key, (entry) => void attestations.push(entry));
+  return isWhole ? { blocks, attestations } : undefined;
 }
 
 /** Whether the entries reach the highest mark, and not beyond. */

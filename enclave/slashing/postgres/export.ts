@@ -1,16 +1,18 @@
 // Reads the whole history out, one key after the other, from one consistent state. Every row is verified, every history
 // shown to be whole, and the list of keys compared with the store's record: what was tampered with is not handed on as if
-// it were good, and what comes out is never weaker than what is in.
+// it were good, and what comes out is never weaker than what is in. Entries that pruning would forget next are not
+// written: the marks say them.
 
 import { SignerError } from '../../api/errors.ts';
 import type { HistoryCodes } from '../history/codes.ts';
 import { exportedHistory, historyOfFloor } from '../history/export.ts';
+import { keptEntries } from '../history/kept.ts';
 import type { KeyHistory } from '../history/state.ts';
 import type { PublicKeyHex, StoreFloor, ValidatorHistory } from '../types.ts';
 import type { Connection } from './connections.ts';
 import { HEAD_COLUMNS, type HeadRow, keyBytes, keyHex, openHeadRow } from './rows.ts';
 import { isSameList, listKeys, type StoreReader } from './store.ts';
-import { readHistory } from './whole.ts';
+import { readAllBlocks, readAllVotes } from './whole.ts';
 
 /** Heads read at once; the entries are read key by key. */
 const PAGE_SIZE = 500;
@@ -75,9 +77,13 @@ async function historyOf(
   floor: StoreFloor | null,
 ): Promise<KeyHistory> {
   const state = openHeadRow(codes, head);
-  const history = state === undefined ? undefined : await readHistory(connection, codes, { head, state });
-  if (state === undefined || history === undefined) {
-    throw new SignerError('slashing_integrity', { detail: { public_key: keyHex(head.public_key) } });
-  }
-  return exportedHistory(state, floor, history);
+  const kept = state === undefined ? undefined : keptEntries(state);
+  const isWhole =
+    state !== undefined &&
+    kept !== undefined &&
+    (await readAllBlocks(connection, codes, { head, state }, kept.block)) &&
+    (await readAllVotes(connection, codes, { head, state }, kept.vote));
+  if (!isWhole) throw new SignerError('slashing_integrity', { detail: { public_key: keyHex(head.public_key) } });
+  const left = kept.result();
+  return exportedHistory(left.state, floor, left.history);
 }

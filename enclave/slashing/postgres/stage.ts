@@ -1,7 +1,9 @@
 // The file of an import, in temporary tables of its connection: histories stream in without touching what signers use,
 // in whatever order and parts, and come out key by key, all parts of a key together.
 
-import type { LeftOutEntries, ValidatorHistory } from '../types.ts';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { historyReducer, type ReducedHistory } from '../interchange/reduce.ts';
+import type { LeftOutEntries, PublicKeyHex, ValidatorHistory } from '../types.ts';
 import type { Connection } from './connections.ts';
 import { keyBytes } from './rows.ts';
 
@@ -11,23 +13,26 @@ export const CHUNK_ROWS = 2_000;
 const CREATE = `
   CREATE TEMPORARY TABLE imported_keys
     (public_key bytea NOT NULL, left_out_slot bigint, left_out_source_epoch bigint, left_out_target_epoch bigint);
-  CREATE TEMPORARY TABLE imported_blocks (public_key bytea, slot bigint, signing_root bytea);
+  CREATE TEMPORARY TABLE imported_blocks
+    (public_key bytea, slot bigint, signing_root bytea, place bigint GENERATED ALWAYS AS IDENTITY);
   CREATE TEMPORARY TABLE imported_attestations
-    (public_key bytea, source_epoch bigint, target_epoch bigint, signing_root bytea)`;
+    (public_key bytea, source_epoch bigint, target_epoch bigint, signing_root bytea,
+     place bigint GENERATED ALWAYS AS IDENTITY)`;
 
 const INDEX = `
   CREATE INDEX ON imported_keys (public_key);
-  CREATE INDEX ON imported_blocks (public_key);
-  CREATE INDEX ON imported_attestations (public_key);
+  CREATE INDEX ON imported_blocks (public_key, place);
+  CREATE INDEX ON imported_attestations (public_key, place);
   ANALYZE imported_keys, imported_blocks, imported_attestations`;
 
 const STAGE_KEY = 'INSERT INTO imported_keys VALUES ($1, $2, $3, $4)';
 
 const STAGE_BLOCKS = `
-  INSERT INTO imported_blocks SELECT $1, * FROM unnest($2::bigint[], $3::bytea[])`;
+  INSERT INTO imported_blocks (public_key, slot, signing_root) SELECT $1, * FROM unnest($2::bigint[], $3::bytea[])`;
 
 const STAGE_VOTES = `
-  INSERT INTO imported_attestations SELECT $1, * FROM unnest($2::bigint[], $3::bigint[], $4::bytea[])`;
+  INSERT INTO imported_attestations (public_key, source_epoch, target_epoch, signing_root)
+  SELECT $1, * FROM unnest($2::bigint[], $3::bigint[], $4::bytea[])`;
 
 const STAGED_KEY = `
   SELECT max(left_out_slot) AS "blockSlot", max(left_out_source_epoch) AS "sourceEpoch",
@@ -35,11 +40,12 @@ const STAGED_KEY = `
   FROM imported_keys WHERE public_key = $1`;
 
 const STAGED_BLOCKS = `
-  SELECT slot, signing_root AS "signingRoot" FROM imported_blocks WHERE public_key = $1`;
+  SELECT slot, signing_root AS "signingRoot", place
+  FROM imported_blocks WHERE public_key = $1 AND place > $2 ORDER BY place LIMIT ${CHUNK_ROWS}`;
 
 const STAGED_VOTES = `
-  SELECT source_epoch AS "sourceEpoch", target_epoch AS "targetEpoch", signing_root AS "signingRoot"
-  FROM imported_attestations WHERE public_key = $1`;
+  SELECT source_epoch AS "sourceEpoch", target_epoch AS "targetEpoch", signing_root AS "signingRoot", place
+  FROM imported_attestations WHERE public_key = $1 AND place > $2 ORDER BY place LIMIT ${CHUNK_ROWS}`;
 
 /** Everything of the stream; resolves with how many entries it named. */
 export async function stageAll(
@@ -51,13 +57,34 @@ export async function stageAll(
   for await (const history of histories) {
     named.blocks += history.blocks.length + (history.leftOut?.blocks ?? 0);
     named.attestations += history.attestations.length + (history.leftOut?.attestations ?? 0);
-    await stage(connection, history);
+    await stage(connection, history.publicKey, await reduced(history));
   }
   await connection.query(INDEX);
   return named;
 }
 
-async function stage(connection: Connection, { publicKey, blocks, attestations, leftOut }: ValidatorHistory) {
+/** In turns with other work: a history may have very many entries. */
+async function reduced(history: ValidatorHistory): Promise<ReducedHistory> {
+  const { blocks, attestations, leftOut } = history;
+  if (blocks.length + attestations.length <= CHUNK_ROWS) return history;
+  const reducer = historyReducer();
+  reducer.add({ blocks: [], attestations: [], leftOut });
+  for (const chunk of chunks(blocks)) {
+    reducer.add({ blocks: chunk, attestations: [] });
+    await nextTurn();
+  }
+  for (const chunk of chunks(attestations)) {
+    reducer.add({ blocks: [], attestations: chunk });
+    await nextTurn();
+  }
+  return reducer.result();
+}
+
+async function stage(
+  connection: Connection,
+  publicKey: PublicKeyHex,
+  { blocks, attestations, leftOut }: ReducedHistory,
+): Promise<void> {
   const key = keyBytes(publicKey);
   const left = [leftOut?.blockSlot ?? null, leftOut?.sourceEpoch ?? null, leftOut?.targetEpoch ?? null];
   await connection.query({ name: 'stage_key', text: STAGE_KEY, values: [key, ...left] });
@@ -73,24 +100,39 @@ async function stage(connection: Connection, { publicKey, blocks, attestations, 
   }
 }
 
-export type StagedHistory = Omit<ValidatorHistory, 'publicKey'>;
-
-/** All that the file says of a key. */
-export async function readStaged(connection: Connection, publicKey: Buffer): Promise<StagedHistory> {
-  const values = [publicKey];
-  const [left, blocks, attestations] = await Promise.all([
-    connection.query<Omit<LeftOutEntries, 'blocks' | 'attestations'>>({
-      name: 'staged_key',
-      text: STAGED_KEY,
-      values,
-    }),
-    connection.query<ValidatorHistory['blocks'][number]>({ name: 'staged_blocks', text: STAGED_BLOCKS, values }),
-    connection.query<ValidatorHistory['attestations'][number]>({ name: 'staged_votes', text: STAGED_VOTES, values }),
-  ]);
+/** All that the file says of a key, folded to its last entries. */
+export async function readStaged(connection: Connection, publicKey: Buffer): Promise<ReducedHistory> {
+  const reducer = historyReducer();
+  const left = await connection.query<Omit<LeftOutEntries, 'blocks' | 'attestations'>>({
+    name: 'staged_key',
+    text: STAGED_KEY,
+    values: [publicKey],
+  });
   const [marks] = left.rows;
   // How many were left out is counted where they are read; here it decides nothing.
-  const leftOut = marks === undefined ? undefined : { ...marks, blocks: 0, attestations: 0 };
-  return { blocks: blocks.rows, attestations: attestations.rows, leftOut };
+  if (marks !== undefined && Object.values(marks).some((mark) => mark !== null)) {
+    reducer.add({ blocks: [], attestations: [], leftOut: { ...marks, blocks: 0, attestations: 0 } });
+  }
+  const blocks = pagesOf<Block>(connection, { name: 'staged_blocks', text: STAGED_BLOCKS, publicKey });
+  for await (const page of blocks) reducer.add({ blocks: page, attestations: [] });
+  const votes = pagesOf<Vote>(connection, { name: 'staged_votes', text: STAGED_VOTES, publicKey });
+  for await (const page of votes) reducer.add({ blocks: [], attestations: page });
+  return reducer.result();
+}
+
+type Block = ValidatorHistory['blocks'][number];
+type Vote = ValidatorHistory['attestations'][number];
+
+async function* pagesOf<Entry>(
+  connection: Connection,
+  { name, text, publicKey }: { readonly name: string; readonly text: string; readonly publicKey: Buffer },
+): AsyncGenerator<readonly Entry[]> {
+  for (let last = 0; ; ) {
+    const { rows } = await connection.query<Entry & { place: number }>({ name, text, values: [publicKey, last] });
+    if (rows.length > 0) yield rows;
+    last = rows.at(-1)?.place ?? last;
+    if (rows.length < CHUNK_ROWS) return;
+  }
 }
 
 export function* chunks<Element>(list: readonly Element[]): Generator<readonly Element[]> {

@@ -19,7 +19,7 @@ const PAGE_OF_VOTES = `
   WHERE validator_id = $1 AND (target_epoch, source_epoch) > ($2, $3)
   ORDER BY target_epoch, source_epoch LIMIT ${PAGE_ROWS}`;
 
-interface KeyToRead {
+export interface KeyToRead {
   readonly head: HeadRow;
   readonly state: KeyState;
 }
@@ -30,17 +30,22 @@ export async function readHistory(
   codes: HistoryCodes,
   key: KeyToRead,
 ): Promise<KeyHistory | undefined> {
-  const blocks = await readAllBlocks(connection, codes, key);
-  const attestations = await readAllVotes(connection, codes, key);
-  return blocks === undefined || attestations === undefined ? undefined : { blocks, attestations };
+  const blocks: BlockEntry[] = [];
+  const attestations: VoteEntry[] = [];
+  const isWhole =
+    (await readAllBlocks(connection, codes, key, (entry) => void blocks.push(entry))) &&
+    (await readAllVotes(connection, codes, key, (entry) => void attestations.push(entry)));
+  return isWhole ? { blocks, attestations } : undefined;
 }
 
-export async function readAllBlocks(
+/** Whether the blocks are all of the key; those that came before that was known must not be used otherwise. */
+export function readAllBlocks(
   connection: Connection,
   codes: HistoryCodes,
   { head, state }: KeyToRead,
-): Promise<readonly BlockEntry[] | undefined> {
-  return readPages<BlockEntry>(state.blocks, async (last) => {
+  onEntry: (entry: BlockEntry) => void,
+): Promise<boolean> {
+  return readPages<BlockEntry>(state.blocks, onEntry, async (last) => {
     const values = [head.id, last?.slot ?? -1];
     const { rows } = await connection.query<BlockRow>({ name: 'page_of_blocks', text: PAGE_OF_BLOCKS, values });
     const page = readBlockRows(codes, head.public_key, rows);
@@ -48,12 +53,14 @@ export async function readAllBlocks(
   });
 }
 
-export async function readAllVotes(
+/** The same for the votes. */
+export function readAllVotes(
   connection: Connection,
   codes: HistoryCodes,
   { head, state }: KeyToRead,
-): Promise<readonly VoteEntry[] | undefined> {
-  return readPages<VoteEntry>(state.attestations, async (last) => {
+  onEntry: (entry: VoteEntry) => void,
+): Promise<boolean> {
+  return readPages<VoteEntry>(state.attestations, onEntry, async (last) => {
     const values = [head.id, last?.targetEpoch ?? -1, last?.sourceEpoch ?? -1];
     const { rows } = await connection.query<VoteRow>({ name: 'page_of_votes', text: PAGE_OF_VOTES, values });
     const page = readVoteRows(codes, head.public_key, rows);
@@ -63,15 +70,18 @@ export async function readAllVotes(
 
 async function readPages<Entry>(
   set: EntrySet,
+  onEntry: (entry: Entry) => void,
   readPage: (last: Entry | undefined) => Promise<ReadEntries<Entry> | undefined>,
-): Promise<readonly Entry[] | undefined> {
-  const entries: Entry[] = [];
+): Promise<boolean> {
   const sum = entrySum();
-  for (;;) {
-    const page = await readPage(entries.at(-1));
-    if (page === undefined || entries.length + page.entries.length > set.count) return undefined;
+  let last: Entry | undefined;
+  for (let read = 0; ; ) {
+    const page = await readPage(last);
+    read += page?.entries.length ?? 0;
+    if (page === undefined || read > set.count) return false;
     for (const { element } of page.codes) sum.add(element);
-    entries.push(...page.entries);
-    if (page.entries.length < PAGE_ROWS) return sum.isWhole(set) ? entries : undefined;
+    for (const entry of page.entries) onEntry(entry);
+    last = page.entries.at(-1);
+    if (page.entries.length < PAGE_ROWS) return sum.isWhole(set);
   }
 }
