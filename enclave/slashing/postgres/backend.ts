@@ -174,9 +174,10 @@ const TOTALS = `
   FROM strongroom.validators`;
 
 async function confirmUsable(connection: Connection, { store, lineage }: CheckTools): Promise<void> {
+  const expected = lineage.known;
   const [, { place }] = await Promise.all([confirmWritable(connection), store.read(connection)]);
   // Also a signer that has nothing to sign remembers how far the log had come.
-  lineage.seen(place);
+  lineage.seen(expected, place);
 }
 
 /** A standby answers queries too, and cannot record. */

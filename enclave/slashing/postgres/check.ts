@@ -21,7 +21,6 @@ import { type Connection, commit } from './connections.ts';
 import type { Lineage } from './lineage.ts';
 import { execute, executeAndLocate, insertBlocks, insertVotes, type NewEntry, updateHeads } from './record.ts';
 import { type BlockRow, type HeadRow, openHeadRow, readBlockRows, readVoteRows, type VoteRow } from './rows.ts';
-import type { ServerPlace } from './server.ts';
 import type { StoreReader } from './store.ts';
 import { type KeyToRead, readAllBlocks, readAllVotes } from './whole.ts';
 
@@ -73,9 +72,10 @@ export async function checkBatch(
   floors: readonly HighWaterMarks[],
 ): Promise<Verdict[] | 'doubtful'> {
   const { codes, lineage } = tools;
+  const expected = lineage.known;
   const read = await lockAndRead(connection, codes, tools.store, messages);
   const { record, place } = read.store;
-  if (lineage.isDoubtful(place, record)) {
+  if (lineage.isDoubtful(expected, place, record)) {
     await connection.query('ROLLBACK');
     return 'doubtful';
   }
@@ -96,7 +96,12 @@ export async function checkBatch(
     return decision;
   });
   const answers = await Promise.all(verdicts);
-  await recordAll(connection, tools, place, safe);
+  const walPosition = await recordAll(connection, tools, safe);
+  lineage.committed(
+    expected,
+    { ...place, walPosition },
+    safe.map(({ message }) => message),
+  );
   return answers;
 }
 
@@ -176,13 +181,16 @@ function reaches(mark: number | null, places: readonly number[]): boolean {
   return mark === null ? places.length === 0 : places.includes(mark) && places.every((place) => place <= mark);
 }
 
+/** Resolves with how far the write-ahead log had come before the commit; null when nothing was to be recorded. */
 async function recordAll(
   connection: Connection,
-  { codes, store, lineage }: CheckTools,
-  place: ServerPlace,
+  { codes, store }: CheckTools,
   safe: readonly SafeMessage[],
-): Promise<void> {
-  if (safe.length === 0) return commit(connection);
+): Promise<number | null> {
+  if (safe.length === 0) {
+    await commit(connection);
+    return null;
+  }
   const blocks: NewEntry<BlockProposal>[] = [];
   const votes: NewEntry<AttestationVote>[] = [];
   for (const { message, head, codes: entryCodes } of safe) {
@@ -199,6 +207,5 @@ async function recordAll(
   const inserted = inserts.map((statement) => execute(connection, statement));
   const changed = executeAndLocate(connection, heads, store.questions.walPosition);
   await Promise.all([...inserted, changed, commit(connection)]);
-  const committed = safe.map(({ message }) => message);
-  lineage.committed({ ...place, walPosition: await changed }, committed);
+  return changed;
 }

@@ -78,12 +78,16 @@ async function historyOf(
 ): Promise<KeyHistory> {
   const state = openHeadRow(codes, head);
   const kept = state === undefined ? undefined : keptEntries(state);
-  const isWhole =
-    state !== undefined &&
-    kept !== undefined &&
-    (await readAllBlocks(connection, codes, { head, state }, kept.block)) &&
-    (await readAllVotes(connection, codes, { head, state }, kept.vote));
-  if (!isWhole) throw new SignerError('slashing_integrity', { detail: { public_key: keyHex(head.public_key) } });
+  const areWhole =
+    state === undefined || kept === undefined
+      ? [false]
+      : await Promise.all([
+          readAllBlocks(connection, codes, { head, state }, kept.block),
+          readAllVotes(connection, codes, { head, state }, kept.vote),
+        ]);
+  if (kept === undefined || areWhole.includes(false)) {
+    throw new SignerError('slashing_integrity', { detail: { public_key: keyHex(head.public_key) } });
+  }
   const left = kept.result();
   return exportedHistory(left.state, floor, left.history);
 }

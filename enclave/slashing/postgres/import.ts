@@ -4,12 +4,12 @@
 // history fails its codes, or is not whole, stops the whole import.
 
 import { SignerError } from '../../api/errors.ts';
-import { mergeKey } from '../history/merge.ts';
+import { type MergedKey, mergeKey } from '../history/merge.ts';
 import type { ImportSummary, MergeStrategy, StoreFloor, ValidatorHistory } from '../types.ts';
 import type { CheckTools } from './check.ts';
 import { type Connection, commit } from './connections.ts';
 import { addKeys } from './keys.ts';
-import { execute, insertBlocks, insertVotes, updateHeads } from './record.ts';
+import { execute, insertBlocks, insertVotes, type Statement, updateHeads } from './record.ts';
 import { HEAD_COLUMNS, type HeadRow, keyHex, openHeadRow } from './rows.ts';
 import { chunks, readStaged, stageAll } from './stage.ts';
 import { BEGIN, IMPORT_LOCK } from './transactions.ts';
@@ -17,6 +17,8 @@ import { readHistory } from './whole.ts';
 
 /** Keys that are locked in one statement. */
 const PAGE_KEYS = 500;
+/** Keys that are merged beside each other: their histories are in memory at the same time. */
+const KEYS_AT_ONCE = 8;
 
 const PAGE_OF_STAGED_KEYS = `
   SELECT DISTINCT public_key FROM imported_keys WHERE public_key > $1 ORDER BY public_key LIMIT ${PAGE_KEYS}`;
@@ -61,11 +63,15 @@ export async function importKeys(
     if (locked.rows.length !== keys.length) throw new Error('the head of a key that was added is not there');
     // Read again for each page, after its keys are locked: what a jump refuses meanwhile is no repeat afterwards.
     const { floor } = (await store.read(connection)).record;
-    for (const head of locked.rows) {
-      const { alreadyPresent, conflicts } = await mergeOne(connection, codes, { head, floor, strategy });
-      summary.validators += 1;
-      summary.alreadyPresent += alreadyPresent;
-      summary.conflicts += conflicts;
+    for (let at = 0; at < locked.rows.length; at += KEYS_AT_ONCE) {
+      const heads = locked.rows.slice(at, at + KEYS_AT_ONCE);
+      // On one connection: what is asked for each waits for no other.
+      const merged = await Promise.all(heads.map((head) => mergeOne(connection, codes, { head, floor, strategy })));
+      for (const { alreadyPresent, conflicts } of merged) {
+        summary.validators += 1;
+        summary.alreadyPresent += alreadyPresent;
+        summary.conflicts += conflicts;
+      }
     }
   }
   await commit(connection);
@@ -96,39 +102,34 @@ async function mergeOne(
 ): Promise<{ readonly alreadyPresent: number; readonly conflicts: number }> {
   const { id, public_key: publicKey } = head;
   const state = openHeadRow(codes, head);
-  const recorded = state === undefined ? undefined : await readHistory(connection, codes, { head, state });
+  const [recorded, imported] = await Promise.all([
+    state === undefined ? undefined : readHistory(connection, codes, { head, state }),
+    readStaged(connection, publicKey),
+  ]);
   if (state === undefined || recorded === undefined) {
     throw new SignerError('slashing_integrity', { detail: { public_key: keyHex(publicKey) } });
   }
-  const imported = await readStaged(connection, publicKey);
   const merged = mergeKey({ publicKey, state, recorded, floor }, imported, strategy, codes);
 
   const { added, contradicted } = merged;
-  for (const chunk of chunks(added.blocks)) {
-    await execute(connection, insertBlocks(chunk.map((entry) => ({ id, entry }))));
-  }
-  for (const chunk of chunks(added.attestations)) {
-    await execute(connection, insertVotes(chunk.map((entry) => ({ id, entry }))));
-  }
-  for (const chunk of chunks(contradicted.blocks)) {
-    const values = [id, chunk.map(({ slot }) => slot), chunk.map(({ code }) => code)];
-    await execute(connection, {
-      name: 'contradict_blocks',
-      text: CONTRADICT_BLOCKS,
-      values,
-      rowCount: chunk.length,
-    });
-  }
-  for (const chunk of chunks(contradicted.attestations)) {
-    const [sources, targets] = [chunk.map((vote) => vote.sourceEpoch), chunk.map((vote) => vote.targetEpoch)];
-    const values = [id, sources, targets, chunk.map(({ code }) => code)];
-    await execute(connection, {
-      name: 'contradict_votes',
-      text: CONTRADICT_VOTES,
-      values,
-      rowCount: chunk.length,
-    });
-  }
-  await execute(connection, updateHeads(codes, [{ head, state: merged.state }]));
+  const statements = [
+    ...chunks(added.blocks).map((chunk) => insertBlocks(chunk.map((entry) => ({ id, entry })))),
+    ...chunks(added.attestations).map((chunk) => insertVotes(chunk.map((entry) => ({ id, entry })))),
+    ...chunks(contradicted.blocks).map((chunk) => contradictBlocks(id, chunk)),
+    ...chunks(contradicted.attestations).map((chunk) => contradictVotes(id, chunk)),
+    updateHeads(codes, [{ head, state: merged.state }]),
+  ];
+  await Promise.all(statements.map((statement) => execute(connection, statement)));
   return merged;
+}
+
+function contradictBlocks(id: HeadRow['id'], blocks: MergedKey['contradicted']['blocks']): Statement {
+  const values = [id, blocks.map(({ slot }) => slot), blocks.map(({ code }) => code)];
+  return { name: 'contradict_blocks', text: CONTRADICT_BLOCKS, values, rowCount: blocks.length };
+}
+
+function contradictVotes(id: HeadRow['id'], votes: MergedKey['contradicted']['attestations']): Statement {
+  const [sources, targets] = [votes.map(({ sourceEpoch }) => sourceEpoch), votes.map(({ targetEpoch }) => targetEpoch)];
+  const values = [id, sources, targets, votes.map(({ code }) => code)];
+  return { name: 'contradict_votes', text: CONTRADICT_VOTES, values, rowCount: votes.length };
 }

@@ -59,21 +59,23 @@ export async function jumpAfterDoubt(
   log: Log,
 ): Promise<void> {
   const { store, lineage } = tools;
+  const expected = lineage.known;
   const [, reading, marks] = await Promise.all([
     connection.query(BEGIN_JUMP),
     store.lock(connection),
     highestMarks(connection),
   ]);
   const { record, place } = reading;
-  if (!lineage.isDoubtful(place, record)) {
+  if (!lineage.isDoubtful(expected, place, record)) {
     await connection.query('ROLLBACK');
     return;
   }
   // What this process recorded may be among what was lost.
   const highest = higherMarks(marks, lineage.recorded);
   const floor = higherFloor(jumpFloor(highest), floorOf(lineage.recorded));
+  const from = expected ?? record.server;
   const raised = await raise(connection, tools, reading, floor, 0);
-  const from = lineage.known ?? record.server;
+
   log.warn(
     {
       from: { system_identifier: from.systemIdentifier, timeline: from.timeline },
@@ -100,7 +102,7 @@ async function raise(
     server: { systemIdentifier: place.systemIdentifier, timeline: place.timeline },
   };
   await Promise.all([writeStore(connection, codes, raised), commit(connection)]);
-  lineage.adopt(place);
+  lineage.adopt(place, raised);
   return raised;
 }
 

@@ -103,38 +103,43 @@ async function stage(
 /** All that the file says of a key, folded to its last entries. */
 export async function readStaged(connection: Connection, publicKey: Buffer): Promise<ReducedHistory> {
   const reducer = historyReducer();
-  const left = await connection.query<Omit<LeftOutEntries, 'blocks' | 'attestations'>>({
-    name: 'staged_key',
-    text: STAGED_KEY,
-    values: [publicKey],
-  });
+  const values = [publicKey];
+  // Sent at once; a key with more than a page of entries is rare.
+  const [left] = await Promise.all([
+    connection.query<LeftOutMarks>({ name: 'staged_key', text: STAGED_KEY, values }),
+    readPages<Block>(connection, { name: 'staged_blocks', text: STAGED_BLOCKS, publicKey }, (blocks) =>
+      reducer.add({ blocks, attestations: [] }),
+    ),
+    readPages<Vote>(connection, { name: 'staged_votes', text: STAGED_VOTES, publicKey }, (attestations) =>
+      reducer.add({ blocks: [], attestations }),
+    ),
+  ]);
   const [marks] = left.rows;
   // How many were left out is counted where they are read; here it decides nothing.
   if (marks !== undefined && Object.values(marks).some((mark) => mark !== null)) {
     reducer.add({ blocks: [], attestations: [], leftOut: { ...marks, blocks: 0, attestations: 0 } });
   }
-  const blocks = pagesOf<Block>(connection, { name: 'staged_blocks', text: STAGED_BLOCKS, publicKey });
-  for await (const page of blocks) reducer.add({ blocks: page, attestations: [] });
-  const votes = pagesOf<Vote>(connection, { name: 'staged_votes', text: STAGED_VOTES, publicKey });
-  for await (const page of votes) reducer.add({ blocks: [], attestations: page });
   return reducer.result();
 }
 
+type LeftOutMarks = Omit<LeftOutEntries, 'blocks' | 'attestations'>;
 type Block = ValidatorHistory['blocks'][number];
 type Vote = ValidatorHistory['attestations'][number];
 
-async function* pagesOf<Entry>(
+async function readPages<Entry>(
   connection: Connection,
   { name, text, publicKey }: { readonly name: string; readonly text: string; readonly publicKey: Buffer },
-): AsyncGenerator<readonly Entry[]> {
+  onPage: (page: readonly Entry[]) => void,
+): Promise<void> {
   for (let last = 0; ; ) {
     const { rows } = await connection.query<Entry & { place: number }>({ name, text, values: [publicKey, last] });
-    if (rows.length > 0) yield rows;
+    onPage(rows);
     last = rows.at(-1)?.place ?? last;
     if (rows.length < CHUNK_ROWS) return;
   }
 }
 
-export function* chunks<Element>(list: readonly Element[]): Generator<readonly Element[]> {
-  for (let at = 0; at < list.length; at += CHUNK_ROWS) yield list.slice(at, at + CHUNK_ROWS);
+export function chunks<Element>(list: readonly Element[]): (readonly Element[])[] {
+  const count = Math.ceil(list.length / CHUNK_ROWS);
+  return Array.from({ length: count }, (_, at) => list.slice(at * CHUNK_ROWS, (at + 1) * CHUNK_ROWS));
 }

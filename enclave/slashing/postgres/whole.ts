@@ -32,10 +32,11 @@ export async function readHistory(
 ): Promise<KeyHistory | undefined> {
   const blocks: BlockEntry[] = [];
   const attestations: VoteEntry[] = [];
-  const isWhole =
-    (await readAllBlocks(connection, codes, key, (entry) => void blocks.push(entry))) &&
-    (await readAllVotes(connection, codes, key, (entry) => void attestations.push(entry)));
-  return isWhole ? { blocks, attestations } : undefined;
+  const areWhole = await Promise.all([
+    readAllBlocks(connection, codes, key, (entry) => void blocks.push(entry)),
+    readAllVotes(connection, codes, key, (entry) => void attestations.push(entry)),
+  ]);
+  return areWhole.includes(false) ? undefined : { blocks, attestations };
 }
 
 /** Whether the blocks are all of the key; those that came before that was known must not be used otherwise. */
