@@ -53,14 +53,14 @@ export interface HistoryCodes {
 
 export function historyCodes(integrity: RowIntegrity): HistoryCodes {
   const isKeyed = integrity.kind === 'hmac';
+  const nextNonce = nonceSource();
 
   const entryCodes = (domain: string, publicKey: Uint8Array, fields: readonly IntegrityField[]): EntryCodes => {
     const hash = integrity.hash(domain, publicKey, fields);
     return { code: hash.subarray(0, INTEGRITY_CODE_BYTES), element: hash.subarray(INTEGRITY_CODE_BYTES) };
   };
-  /** Two masks of 16 bytes in one hash; of zeros without a key. */
-  const masksOf = (publicKey: Uint8Array, nonce: Uint8Array): Uint8Array =>
-    isKeyed ? integrity.hash('digest mask v2', publicKey, [nonce]) : NO_MASKS;
+  /** Two masks of 16 bytes; of zeros without a key. */
+  const masksOf = integrity.mask;
 
   return {
     block: (publicKey, { slot, signingRoot }) => entryCodes('block', publicKey, [slot, signingRoot]),
@@ -68,7 +68,7 @@ export function historyCodes(integrity: RowIntegrity): HistoryCodes {
       entryCodes('attestation', publicKey, [sourceEpoch, targetEpoch, signingRoot]),
 
     sealHead(publicKey, state) {
-      const nonce = isKeyed ? randomFillSync(new Uint8Array(NONCE_BYTES)) : NO_NONCE;
+      const nonce = isKeyed ? nextNonce() : NO_NONCE;
       const masks = masksOf(publicKey, nonce);
       const blockDigest = xor(state.blocks.digest, masks, 0);
       const attestationDigest = xor(state.attestations.digest, masks, DIGEST_BYTES);
@@ -79,7 +79,7 @@ export function historyCodes(integrity: RowIntegrity): HistoryCodes {
 
     openHead(publicKey, head) {
       const fields = headFields(head);
-      if (!fields.every(isPossible)) return undefined;
+      if (!fields.every(isPossible) || (isKeyed && head.seal.nonce.length !== NONCE_BYTES)) return undefined;
       if (!integrity.verify(head.seal.code, HEAD_DOMAIN, publicKey, fields)) return undefined;
       const masks = masksOf(publicKey, head.seal.nonce);
       return {
@@ -133,9 +133,23 @@ export function entrySum(): EntrySum {
   };
 }
 
+/** Random bytes for many nonces at once: asking for each costs as much as hashing it. None is given twice. */
+function nonceSource(): () => Uint8Array {
+  const pool = new Uint8Array(NONCES_AT_ONCE * NONCE_BYTES);
+  let at = pool.length;
+  return () => {
+    if (at === pool.length) {
+      randomFillSync(pool);
+      at = 0;
+    }
+    at += NONCE_BYTES;
+    return pool.slice(at - NONCE_BYTES, at);
+  };
+}
+
+const NONCES_AT_ONCE = 128;
 const HEAD_DOMAIN = 'head v2';
 const NO_NONCE = new Uint8Array(0);
-const NO_MASKS = new Uint8Array(2 * DIGEST_BYTES);
 const NO_PUBLIC_KEY = new Uint8Array(48);
 
 type HeadParts = Omit<UncheckedHead, 'seal'> & { readonly seal: Omit<HeadSeal, 'code'> };
