@@ -53,14 +53,14 @@ export interface HistoryCodes {
 
 export function historyCodes(integrity: RowIntegrity): HistoryCodes {
   const isKeyed = integrity.kind === 'hmac';
-  const nextNonce = nonceSource();
 
   const entryCodes = (domain: string, publicKey: Uint8Array, fields: readonly IntegrityField[]): EntryCodes => {
     const hash = integrity.hash(domain, publicKey, fields);
     return { code: hash.subarray(0, INTEGRITY_CODE_BYTES), element: hash.subarray(INTEGRITY_CODE_BYTES) };
   };
-  /** Two masks of 16 bytes; of zeros without a key. */
-  const masksOf = integrity.mask;
+  /** Two masks of 16 bytes; none without a key. */
+  const masksOf = (publicKey: Uint8Array, nonce: Uint8Array): Uint8Array | undefined =>
+    isKeyed ? integrity.mask(publicKey, nonce) : undefined;
 
   return {
     block: (publicKey, { slot, signingRoot }) => entryCodes('block', publicKey, [slot, signingRoot]),
@@ -68,24 +68,28 @@ export function historyCodes(integrity: RowIntegrity): HistoryCodes {
       entryCodes('attestation', publicKey, [sourceEpoch, targetEpoch, signingRoot]),
 
     sealHead(publicKey, state) {
-      const nonce = isKeyed ? nextNonce() : NO_NONCE;
+      const nonce = isKeyed ? freshNonce() : NO_NONCE;
       const masks = masksOf(publicKey, nonce);
-      const blockDigest = xor(state.blocks.digest, masks, 0);
-      const attestationDigest = xor(state.attestations.digest, masks, DIGEST_BYTES);
-      const counts = { blockCount: state.blocks.count, attestationCount: state.attestations.count };
-      const fields = headFields({ state, ...counts, seal: { nonce, blockDigest, attestationDigest } });
+      const blockDigest = masked(state.blocks.digest, masks, 0);
+      const attestationDigest = masked(state.attestations.digest, masks, DIGEST_BYTES);
+      const seal = { nonce, blockDigest, attestationDigest };
+      const fields = headFields(state, state.blocks.count, state.attestations.count, seal);
       return { nonce, blockDigest, attestationDigest, code: integrity.code(HEAD_DOMAIN, publicKey, fields) };
     },
 
-    openHead(publicKey, head) {
-      const fields = headFields(head);
-      if (!fields.every(isPossible) || (isKeyed && head.seal.nonce.length !== NONCE_BYTES)) return undefined;
-      if (!integrity.verify(head.seal.code, HEAD_DOMAIN, publicKey, fields)) return undefined;
-      const masks = masksOf(publicKey, head.seal.nonce);
+    openHead(publicKey, { state, blockCount, attestationCount, seal }) {
+      if (isKeyed && seal.nonce.length !== NONCE_BYTES) return undefined;
+      const fields = headFields(state, blockCount, attestationCount, seal);
+      for (const field of fields) if (!isPossible(field)) return undefined;
+      if (!integrity.verify(seal.code, HEAD_DOMAIN, publicKey, fields)) return undefined;
+      const masks = masksOf(publicKey, seal.nonce);
       return {
-        ...head.state,
-        blocks: { count: head.blockCount, digest: xor(head.seal.blockDigest, masks, 0) },
-        attestations: { count: head.attestationCount, digest: xor(head.seal.attestationDigest, masks, DIGEST_BYTES) },
+        highest: state.highest,
+        lowWater: state.lowWater,
+        prunedBelow: state.prunedBelow,
+        isRetired: state.isRetired,
+        blocks: { count: blockCount, digest: masked(seal.blockDigest, masks, 0) },
+        attestations: { count: attestationCount, digest: masked(seal.attestationDigest, masks, DIGEST_BYTES) },
       };
     },
 
@@ -133,41 +137,55 @@ export function entrySum(): EntrySum {
   };
 }
 
-/** Random bytes for many nonces at once: asking for each costs as much as hashing it. None is given twice. */
-function nonceSource(): () => Uint8Array {
-  const pool = new Uint8Array(NONCES_AT_ONCE * NONCE_BYTES);
-  let at = pool.length;
-  return () => {
-    if (at === pool.length) {
-      randomFillSync(pool);
-      at = 0;
-    }
-    at += NONCE_BYTES;
-    return pool.slice(at - NONCE_BYTES, at);
-  };
-}
-
-const NONCES_AT_ONCE = 128;
 const HEAD_DOMAIN = 'head v2';
 const NO_NONCE = new Uint8Array(0);
 const NO_PUBLIC_KEY = new Uint8Array(48);
 
-type HeadParts = Omit<UncheckedHead, 'seal'> & { readonly seal: Omit<HeadSeal, 'code'> };
-
-function headFields({ state, blockCount, attestationCount, seal }: HeadParts): IntegrityField[] {
-  const { highest, lowWater, prunedBelow, isRetired } = state;
+/** In one list, without others on the way: this is done twice for each message that is signed. */
+function headFields(
+  { highest, lowWater, prunedBelow, isRetired }: UncheckedHead['state'],
+  blockCount: number,
+  attestationCount: number,
+  { nonce, blockDigest, attestationDigest }: Omit<HeadSeal, 'code'>,
+): IntegrityField[] {
   return [
-    ...[highest.blockSlot, highest.sourceEpoch, highest.targetEpoch],
-    ...[lowWater.slot, lowWater.sourceEpoch, lowWater.targetEpoch],
-    ...[prunedBelow.slot, prunedBelow.targetEpoch],
-    ...[isRetired ? 1 : 0, blockCount, attestationCount],
-    ...[seal.nonce, seal.blockDigest, seal.attestationDigest],
+    highest.blockSlot,
+    highest.sourceEpoch,
+    highest.targetEpoch,
+    lowWater.slot,
+    lowWater.sourceEpoch,
+    lowWater.targetEpoch,
+    prunedBelow.slot,
+    prunedBelow.targetEpoch,
+    isRetired ? 1 : 0,
+    blockCount,
+    attestationCount,
+    nonce,
+    blockDigest,
+    attestationDigest,
   ];
+}
+
+/** The system's randomness for many nonces at once: asked for each, it would cost as much as the code. */
+const NONCE_POOL = new Uint8Array(256 * NONCE_BYTES);
+let nonceAt = NONCE_POOL.length;
+
+function freshNonce(): Uint8Array {
+  if (nonceAt === NONCE_POOL.length) {
+    randomFillSync(NONCE_POOL);
+    nonceAt = 0;
+  }
+  nonceAt += NONCE_BYTES;
+  return NONCE_POOL.slice(nonceAt - NONCE_BYTES, nonceAt);
 }
 
 /** A number that this program never wrote has no code; the codes assert that they are not asked for one. */
 function isPossible(field: IntegrityField): boolean {
   return typeof field !== 'number' || (Number.isSafeInteger(field) && field >= 0);
+}
+
+function masked(digest: Uint8Array, masks: Uint8Array | undefined, offset: number): Uint8Array {
+  return masks === undefined ? digest : xor(digest, masks, offset);
 }
 
 /** Sixteen bytes of `one` with as many of `other` from an offset. A loop: `map` would call a function for each byte. */

@@ -19,7 +19,7 @@ export interface RowIntegrity {
   code(domain: string, publicKey: Uint8Array, fields: readonly IntegrityField[]): Uint8Array;
   /** Whether `stored` is the code of these. */
   verify(stored: Uint8Array, domain: string, publicKey: Uint8Array, fields: readonly IntegrityField[]): boolean;
-  /** 32 bytes that cover something of this key which is stored under a nonce of 16 bytes; zeros without a key. */
+  /** 32 bytes that cover something of this key which is stored under a nonce of 16 bytes. Only with a key. */
   mask(publicKey: Uint8Array, nonce: Uint8Array): Uint8Array;
   /** Forget the key; later calls throw. */
   wipe(): void;
@@ -62,7 +62,7 @@ export function rowIntegrity(options: RowIntegrityOptions): RowIntegrity {
     },
     mask(publicKey, nonce) {
       assert(!wiped, 'row integrity is used after it was wiped');
-      if (masking === undefined) return NO_MASK;
+      assert(masking !== undefined, 'a mask needs a key');
       assert(publicKey.length === PUBLIC_KEY_BYTES && nonce.length === MASK_NONCE_BYTES);
       masking.set(publicKey, MASK_INFO_AT);
       masking.set(nonce, MASK_INFO_AT + PUBLIC_KEY_BYTES);
@@ -83,7 +83,6 @@ const MASK_SECRET_AT = 4;
 const MASK_INFO_AT = MASK_SECRET_AT + 32;
 const PUBLIC_KEY_BYTES = 48;
 const MASK_NONCE_BYTES = 16;
-const NO_MASK = new Uint8Array(32);
 
 /** The input of the derivation, all but its fixed information. */
 function maskInput(key: Uint8Array): Buffer {
