@@ -11,6 +11,7 @@ import type { HighWaterMarks, MergeStrategy, StoreFloor, ValidatorHistory } from
 import { type EntryCodes, type HistoryCodes, withEntry, withoutEntry } from './codes.ts';
 import { doubleVotesOf, mergeEntries } from './contradictions.ts';
 import { forgetBlocks, forgetVotes, type Horizon, horizonOf } from './prune.ts';
+import { NO_MARKS } from './rules.ts';
 import { slashableVotes } from './slashable.ts';
 import {
   type BlockEntry,
@@ -69,7 +70,8 @@ export function mergeKey(
 
   const marks = marksAfter({ state, highest }, recorded, imported, { keptBlocks, leftBlocks, keptVotes, leftVotes });
   const isMinimal = strategy === 'minimal' || (strategy === 'by_key' && hasRecords(state));
-  const before = effectiveLowWater(state, floor);
+  // What was left out may contradict what lies up to it: that has no root either.
+  const before = raisedTo(effectiveLowWater(state, floor), imported.leftOut ?? NO_MARKS);
   const added = {
     blocks: keptBlocks.map((block) => coded(importedBlock(block, before), codes.block, publicKey)),
     attestations: keptVotes.map((vote) => {

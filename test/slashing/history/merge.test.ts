@@ -50,6 +50,17 @@ describe('a merge', () => {
     expect(added.attestations.map(({ signingRoot }) => signingRoot)).toEqual([null, null, rootOf('c')]);
   });
 
+  test('of a history whose reader left entries out takes the roots up to their marks away', () => {
+    const file = history(1, [[900, 'a']], []);
+    const vote = { sourceEpoch: 3, targetEpoch: 900, signingRoot: rootOf('a') };
+    const leftOut = { blockSlot: null, sourceEpoch: 4, targetEpoch: 5, blocks: 0, attestations: 1 };
+    const key = { publicKey, state: NEW_KEY, recorded: NOTHING, floor: null };
+    const { added, state } = mergeKey(key, { ...file, attestations: [vote], leftOut }, 'by_key', codes);
+    expect(added.attestations[0]?.signingRoot).toBeNull(); // it surrounds what was left out
+    expect(added.blocks[0]?.signingRoot).toEqual(rootOf('a'));
+    expect(state.lowWater).toEqual({ slot: 900, sourceEpoch: 4, targetEpoch: 900 });
+  });
+
   test('of a second vote for a target takes the root of the recorded one away too', () => {
     const key = recordedKey(
       [],
