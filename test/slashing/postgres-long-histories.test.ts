@@ -37,12 +37,12 @@ const votesUpTo = (count: number) =>
 
 test('an import of 900,000 entries of one key lets other keys sign, and keeps the last of them', async () => {
   const long = { publicKey: publicKeyOf(1), blocks: blocksUpTo(ENTRIES), attestations: votesUpTo(ENTRIES) };
-  let isOver = false;
+  const progress = { isOver: false };
   const imported = backend.importHistories(stream([long])).finally(() => {
-    isOver = true;
+    progress.isOver = true;
   });
   let signed = 0;
-  for (; !isOver; signed += 1) {
+  for (; !progress.isOver; signed += 1) {
     expect(verdictName(await checkOne(backend, block(2, signed, 'b')))).toBe('safe');
   }
   expect(await imported).toMatchObject({ validators: 1, blocks: ENTRIES, attestations: ENTRIES });
