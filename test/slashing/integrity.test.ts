@@ -76,3 +76,20 @@ test('the key is copied, and after wiping no code is made any more', () => {
   integrity.wipe();
   expect(() => integrity.code('block', publicKey, FIELDS)).toThrow(/wiped/);
 });
+
+test('a mask is the one-step derivation of NIST SP 800-56C: counter, secret, public key and nonce; none without a key', () => {
+  const nonce = new Uint8Array(16).fill(4);
+  const secret = createHmac('sha256', key).update('strongroom digest mask v2').digest();
+  const counter = Buffer.from('00000001', 'hex');
+  const expected = createHash('sha256')
+    .update(Buffer.concat([counter, secret, publicKey, nonce]))
+    .digest();
+  const integrity = rowIntegrity({ key, genesisValidatorsRoot });
+  expect(hexOf(integrity.mask(publicKey, nonce))).toBe(hexOf(expected));
+  expect(hexOf(integrity.mask(publicKey, new Uint8Array(16)))).not.toBe(hexOf(expected));
+  expect(hexOf(integrity.mask(publicKey, nonce))).toBe(hexOf(expected));
+  expect(() => integrity.mask(publicKey, new Uint8Array(15))).toThrow();
+  expect(() => rowIntegrity({ genesisValidatorsRoot }).mask(publicKey, nonce)).toThrow('needs a key');
+  integrity.wipe();
+  expect(() => integrity.mask(publicKey, nonce)).toThrow('wiped');
+});

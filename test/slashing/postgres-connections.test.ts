@@ -2,18 +2,39 @@
 // date at once.
 
 import { lookup } from 'node:dns/promises';
+import { readFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { inspect } from 'node:util';
+import { Client } from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../enclave/observe/clock.ts';
 import { parsePostgresUrl } from '../../enclave/slashing/postgres/address.ts';
 import { PostgresConnections } from '../../enclave/slashing/postgres/connections.ts';
 import { migrate, type StepWork } from '../../enclave/slashing/postgres/migrate.ts';
 import { type Migration, POSTGRES_MIGRATIONS } from '../../enclave/slashing/postgres/migrations.ts';
+import type { SlashingBackend } from '../../enclave/slashing/types.ts';
 import { type PostgresServer, startPostgres } from '../support/postgres.ts';
 import { recordingLog } from '../support/recording-log.ts';
-import { block, checkOne, quietLog, verdictName } from '../support/slashing.ts';
+import {
+  block,
+  checkOne,
+  collect,
+  history,
+  publicKeyOf,
+  quietLog,
+  stream,
+  verdictName,
+  vote,
+} from '../support/slashing.ts';
 import { addressOf, openTestBackend } from '../support/slashing-postgres.ts';
+
+/** The statements of the guide that begin with this comment. */
+function guideSql(name: string): string {
+  const guide = readFileSync(new URL('../../docs/guides/postgres.md', import.meta.url), 'utf8');
+  const [, statements] = guide.split(`-- ${name}\n`);
+  if (statements === undefined) throw new Error(`the guide has no statements "${name}"`);
+  return statements.slice(0, statements.indexOf('```'));
+}
 
 const UNAVAILABLE = { reason: 'slashing_unavailable' };
 
@@ -264,18 +285,55 @@ describe('migrations', () => {
     await migrateTo(POSTGRES_MIGRATIONS);
   });
 
-  test('a role that may only read and write its tables serves a database that is up to date', async () => {
-    await (await openTestBackend(server.url(database))).close();
-    await server.query(
-      database,
-      `CREATE ROLE least LOGIN PASSWORD 'least';
-       GRANT USAGE ON SCHEMA strongroom TO least;
-       GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA strongroom TO least`,
-    );
-    const backend = await openTestBackend(
-      `postgres://least:least@127.0.0.1:${server.port}/${database}?sslmode=disable`,
-    );
-    opened.push(backend);
-    expect(verdictName(await checkOne(backend, block(1, 1, 'a')))).toBe('safe');
+  describe('the role of the signers, as docs/guides/postgres.md makes it', () => {
+    let backend: SlashingBackend;
+    const url = () => `postgres://signer:signer@127.0.0.1:${server.port}/${database}?sslmode=disable`;
+
+    beforeAll(() => server.query('postgres', "CREATE ROLE signer LOGIN PASSWORD 'signer'"));
+
+    beforeEach(async () => {
+      await (await openTestBackend(server.url(database))).close();
+      await server.query(database, guideSql('signer role').replace('ON DATABASE slashing', `ON DATABASE ${database}`));
+      backend = await openTestBackend(url());
+      opened.push(backend);
+    });
+
+    test('serves everything that signers do', async () => {
+      expect(verdictName(await checkOne(backend, block(1, 1, 'a')))).toBe('safe');
+      expect(verdictName(await checkOne(backend, vote(1, 1, 2, 'a')))).toBe('safe');
+      await backend.importHistories(stream([history(1, [[1, 'b']], [[1, 2, 'b']]), history(2, [[9, null]], [])]));
+      await checkOne(backend, block(1, 1_000_000, 'far'));
+      expect(await backend.pruneStep(10)).toBe(1);
+      await backend.retire([publicKeyOf(3)]);
+      expect(await backend.reinstate([publicKeyOf(3)])).toEqual([publicKeyOf(3)]);
+      expect(await backend.retiredKeys()).toEqual([]);
+      await backend.advance();
+      await backend.jump({ slot: 5, sourceEpoch: 0, targetEpoch: 0 });
+      expect(await collect(backend.exportHistories())).toHaveLength(3);
+      expect(await backend.highestMarks()).toMatchObject({ blockSlot: 1_000_000 });
+      await backend.checkHealth(new AbortController().signal);
+      expect(await backend.status()).toMatchObject({ validators: 2 });
+    });
+
+    test.each([
+      'DELETE FROM strongroom.validators',
+      'DELETE FROM strongroom.store',
+      'INSERT INTO strongroom.store SELECT * FROM strongroom.store',
+      'UPDATE strongroom.validators SET public_key = public_key',
+      'UPDATE strongroom.blocks SET slot = slot',
+      'UPDATE strongroom.binding SET code = code',
+      'INSERT INTO strongroom.schema_version VALUES (99)',
+      'TRUNCATE strongroom.blocks',
+      'TRUNCATE strongroom.validators CASCADE',
+      'DROP TABLE strongroom.blocks',
+      'ALTER TABLE strongroom.validators DROP COLUMN code',
+      'CREATE TABLE strongroom.mine (id int)',
+      'CREATE SCHEMA mine',
+    ])('may not: %s', async (text) => {
+      const client = new Client({ connectionString: url() });
+      await client.connect();
+      opened.push({ close: () => client.end() });
+      await expect(client.query(text)).rejects.toThrow(/permission denied|must be owner/);
+    });
   });
 });

@@ -58,9 +58,9 @@ export function historyCodes(integrity: RowIntegrity): HistoryCodes {
     const hash = integrity.hash(domain, publicKey, fields);
     return { code: hash.subarray(0, INTEGRITY_CODE_BYTES), element: hash.subarray(INTEGRITY_CODE_BYTES) };
   };
-  /** Two masks of 16 bytes in one hash; none without a key. */
+  /** Two masks of 16 bytes; none without a key. */
   const masksOf = (publicKey: Uint8Array, nonce: Uint8Array): Uint8Array | undefined =>
-    isKeyed ? integrity.hash('digest mask v2', publicKey, [nonce]) : undefined;
+    isKeyed ? integrity.mask(publicKey, nonce) : undefined;
 
   return {
     block: (publicKey, { slot, signingRoot }) => entryCodes('block', publicKey, [slot, signingRoot]),
@@ -78,6 +78,7 @@ export function historyCodes(integrity: RowIntegrity): HistoryCodes {
     },
 
     openHead(publicKey, { state, blockCount, attestationCount, seal }) {
+      if (isKeyed && seal.nonce.length !== NONCE_BYTES) return undefined;
       const fields = headFields(state, blockCount, attestationCount, seal);
       for (const field of fields) if (!isPossible(field)) return undefined;
       if (!integrity.verify(seal.code, HEAD_DOMAIN, publicKey, fields)) return undefined;

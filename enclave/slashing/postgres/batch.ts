@@ -8,6 +8,7 @@ import type { HistoryCodes } from '../history/codes.ts';
 import type { PublicKeyHex, SlashableMessage } from '../types.ts';
 import type { Connection } from './connections.ts';
 import { addKeys } from './keys.ts';
+import { plainArray } from './record.ts';
 import { type BlockRow, HEAD_COLUMNS, type HeadRow, keyBytes, keyHex, type VoteRow } from './rows.ts';
 import type { StoreReader, StoreReading } from './store.ts';
 import { BEGIN_BATCH, IMPORT_LOCK } from './transactions.ts';
@@ -135,7 +136,11 @@ async function readEntries<Row extends object>(
   if (messages.length === 0) return found;
   const publicKeys = messages.map(([, { publicKey }]) => keyBytes(publicKey));
   const places = messages.map(([, message]) => (message.kind === 'block' ? message.slot : message.targetEpoch));
-  const { rows } = await connection.query<Row & { position: number }>({ name, text, values: [publicKeys, places] });
+  const { rows } = await connection.query<Row & { position: number }>({
+    name,
+    text,
+    values: [publicKeys, plainArray(places)],
+  });
   for (const row of rows) {
     const [index] = messages[row.position - 1] ?? [];
     assert(index !== undefined);

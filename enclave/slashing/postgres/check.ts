@@ -19,7 +19,7 @@ import type {
 import { type BatchRows, lockAndRead } from './batch.ts';
 import { type Connection, commit } from './connections.ts';
 import type { Lineage } from './lineage.ts';
-import { execute, executeAndLocate, insertBlocks, insertVotes, type NewEntry, updateHeads } from './record.ts';
+import { execute, executeAndLocate, insertBlocks, insertVotes, type NewEntry, signHeads } from './record.ts';
 import { type BlockRow, type HeadRow, openHeadRow, readBlockRows, readVoteRows, type VoteRow } from './rows.ts';
 import type { StoreReader } from './store.ts';
 import { type KeyToRead, readAllBlocks, readAllVotes } from './whole.ts';
@@ -80,7 +80,14 @@ export async function checkBatch(
     return 'doubtful';
   }
   const safe: SafeMessage[] = [];
-  const verdicts = messages.map(async (message, index): Promise<Verdict> => {
+  const answerOf = (message: SlashableMessage, { head, state }: KeyToRead, decision: Decision | undefined): Verdict => {
+    if (decision === undefined) return DAMAGED;
+    if (decision.kind === 'safe' && !decision.repeat) {
+      safe.push({ message, head, ...stateAfter(state, message, head.public_key, codes) });
+    }
+    return decision;
+  };
+  const verdicts = messages.map((message, index): Verdict | Promise<Verdict> => {
     const floor = floors[index];
     assert(floor !== undefined);
     const head = read.heads.get(message.publicKey);
@@ -88,12 +95,11 @@ export async function checkBatch(
     const state = openHeadRow(codes, head);
     if (state === undefined) return DAMAGED;
     if (isRolledBack(effectiveHighest(state, record.floor), floor)) return ROLLED_BACK;
-    const decision = await decide(connection, codes, read, { message, index, head, state });
-    if (decision === undefined) return DAMAGED;
-    if (decision.kind === 'safe' && !decision.repeat) {
-      safe.push({ message, head, ...stateAfter(state, message, head.public_key, codes) });
-    }
-    return decision;
+    const key = { head, state };
+    const judgement = judge(codes, read, { ...key, message, index });
+    if (judgement?.kind !== 'history') return answerOf(message, key, judgement);
+    const decided = decideByHistory(connection, codes, { ...key, message, floor: record.floor });
+    return decided.then((decision) => answerOf(message, key, decision));
   });
   const answers = await Promise.all(verdicts);
   const walPosition = await recordAll(connection, tools, safe);
@@ -105,29 +111,16 @@ export async function checkBatch(
   return answers;
 }
 
-interface MessageOfKey {
-  readonly message: SlashableMessage;
-  readonly index: number;
-  readonly head: HeadRow;
-  readonly state: KeyState;
-}
-
-/** Undefined when the record of the key is damaged. */
-async function decide(
-  connection: Connection,
+/** Undefined when the record of the key is damaged; `history` when what was read of it does not decide. */
+function judge(
   codes: HistoryCodes,
   read: BatchRows,
-  { message, index, ...key }: MessageOfKey,
-): Promise<Decision | undefined> {
+  { message, index, ...key }: KeyToRead & { readonly message: SlashableMessage; readonly index: number },
+): Judgement | undefined {
   const { floor } = read.store.record;
-  const judgement =
-    message.kind === 'block'
-      ? judgeBlockRows(codes, { ...key, message, floor, rows: read.blocks.get(index) ?? [] })
-      : await judgeVoteRows(connection, codes, { ...key, message, floor, rows: read.votes.get(index) ?? [] });
-  if (judgement?.kind !== 'history') return judgement;
-  // Rare: an older message. That no entry stands against it is known of a whole history only.
-  const history = await readKind(connection, codes, message.kind, key);
-  return history === undefined ? undefined : decideWithHistory(message, key.state, floor, history);
+  return message.kind === 'block'
+    ? judgeBlockRows(codes, { ...key, message, floor, rows: read.blocks.get(index) ?? [] })
+    : judgeVoteRows(codes, { ...key, message, floor, rows: read.votes.get(index) ?? [] });
 }
 
 function judgeBlockRows(
@@ -142,23 +135,40 @@ function judgeBlockRows(
   return judgeBlock(message, state, floor, atSlot);
 }
 
-async function judgeVoteRows(
-  connection: Connection,
+function judgeVoteRows(
   codes: HistoryCodes,
   { message, head, state, floor, rows }: Case<AttestationVote, VoteRow>,
-): Promise<Judgement | undefined> {
+): Judgement | undefined {
   const votes = readVoteRows(codes, head.public_key, rows)?.entries;
   const targets = votes?.map(({ targetEpoch }) => targetEpoch);
   if (votes === undefined || targets === undefined || !reaches(state.highest.targetEpoch, targets)) return undefined;
   if (holdsForgotten(state, { blocks: [], attestations: votes })) return undefined;
   const atTarget = votes.filter(({ targetEpoch }) => targetEpoch === message.targetEpoch);
-  const judgement = judgeVote(message, state, floor, atTarget);
-  if (judgement.kind !== 'history') return judgement;
-  const values = [head.id, message.sourceEpoch, message.targetEpoch];
-  const found = await connection.query<VoteRow>({ name: 'surrounding_votes', text: READ_SURROUNDING, values });
-  const against = readVoteRows(codes, head.public_key, found.rows)?.entries;
-  if (against === undefined || holdsForgotten(state, { blocks: [], attestations: against })) return undefined;
-  return judgeVote(message, state, floor, atTarget, against);
+  return judgeVote(message, state, floor, atTarget);
+}
+
+interface OlderMessage extends KeyToRead {
+  readonly message: SlashableMessage;
+  readonly floor: StoreFloor | null;
+}
+
+/** Rare: an older message. One row is enough to refuse a vote; that none stands against it is known of a whole history. */
+async function decideByHistory(
+  connection: Connection,
+  codes: HistoryCodes,
+  { message, floor, ...key }: OlderMessage,
+): Promise<Decision | undefined> {
+  const { head, state } = key;
+  if (message.kind === 'attestation') {
+    const values = [head.id, message.sourceEpoch, message.targetEpoch];
+    const found = await connection.query<VoteRow>({ name: 'surrounding_votes', text: READ_SURROUNDING, values });
+    const against = readVoteRows(codes, head.public_key, found.rows)?.entries;
+    if (against === undefined || holdsForgotten(state, { blocks: [], attestations: against })) return undefined;
+    const judgement = judgeVote(message, state, floor, [], against);
+    if (judgement.kind !== 'history') return judgement;
+  }
+  const history = await readKind(connection, codes, message.kind, key);
+  return history === undefined ? undefined : decideWithHistory(message, state, floor, history);
 }
 
 async function readKind(
@@ -202,7 +212,7 @@ async function recordAll(
     ...(blocks.length === 0 ? [] : [insertBlocks(blocks)]),
     ...(votes.length === 0 ? [] : [insertVotes(votes)]),
   ];
-  const heads = updateHeads(codes, safe);
+  const heads = signHeads(codes, safe);
   // Sent at once and executed in order.
   const inserted = inserts.map((statement) => execute(connection, statement));
   const changed = executeAndLocate(connection, heads, store.questions.walPosition);

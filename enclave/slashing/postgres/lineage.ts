@@ -46,9 +46,9 @@ export function lineage(): Lineage {
   let known: KnownStore | undefined;
   let era = 0;
 
-  /** Everything that this process recorded, or knows to be refused, is refused: somebody raised the store after it. */
-  const isCovered = (floor: StoreFloor | null, before: StoreFloor | null) => {
-    if (!isAtLeast(floor, before)) return false;
+  /** Somebody raised the store since this process looked at it, over everything that this process recorded. */
+  const isRaisedOver = (before: StoreFloor | null, floor: StoreFloor | null) => {
+    if (!isAtLeast(floor, before) || isAtLeast(before, floor)) return false;
     if (recorded === NO_MARKS) return true;
     const { blockSlot, sourceEpoch, targetEpoch } = recorded;
     return coversFloor(floor, { slot: blockSlot ?? 0, sourceEpoch: sourceEpoch ?? 0, targetEpoch: targetEpoch ?? 0 });
@@ -86,7 +86,7 @@ export function lineage(): Lineage {
         return false;
       }
       // Another process may have raised the store meanwhile. An earlier timeline is an old primary that came back.
-      const isRaised = isCovered(record.floor, expected.floor) && (isSame || isLaterTimeline(now, expected));
+      const isRaised = isRaisedOver(expected.floor, record.floor) && (isSame || isLaterTimeline(now, expected));
       if (isRaised && known?.era === expected.era) learn(now, record);
       return !isRaised;
     },

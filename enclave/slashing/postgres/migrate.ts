@@ -12,7 +12,10 @@ import { MIGRATION_LOCK } from './transactions.ts';
 /** What SQL cannot do of a step, by its version; in the transaction of the step. */
 export type StepWork = ReadonlyMap<number, (connection: Connection) => Promise<void>>;
 
-/** Resolves with whether the database was new. Rejects with `slashing_unavailable` when the database is not one for this program; then nothing was changed. */
+/**
+ * Resolves with whether the database was new. Rejects with `slashing_unavailable` when the database is not one for this
+ * program; then nothing was changed.
+ */
 export async function migrate(
   connection: Connection,
   work: StepWork,

@@ -14,19 +14,45 @@ const INSERT_VOTES = `
   INSERT INTO strongroom.attestations (validator_id, source_epoch, target_epoch, signing_root, code)
   SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bytea[], $5::bytea[])`;
 
-const UPDATE_HEADS = `
-  UPDATE strongroom.validators AS v SET
-    highest_slot = new.highest_slot, highest_source_epoch = new.highest_source_epoch,
-    highest_target_epoch = new.highest_target_epoch, low_water_slot = new.low_water_slot,
-    low_water_source_epoch = new.low_water_source_epoch, low_water_target_epoch = new.low_water_target_epoch,
-    pruned_below_slot = new.pruned_below_slot, pruned_below_target_epoch = new.pruned_below_target_epoch,
-    retired = new.retired, blocks = new.blocks, attestations = new.attestations, digests = new.digests, code = new.code
-  FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[],
-              $8::bigint[], $9::bigint[], $10::boolean[], $11::bigint[], $12::bigint[], $13::bytea[], $14::bytea[])
-    AS new (id, highest_slot, highest_source_epoch, highest_target_epoch, low_water_slot, low_water_source_epoch,
-            low_water_target_epoch, pruned_below_slot, pruned_below_target_epoch, retired, blocks, attestations,
-            digests, code)
-  WHERE v.id = new.id`;
+interface HeadColumn {
+  readonly name: string;
+  readonly type: 'bigint' | 'boolean';
+  readonly of: (state: KeyState) => number | boolean | null;
+}
+
+/** What a safe message changes of a head. */
+const SIGNED_COLUMNS: readonly HeadColumn[] = [
+  { name: 'highest_slot', type: 'bigint', of: ({ highest }) => highest.blockSlot },
+  { name: 'highest_source_epoch', type: 'bigint', of: ({ highest }) => highest.sourceEpoch },
+  { name: 'highest_target_epoch', type: 'bigint', of: ({ highest }) => highest.targetEpoch },
+  { name: 'low_water_slot', type: 'bigint', of: ({ lowWater }) => lowWater.slot },
+  { name: 'low_water_source_epoch', type: 'bigint', of: ({ lowWater }) => lowWater.sourceEpoch },
+  { name: 'low_water_target_epoch', type: 'bigint', of: ({ lowWater }) => lowWater.targetEpoch },
+  { name: 'blocks', type: 'bigint', of: ({ blocks }) => blocks.count },
+  { name: 'attestations', type: 'bigint', of: ({ attestations }) => attestations.count },
+];
+/** What only imports, pruning and retiring change. */
+const OTHER_COLUMNS: readonly HeadColumn[] = [
+  { name: 'pruned_below_slot', type: 'bigint', of: ({ prunedBelow }) => prunedBelow.slot },
+  { name: 'pruned_below_target_epoch', type: 'bigint', of: ({ prunedBelow }) => prunedBelow.targetEpoch },
+  { name: 'retired', type: 'boolean', of: ({ isRetired }) => isRetired },
+];
+const ALL_COLUMNS = [...SIGNED_COLUMNS, ...OTHER_COLUMNS];
+
+/** $1 are the numbers of the heads, $2 and $3 their seals, then come the columns. */
+function updateText(columns: readonly HeadColumn[]): string {
+  const names = columns.map(({ name }) => name);
+  return `
+    UPDATE strongroom.validators AS v
+    SET digests = new.digests, code = new.code, ${names.map((name) => `${name} = new.${name}`).join(', ')}
+    FROM unnest($1::bigint[], $2::bytea[], $3::bytea[],
+                ${columns.map(({ type }, index) => `$${index + 4}::${type}[]`).join(', ')})
+      AS new (id, digests, code, ${names.join(', ')})
+    WHERE v.id = new.id`;
+}
+
+const UPDATE_HEADS = updateText(ALL_COLUMNS);
+const SIGN_HEADS = updateText(SIGNED_COLUMNS);
 
 /** With all its values: whatever is wrong with them is thrown before anything is sent. */
 export interface Statement {
@@ -65,8 +91,8 @@ export interface NewEntry<Entry> {
 
 export function insertBlocks(blocks: readonly NewEntry<BlockEntry>[]): Statement {
   const values = [
-    blocks.map(({ id }) => id),
-    blocks.map(({ entry }) => entry.slot),
+    plainArray(blocks.map(({ id }) => id)),
+    plainArray(blocks.map(({ entry }) => entry.slot)),
     blocks.map(({ entry }) => entry.signingRoot),
     blocks.map(({ entry }) => entry.code),
   ];
@@ -75,9 +101,9 @@ export function insertBlocks(blocks: readonly NewEntry<BlockEntry>[]): Statement
 
 export function insertVotes(votes: readonly NewEntry<VoteEntry>[]): Statement {
   const values = [
-    votes.map(({ id }) => id),
-    votes.map(({ entry }) => entry.sourceEpoch),
-    votes.map(({ entry }) => entry.targetEpoch),
+    plainArray(votes.map(({ id }) => id)),
+    plainArray(votes.map(({ entry }) => entry.sourceEpoch)),
+    plainArray(votes.map(({ entry }) => entry.targetEpoch)),
     votes.map(({ entry }) => entry.signingRoot),
     votes.map(({ entry }) => entry.code),
   ];
@@ -91,23 +117,29 @@ export interface ChangedHead {
 
 /** Write the states of keys whose heads are locked. */
 export function updateHeads(codes: HistoryCodes, changes: readonly ChangedHead[]): Statement {
+  const values = headValues(codes, changes, ALL_COLUMNS);
+  return { name: 'update_heads', text: UPDATE_HEADS, values, rowCount: changes.length };
+}
+
+/** The same when nothing but safe messages changed them. */
+export function signHeads(codes: HistoryCodes, changes: readonly ChangedHead[]): Statement {
+  const values = headValues(codes, changes, SIGNED_COLUMNS);
+  return { name: 'sign_heads', text: SIGN_HEADS, values, rowCount: changes.length };
+}
+
+function headValues(codes: HistoryCodes, changes: readonly ChangedHead[], columns: readonly HeadColumn[]): unknown[] {
   const seals = changes.map(({ head, state }) => codes.sealHead(head.public_key, state));
-  const column = <Value>(of: (state: KeyState) => Value) => changes.map(({ state }) => of(state));
-  const values = [
-    changes.map(({ head }) => head.id),
-    column(({ highest }) => highest.blockSlot),
-    column(({ highest }) => highest.sourceEpoch),
-    column(({ highest }) => highest.targetEpoch),
-    column(({ lowWater }) => lowWater.slot),
-    column(({ lowWater }) => lowWater.sourceEpoch),
-    column(({ lowWater }) => lowWater.targetEpoch),
-    column(({ prunedBelow }) => prunedBelow.slot),
-    column(({ prunedBelow }) => prunedBelow.targetEpoch),
-    column(({ isRetired }) => isRetired),
-    column(({ blocks }) => blocks.count),
-    column(({ attestations }) => attestations.count),
+  return [
+    plainArray(changes.map(({ head }) => head.id)),
     seals.map(digestsOf),
     seals.map(({ code }) => code),
+    ...columns.map(({ of }) => plainArray(changes.map(({ state }) => of(state)))),
   ];
-  return { name: 'update_heads', text: UPDATE_HEADS, values, rowCount: changes.length };
+}
+
+/** The text of an array of numbers: `pg` would quote and escape each, at a price that batches feel. */
+export function plainArray(values: readonly (number | boolean | null)[]): string {
+  let text = '';
+  for (const value of values) text += `${text === '' ? '' : ','}${value ?? 'NULL'}`;
+  return `{${text}}`;
 }
