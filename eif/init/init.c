@@ -36,8 +36,9 @@ int main(void) {
   raise_loopback();
   await_entropy();
   const unsigned int cid = parent_cid();
+  const int unsigned_evidence = states_unsigned_evidence();
   send_heartbeat(cid);
-  const pid_t signer = start_signer(cid);
+  const pid_t signer = start_signer(cid, unsigned_evidence);
   report("the signer has started");
   report_end(await_signer(signer));
   restart();

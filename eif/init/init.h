@@ -32,6 +32,8 @@ void load_modules(void);
 void set_up_kernel(void);
 void limit_resources(void);
 unsigned int parent_cid(void);
+/** Whether the image states that its security module signs nothing: QEMU's nitro-enclave machine, for tests. */
+int states_unsigned_evidence(void);
 
 // network.c
 void raise_loopback(void);
@@ -43,7 +45,7 @@ void await_entropy(void);
 void send_heartbeat(unsigned int cid);
 
 // signer.c
-pid_t start_signer(unsigned int cid);
+pid_t start_signer(unsigned int cid, int unsigned_evidence);
 /** Reaps every child until the signer ends. @returns its status as waitpid() gives it */
 int await_signer(pid_t signer);
 

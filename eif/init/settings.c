@@ -1,5 +1,5 @@
-// Settings of the kernel, limits that the signer inherits, and the one setting of the kernel's command line (which is measured, PCR1):
-// `strongroom.parent_cid=N`.
+// Settings of the kernel, limits that the signer inherits, and the two settings of the kernel's command line (which is measured, PCR1):
+// `strongroom.parent_cid=N` and `strongroom.evidence=unsigned`.
 
 #include "init.h"
 
@@ -12,6 +12,8 @@
 
 #define MAX_CMDLINE_BYTES 4096
 #define PARENT_CID "strongroom.parent_cid="
+#define EVIDENCE "strongroom.evidence="
+#define MAX_VALUE_BYTES 64
 /** More than the connections, files and workers of a signer at its limits. */
 #define MAX_OPEN_FILES 65536
 
@@ -68,20 +70,35 @@ static unsigned int parse_cid(const char *digits) {
   return (unsigned int)value;
 }
 
-unsigned int parent_cid(void) {
+/** @param name with its `=` @returns whether the kernel's command line has such a word; ends the boot when it has several */
+static int setting(const char *name, char value[MAX_VALUE_BYTES]) {
   char cmdline[MAX_CMDLINE_BYTES];
   if (read_text("/proc/cmdline", cmdline, sizeof cmdline) == -1) fail("opening /proc/cmdline");
-  unsigned int cid = DEFAULT_PARENT_CID;
   int found = 0;
   char *rest = NULL;
   for (char *word = strtok_r(cmdline, " \n", &rest); word != NULL; word = strtok_r(NULL, " \n", &rest)) {
-    if (strncmp(word, PARENT_CID, strlen(PARENT_CID)) != 0) continue;
-    cid = parse_cid(word + strlen(PARENT_CID));
+    if (strncmp(word, name, strlen(name)) != 0) continue;
+    (void)snprintf(value, MAX_VALUE_BYTES, "%s", word + strlen(name));
     found++;
   }
   if (found > 1) {
     errno = EINVAL;
-    fail("%s is there %d times", PARENT_CID, found);
+    fail("%s is there %d times", name, found);
   }
-  return cid;
+  return found;
+}
+
+unsigned int parent_cid(void) {
+  char digits[MAX_VALUE_BYTES];
+  return setting(PARENT_CID, digits) ? parse_cid(digits) : DEFAULT_PARENT_CID;
+}
+
+int states_unsigned_evidence(void) {
+  char value[MAX_VALUE_BYTES];
+  if (!setting(EVIDENCE, value)) return 0;
+  if (strcmp(value, "unsigned") != 0) {
+    errno = EINVAL;
+    fail("%s%s", EVIDENCE, value);
+  }
+  return 1;
 }

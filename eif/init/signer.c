@@ -31,11 +31,16 @@ static void close_input(void) {
   }
 }
 
-pid_t start_signer(unsigned int cid) {
+pid_t start_signer(unsigned int cid, int unsigned_evidence) {
   char parent[64];
   (void)snprintf(parent, sizeof parent, "STRONGROOM_PARENT_CID=%u", cid);
   char *const environment[] = {
-      "PATH=/usr/bin:/bin", "SSL_CERT_FILE=/etc/ssl/certs/ca-bundle.pem", "MALLOC_ARENA_MAX=2", parent, NULL,
+      "PATH=/usr/bin:/bin",
+      "SSL_CERT_FILE=/etc/ssl/certs/ca-bundle.pem",
+      "MALLOC_ARENA_MAX=2",
+      parent,
+      unsigned_evidence ? "STRONGROOM_EVIDENCE=unsigned" : NULL,
+      NULL,
   };
   const pid_t child = fork();
   if (child == -1) fail("starting the signer");

@@ -72,7 +72,7 @@ export async function measureEnclave(
   { log, configurationPath = CONFIGURATION_PATH, patience }: EnclaveParts,
 ): Promise<Measured> {
   const calls = countNsmCalls();
-  const nsm = createNsm(platform.nsmDevice, { onCall: calls.add });
+  const nsm = createNsm(platform.nsmDevice, { onCall: calls.add, signsNothing: platform.unsignedEvidence });
   const { moduleId } = await step('Nitro Secure Module', () => describeNsm(nsm));
   log.info({ module_id: moduleId, configuration: image.configuration }, 'starting in an enclave');
   const ceremony = await step('ceremony', () => parseCeremony(image.ceremony));
@@ -90,6 +90,7 @@ export async function measureEnclave(
   const configurationDigest = digest.toString('hex');
   log.info({ configuration_digest: configurationDigest, ...registers(measurements) }, 'measured');
   if (isDebugMode(measurements)) log.warn({}, DEBUG_MODE);
+  if (nsm.signsNothing) log.warn({}, UNSIGNED_EVIDENCE);
   const { config, warnings } = readConfiguration(bytes, image, ceremony);
   warnOfSecrets(config, log);
   return {
@@ -109,6 +110,9 @@ export async function measureEnclave(
 
 const DEBUG_MODE =
   'THE ENCLAVE RUNS IN DEBUG MODE: its console is readable, PCR0 to PCR2 are zero, and neither the operator’s CLI nor a key policy accepts it';
+
+const UNSIGNED_EVIDENCE =
+  'THE IMAGE STATES THAT ITS EVIDENCE IS UNSIGNED (strongroom.evidence=unsigned): it is for tests; no client and no key policy believes it';
 
 const STATIC_AUTH =
   'static_auth is in the configuration, which the parent reads: it can do whatever these tokens, and requests without one, may do; ' +

@@ -21,18 +21,24 @@ export const CACHED_DOCUMENT_SECONDS = 60;
 /** Pairs of key and user data; the oldest goes. */
 const MAX_CACHED_DOCUMENTS = 16;
 
+/** As long as the NSM's own certificate, for a document that has none. */
+const UNSIGNED_LIFETIME_MS = 3 * 3_600_000;
+
 /**
  * Read off the document how long it is evidence.
+ * @param nsm who made it
  * @throws NsmError `InvalidAnswer` when it is no attestation document
  */
-export function evidenceOf(document: Buffer): Evidence {
+export function evidenceOf(document: Buffer, { signsNothing }: Pick<Nsm, 'signsNothing'> = {}): Evidence {
   try {
     const payload = payloadOf(document);
+    const timestamp = asTime(payload.get('timestamp'));
+    if (signsNothing) return { document, validFrom: timestamp, expiresAt: timestamp + UNSIGNED_LIFETIME_MS, timestamp };
     const certificates = [payload.get('certificate'), ...asList(payload.get('cabundle'))];
     const chain = certificates.map((der) => new X509Certificate(asBytes(der)));
     const validFrom = Math.max(...chain.map(({ validFromDate }) => validFromDate.getTime()));
     const expiresAt = Math.min(...chain.map(({ validToDate }) => validToDate.getTime()));
-    return { document, validFrom, expiresAt, timestamp: asTime(payload.get('timestamp')) };
+    return { document, validFrom, expiresAt, timestamp };
   } catch (error) {
     if (error instanceof NsmError) throw error;
     throw notADocument(error instanceof CborError ? error.message : 'a certificate cannot be read');
@@ -43,9 +49,12 @@ export function evidenceOf(document: Buffer): Evidence {
  * The same document again for the same key and user data, for a minute at most and never beyond its evidence: the NSM is one slow
  * device. A document with a nonce is always a new one.
  */
-export function cachedDocuments(nsm: Pick<Nsm, 'attest'>, clock: Pick<Clock, 'now'>): Pick<Nsm, 'attest'> {
+export function cachedDocuments(
+  nsm: Pick<Nsm, 'attest' | 'signsNothing'>,
+  clock: Pick<Clock, 'now'>,
+): Pick<Nsm, 'attest'> {
   const cache = new Map<string, { readonly madeAt: number; readonly evidence: Promise<Evidence> }>();
-  const make = async (fields: AttestationFields): Promise<Evidence> => evidenceOf(await nsm.attest(fields));
+  const make = async (fields: AttestationFields): Promise<Evidence> => evidenceOf(await nsm.attest(fields), nsm);
   return {
     async attest(fields) {
       if (fields.nonce !== undefined) return nsm.attest(fields);
@@ -97,9 +106,11 @@ function asBytes(value: CborValue | undefined): Buffer {
   return value;
 }
 
+/** Milliseconds since the epoch. */
 function asTime(value: CborValue | undefined): number {
-  if (typeof value !== 'number') throw notADocument('its timestamp is missing');
-  return value;
+  const time = Number(value);
+  if (!(Number.isSafeInteger(time) && time > 0)) throw notADocument('its timestamp is missing');
+  return time;
 }
 
 function notADocument(problem: string): NsmError {

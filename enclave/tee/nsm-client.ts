@@ -23,6 +23,8 @@ export interface NsmOptions {
   readonly timeoutMs?: number;
   /** Calls that wait or are under way; the next one is refused. */
   readonly maxCalls?: number;
+  /** As `Nsm` has it. */
+  readonly signsNothing?: true | undefined;
   /** A call ended: `refused` is the device's own word, `failed` everything else. */
   readonly onCall?: (operation: NsmOperation, outcome: NsmOutcome, seconds: number) => void;
 }
@@ -43,6 +45,7 @@ type Call = <T>(
 export function createNsm(exchange: NsmDevice, options: NsmOptions = {}): Nsm {
   const call = caller(exchange, options);
   return {
+    ...(options.signsNothing === undefined ? {} : { signsNothing: options.signsNothing }),
     describe: () => call('DescribeNSM', readDescription),
     describePcr: (index) => call('DescribePCR', readRegister, { index }),
     extendPcr: (index, data) => call('ExtendPCR', readRegisterValue, { index, data: Buffer.from(data) }),

@@ -21,6 +21,8 @@ export interface AttestationFields {
 
 /** Every method throws an NsmError: the device's own word (`InvalidArgument`, …) or what went wrong on the way. */
 export interface Nsm {
+  /** Its documents are not signed, and carry no certificates: as the image states (platform.ts). */
+  readonly signsNothing?: true;
   describe(): Promise<NsmDescription>;
   /** @returns the register's 48 bytes and whether it is locked */
   describePcr(index: number): Promise<{ readonly value: Buffer; readonly locked: boolean }>;

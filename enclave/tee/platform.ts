@@ -10,6 +10,8 @@ import type { NsmDevice } from './nsm.ts';
 export interface EnclavePlatform {
   readonly nsmDevice: NsmDevice;
   readonly parent: Transport;
+  /** The image states that its NSM signs nothing (QEMU's machine): no client and no KMS believes what such an enclave shows. */
+  readonly unsignedEvidence?: true;
   /** Written from `tee.nitro.egress`; what resolves a name reads it. */
   readonly hostsPath: string;
   /** Where the alias of a declared port listens. Unless given at that port: PID 1's program may have any. */
@@ -17,16 +19,19 @@ export interface EnclavePlatform {
 }
 
 const HOSTS_PATH = '/etc/hosts';
-/** CIDs 0 to 2 are the hypervisor's, one's own and the host's; all ones means any. */
+/** CID 0 is the hypervisor's; all ones means any. */
 const MAX_CID = 0xffff_fffe;
 
-/** @param env `STRONGROOM_PARENT_CID`, which init takes from the kernel's command line: measured with the image */
+/**
+ * @param env `STRONGROOM_PARENT_CID` and `STRONGROOM_EVIDENCE`, which init takes from the kernel's command line: measured with the image
+ */
 export function openNitroPlatform(env: Readonly<Record<string, string | undefined>>): EnclavePlatform {
   const addon = requiredAddon();
   return {
     nsmDevice: openNsmDevice(addon).exchange,
     parent: vsockTransport(addon, { peerCid: parentCid(env['STRONGROOM_PARENT_CID']) }),
     hostsPath: HOSTS_PATH,
+    ...(statesUnsignedEvidence(env['STRONGROOM_EVIDENCE']) ? { unsignedEvidence: true } : {}),
   };
 }
 
@@ -37,10 +42,15 @@ function requiredAddon(): Addon {
   return addon;
 }
 
-/** 1 loops back, for a parent and an enclave in one guest (enclave.md, Tests of the whole path). */
+/** 1 loops back, for a parent and an enclave in one guest (enclave.md, Tests of the whole path); 2 is the host of QEMU's machine. */
 export function parentCid(text: string | undefined): number {
   if (text === undefined) return PARENT_CID;
   const cid = /^[0-9]{1,10}$/.test(text) ? Number(text) : Number.NaN;
-  if (cid === 1 || (cid >= PARENT_CID && cid <= MAX_CID)) return cid;
-  throw new Error(`STRONGROOM_PARENT_CID is not the CID of a parent: 1, or ${PARENT_CID} to ${MAX_CID}`);
+  if (cid >= 1 && cid <= MAX_CID) return cid;
+  throw new Error(`STRONGROOM_PARENT_CID is not the CID of a parent: 1 to ${MAX_CID}`);
+}
+
+export function statesUnsignedEvidence(text: string | undefined): boolean {
+  if (text === undefined || text === 'unsigned') return text !== undefined;
+  throw new Error('STRONGROOM_EVIDENCE: the one word that it takes is unsigned');
 }

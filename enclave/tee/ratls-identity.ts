@@ -28,7 +28,7 @@ export interface RatlsIdentity {
 }
 
 export interface IdentityOptions {
-  readonly nsm: Pick<Nsm, 'attest'>;
+  readonly nsm: Pick<Nsm, 'attest' | 'signsNothing'>;
   readonly clock: Pick<Clock, 'now'>;
   /** `tls.ratls.cert_validity_seconds`; the evidence may end it earlier. */
   readonly validitySeconds: number;
@@ -45,7 +45,7 @@ export async function createIdentity({ nsm, clock, validitySeconds }: IdentityOp
     document,
     expiresAt: evidenceExpiresAt,
     timestamp,
-  } = evidenceOf(await nsm.attest({ userData: keyBinding(key.spki) }));
+  } = evidenceOf(await nsm.attest({ userData: keyBinding(key.spki) }), nsm);
   const madeAt = clock.now();
   const lastMoment = Math.min(madeAt + validitySeconds * 1000, evidenceExpiresAt);
   const expiresAt = Math.floor(lastMoment / 1000) * 1000;

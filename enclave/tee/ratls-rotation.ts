@@ -21,7 +21,7 @@ export interface RotationOptions {
 }
 
 export interface RotationParts {
-  readonly nsm: Pick<Nsm, 'attest'>;
+  readonly nsm: Pick<Nsm, 'attest' | 'signsNothing'>;
   readonly clock: Pick<Clock, 'now'>;
   readonly log: Log;
   /** For metrics: a new identity is in force, or none could be made. */

@@ -65,6 +65,27 @@ describe('a document is evidence', () => {
   });
 });
 
+describe('a document of an NSM that signs nothing', () => {
+  /** As QEMU's nitro-enclave machine makes them (hw/virtio/virtio-nsm.c): zeros in place of certificates. */
+  const document = (timestamp: unknown): Buffer => {
+    const payload = new Map<string, unknown>([
+      ['timestamp', timestamp],
+      ['certificate', Buffer.alloc(64)],
+      ['cabundle', [Buffer.alloc(64)]],
+    ]);
+    return encodeCbor([Buffer.alloc(0), new Map(), encodeCbor(payload as never), Buffer.alloc(64)]);
+  };
+
+  it('counts for three hours from its timestamp, where the image states such an NSM', () => {
+    expect(evidenceOf(document(START), { signsNothing: true }).expiresAt).toBe(START + 3 * HOUR_MS);
+    expect(() => evidenceOf(document('now'), { signsNothing: true })).toThrow(NsmError);
+  });
+
+  it('is none where the image does not', () => {
+    expect(() => evidenceOf(document(START))).toThrow(NsmError);
+  });
+});
+
 describe('documents are given again', () => {
   const asked = (emulator: NsmEmulator): number =>
     emulator.operations.filter((operation) => operation === 'Attestation').length;

@@ -33,6 +33,8 @@ try odd-cid 'cmdline strongroom.parent_cid=0x1'
 try empty-cid 'cmdline strongroom.parent_cid='
 try any-cid 'cmdline strongroom.parent_cid=4294967295'
 try two-cids 'cmdline "strongroom.parent_cid=1 strongroom.parent_cid=1"'
+try odd-evidence 'cmdline "strongroom.parent_cid=1 strongroom.evidence=signed"'
+try unsigned-evidence 'cmdline "strongroom.parent_cid=1 strongroom.evidence=unsigned"'
 
 kernel='mount -t tmpfs none /proc/sys/kernel; echo 0 > /proc/sys/kernel/io_uring_disabled'
 try io-uring "$kernel"

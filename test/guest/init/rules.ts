@@ -125,13 +125,22 @@ export const CASES: readonly OutsideCheck[] = [
     name: 'where a module ends the boot, modules were not forbidden yet; where they are in order, they are',
     check(lines) {
       const after = lines.flatMap((line) => /^case ended, modules_disabled (\d)$/.exec(line)?.[1] ?? []);
-      assert.match(after.join(''), /^0001{9}$/);
+      assert.match(after.join(''), /^0001{11}$/);
     },
   },
   endsTheBoot('a CID that is no decimal number', 'odd-cid', ['strongroom.parent_cid=0x1: Invalid argument']),
   endsTheBoot('a CID that is empty', 'empty-cid', ['strongroom.parent_cid=: Invalid argument']),
   endsTheBoot('the CID that means any', 'any-cid', ['strongroom.parent_cid=4294967295: Numerical result out of range']),
   endsTheBoot('a CID that is there twice', 'two-cids', ['strongroom.parent_cid= is there 2 times: Invalid argument']),
+  endsTheBoot('another word for the evidence', 'odd-evidence', ['strongroom.evidence=signed: Invalid argument']),
+  {
+    name: 'an image that states unsigned evidence tells the signer so, and no other does',
+    check(lines) {
+      const variable = 'STRONGROOM_EVIDENCE=unsigned';
+      assert(told(inCase(lines, 'unsigned-evidence'), 'variable ').includes(variable));
+      assert.equal(told(lines, 'variable ').filter((line) => line.startsWith('STRONGROOM_EVIDENCE')).length, 1);
+    },
+  },
   {
     name: 'io_uring is disabled for every process before the signer starts',
     check: (lines) => assert.deepEqual(told(inCase(lines, 'io-uring'), '/proc/sys/kernel/io_uring_disabled: '), ['2']),
