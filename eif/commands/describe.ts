@@ -2,6 +2,7 @@
 // signature is not valid, or the configuration that is asked about is not the one baked in.
 
 import { ceremonyBlock, ceremonyDigest } from '../../ceremony/definition.ts';
+import { testOnlyStatements } from '../cmdline.ts';
 import type { ReadEntry } from '../cpio.ts';
 import { describeImage, type ImageDescription, type RamdiskDescription } from '../describe.ts';
 import { BuildError, readInput } from '../inputs.ts';
@@ -50,6 +51,7 @@ function asJson({ image, sha256, size, measurements, ramdisks, compiled, signatu
     measurements,
     sections: sectionsOf({ image, ramdisks }),
     cmdline: image.cmdline.toString('latin1'),
+    test_only: testOnlyStatements(image.cmdline.toString('latin1')),
     ceremony:
       compiled === undefined
         ? null
@@ -118,12 +120,18 @@ function asTable(described: ImageDescription): string {
     ...sectionsOf(described).map((one) => `  ${one.name.padEnd(10)} ${String(one.size).padStart(10)}  ${one.sha256}`),
     '',
     `Command line: ${printable(image.cmdline.toString('latin1'))}`,
+    ...testOnlyLine(image.cmdline.toString('latin1')),
     ceremonyLine(compiled),
     configurationLine(described),
     `Signature: ${signature === undefined ? 'none' : signatureLine(signature)}`,
     ...ramdisks.flatMap((ramdisk, at) => ['', `Ramdisk ${at + 1}`, ...filesOf(ramdisk)]),
   ];
   return `${lines.join('\n')}\n`;
+}
+
+function testOnlyLine(cmdline: string): string[] {
+  const statements = testOnlyStatements(cmdline);
+  return statements.length === 0 ? [] : [`For tests only: ${printable(statements.join('; '))}`];
 }
 
 function ceremonyLine(compiled: ImageDescription['compiled']): string {

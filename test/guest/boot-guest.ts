@@ -49,7 +49,7 @@ export async function bootGuest(options: GuestOptions): Promise<GuestEnd> {
     const ramdisk = join(folder, 'ramdisk');
     writeFileSync(ramdisk, Buffer.concat(options.ramdisks));
     const machine = spawn('qemu-system-x86_64', qemuArguments(options, ramdisk), { stdio: ['ignore', 'pipe', 'pipe'] });
-    const { inTime, exitCode } = await watch(machine, options);
+    const { inTime, exitCode } = await watchMachine(machine, options);
     return { inTime, exitCode, seconds: (performance.now() - startedAt) / 1000 };
   } finally {
     rmSync(folder, { recursive: true });
@@ -71,14 +71,15 @@ function qemuArguments(
 }
 
 /** Without it a kernel under TCG spends seconds on measuring the counter, and may measure nonsense on a loaded machine. */
-function timestampCounter(): string {
+export function timestampCounter(): string {
   const megahertz = /^cpu MHz\s*:\s*([\d.]+)/m.exec(readFileSync('/proc/cpuinfo', 'utf8'))?.[1];
   return `tsc_early_khz=${Math.round(Number(megahertz ?? 2000) * 1000)}`;
 }
 
-async function watch(
+/** Until the machine has ended, or is stopped because it took too long or said too much. */
+export async function watchMachine(
   machine: ChildProcess,
-  { console, onLine, timeLimitMs = DEFAULT_TIME_LIMIT_MS }: GuestOptions,
+  { console, onLine, timeLimitMs = DEFAULT_TIME_LIMIT_MS }: Pick<GuestOptions, 'console' | 'onLine' | 'timeLimitMs'>,
 ): Promise<{ inTime: boolean; exitCode: number | null }> {
   const log = createWriteStream(console);
   let [inTime, bytes] = [true, 0];

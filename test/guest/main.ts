@@ -5,15 +5,22 @@ import { join } from 'node:path';
 import { addonForTests, PROJECT_ROOT } from '../support/addon.ts';
 import { applianceSuite } from './appliance/suite.ts';
 import { initSuite } from './init/suite.ts';
+import { machineSuite } from './machine/suite.ts';
 import { nativeSuite } from './native/suite.ts';
 import { type GuestPackages, openPackages } from './packages.ts';
 import type { Tally } from './results.ts';
 import { runBoot } from './run-boot.ts';
-import type { GuestSuite } from './suite.ts';
+import type { GuestSuite, OutsideSuite } from './suite.ts';
 import { throughputSuite } from './throughput/suite.ts';
 import { GuestUnavailable, requireTools } from './tools.ts';
 
-const SUITES: readonly GuestSuite[] = [initSuite, nativeSuite, applianceSuite, throughputSuite];
+const SUITES: readonly (GuestSuite | OutsideSuite)[] = [
+  initSuite,
+  nativeSuite,
+  applianceSuite,
+  machineSuite,
+  throughputSuite,
+];
 const FOLDER = join(PROJECT_ROOT, 'build/guest');
 
 // Leaving by way of 'exit' stops the guest.
@@ -43,15 +50,33 @@ function prepare(): GuestPackages {
   return openPackages(FOLDER);
 }
 
-function chosen(names: readonly string[]): readonly GuestSuite[] {
+function chosen(names: readonly string[]): typeof SUITES {
   const unknown = names.find((name) => !SUITES.some((suite) => suite.name === name));
   if (unknown === undefined) return SUITES.filter(({ name }) => names.length === 0 || names.includes(name));
   throw new GuestUnavailable(`there is no suite ${unknown}; there are ${SUITES.map(({ name }) => name).join(', ')}`);
 }
 
-async function runSuite(suite: GuestSuite, packages: GuestPackages): Promise<Tally> {
-  const show = (line: string): void => void process.stdout.write(`  ${line}\n`);
+async function runSuite(suite: GuestSuite | OutsideSuite, packages: GuestPackages): Promise<Tally> {
   process.stdout.write(`${suite.name}\n`);
+  return 'run' in suite ? runOutside(suite) : runBoots(suite, packages);
+}
+
+function show(line: string): void {
+  process.stdout.write(`  ${line}\n`);
+}
+
+/** What such a suite needs is much: a machine without it says so, and has not failed. */
+async function runOutside(suite: OutsideSuite): Promise<Tally> {
+  try {
+    return await suite.run(FOLDER, show);
+  } catch (error) {
+    if (!(error instanceof GuestUnavailable)) throw error;
+    show(`skipped - all of ${suite.name}: ${error.message}`);
+    return { passed: 0, failed: 0, skipped: 1 };
+  }
+}
+
+async function runBoots(suite: GuestSuite, packages: GuestPackages): Promise<Tally> {
   const sum: Tally = { passed: 0, failed: 0, skipped: 0 };
   for (const boot of await suite.prepare(packages, FOLDER)) {
     const name = boot.name === undefined ? suite.name : `${suite.name}-${boot.name}`;

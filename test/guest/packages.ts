@@ -58,7 +58,7 @@ function unpacked(folder: string, name: string, packageName: () => string): stri
 /** @returns the file's name. Lists that are missing or name a version the archive no longer has are renewed, once, by root. */
 function download(packageName: () => string, into: string): string {
   const attempt = (): string => {
-    run('apt-get', ['download', '-q', packageName()], into);
+    run('apt-get', ['download', '-q', packageName()], { cwd: into });
     return only(into, /\.deb$/);
   };
   try {

@@ -2,11 +2,23 @@
 
 import type { GuestEnd, GuestOptions } from './boot-guest.ts';
 import type { GuestPackages } from './packages.ts';
+import type { Tally } from './results.ts';
 
 export interface GuestSuite {
   readonly name: string;
   /** @param folder build/guest, for what is worth keeping */
   prepare(packages: GuestPackages, folder: string): Promise<readonly GuestBoot[]>;
+}
+
+/** A suite whose checks run on this side, beside a machine of its own. */
+export interface OutsideSuite {
+  readonly name: string;
+  /**
+   * @param folder build/guest
+   * @param show prints a result
+   * @throws GuestUnavailable when this machine cannot run it: that counts as one skipped
+   */
+  run(folder: string, show: (line: string) => void): Promise<Tally>;
 }
 
 /** Everything but the kernel and the console. */

@@ -11,6 +11,9 @@ export class GuestUnavailable extends Error {
   }
 }
 
+/** Of a program that complains on standard output: the end. */
+const MAX_REASON_CHARACTERS = 600;
+
 /** Debian's package of each program. */
 const TOOLS = new Map([
   ['qemu-system-x86_64', 'qemu-system-x86'],
@@ -33,20 +36,39 @@ export function requireTools(): void {
   if (missing.length > 0) install(missing);
 }
 
+/** Debian's packages that have to be installed. @throws GuestUnavailable */
+export function requirePackages(names: readonly string[]): void {
+  const missing = names.filter((name) => spawnSync('dpkg-query', ['-L', name]).status !== 0);
+  if (missing.length > 0) install(missing);
+}
+
+export interface RunOptions {
+  readonly cwd?: string;
+  /** Beside this process's own. */
+  readonly env?: Readonly<Record<string, string>>;
+  readonly timeoutMs?: number;
+}
+
 /** Run a program to its end. @returns stdout @throws GuestUnavailable with what it said */
-export function run(program: string, args: readonly string[], cwd?: string): Buffer {
-  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', LC_ALL: 'C' };
-  const ended = spawnSync(program, args, { cwd, env, maxBuffer: 1 << 28, stdio: ['ignore', 'pipe', 'pipe'] });
+export function run(program: string, args: readonly string[], { cwd, env: more, timeoutMs }: RunOptions = {}): Buffer {
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', LC_ALL: 'C', ...more };
+  const ended = spawnSync(program, args, {
+    cwd,
+    env,
+    maxBuffer: 1 << 28,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: timeoutMs,
+  });
   if (ended.status === 0) return ended.stdout;
-  const reason = ended.error?.message ?? ended.stderr.toString().trim();
-  throw new GuestUnavailable(`${program} ${args.join(' ')} failed: ${reason}`);
+  const said = `${ended.stderr ?? ''}`.trim() || `${ended.stdout ?? ''}`.trim().slice(-MAX_REASON_CHARACTERS);
+  throw new GuestUnavailable(`${program} ${args.join(' ')} failed: ${ended.error?.message ?? said}`);
 }
 
 export function isRoot(): boolean {
   return process.getuid?.() === 0;
 }
 
-function isThere(program: string): boolean {
+export function isThere(program: string): boolean {
   return spawnSync('sh', ['-c', `command -v ${program}`]).status === 0;
 }
 

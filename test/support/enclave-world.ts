@@ -117,7 +117,10 @@ export async function startEnclaveWorld(clock: Pick<Clock, 'now'> = systemClock)
     folder,
     streams: unixTransport(folder, 'parent'),
     yaml,
-    startParent: (text = yaml(), options = {}) => startParent(text, folder, custody, options),
+    startParent(text = yaml(), options = {}) {
+      const ports = { 8001: portOf(custody.dynamodb), 8002: portOf(custody.kms) };
+      return startParent(text, unixTransport(folder, 'parent'), ports, options);
+    },
     async startEnclave(options = {}) {
       nsm = options.nsm ?? (await createNsmEmulator({ pki, clock })); // its registers are as after power-on
       const started = startProgram(folder, endpoints, { ceremony, ...options, nsm });
@@ -175,15 +178,18 @@ const testCredentials: CredentialsProvider = async () => ({
   expiration: new Date(Date.now() + 3_600_000),
 });
 
-async function startParent(
+/**
+ * The real parent proxy in this process.
+ * @param ports of this machine, by vsock port: where the connections of the declared egress end
+ */
+export async function startParent(
   yaml: string,
-  folder: string,
-  { dynamodb, kms }: CustodyWorld,
-  { handsOver, credentials = testCredentials, instead = {} }: ParentOptions,
+  transport: Transport,
+  ports: Readonly<Record<number, number>>,
+  { handsOver, credentials = testCredentials, instead = {} }: ParentOptions = {},
 ): Promise<Parent> {
   const loaded = readProxyConfiguration(Buffer.from(yaml), 'enclave.yaml');
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.violations));
-  const ports: Readonly<Record<number, number>> = { 8001: portOf(dynamodb), 8002: portOf(kms) };
   // The declared hosts are AWS's: their connections end here instead.
   const endpoints = loaded.configuration.endpoints.map((endpoint) => ({
     ...endpoint,
@@ -192,7 +198,7 @@ async function startParent(
   }));
   const { output, lines, said } = recordedOutput();
   const world = {
-    transport: hostileAt(instead, unixTransport(folder, 'parent')),
+    transport: hostileAt(instead, transport),
     clock: systemClock,
     logger: createLogger(output, systemClock),
     metrics: createMetrics(),

@@ -3,6 +3,8 @@
 // key in the document. And every way in which KMS, or whoever stands in its place, could get that wrong.
 
 import { generateKeyPairSync } from 'node:crypto';
+import { decodeCbor } from '../../enclave/api/cbor.ts';
+import { readPayload } from '../../operator/attestation/document.ts';
 import { verifyDocument } from '../../operator/attestation/verify.ts';
 import { ENVELOPE_SHAPES, envelopeFor } from './cms-envelope.ts';
 
@@ -39,6 +41,14 @@ export function attestedBy(document: Buffer, rootSha256: string, at: number): At
   if (!verdict.authentic) return { refused: verdict.failures.map(({ code }) => code).join() };
   const { pcrs, publicKey } = verdict.document;
   return publicKey === undefined ? { refused: 'the document has no public key' } : { pcrs, publicKey };
+}
+
+/** What a document says, whoever made it. @throws when it is none */
+export function saidBy(document: Buffer): Attested {
+  const [, , payload] = decodeCbor(document, { tag: 18 }) as readonly [unknown, unknown, Buffer];
+  const { pcrs, publicKey } = readPayload(payload);
+  if (publicKey === undefined) throw new Error('the document has no public key');
+  return { pcrs, publicKey };
 }
 
 export interface DiscloseOptions {

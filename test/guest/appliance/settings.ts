@@ -48,8 +48,8 @@ export interface GuestSettings {
   readonly registers: Readonly<Record<string, string>>;
 }
 
-/** The enclave's configuration, also read by the parent proxy. */
-export const CONFIGURATION = `# Configuration of the TEST appliance.
+/** All of the configuration but what the parent proxy alone reads. */
+export const ENCLAVE_CONFIGURATION = `# Configuration of the TEST appliance.
 network: mainnet
 tee:
   platform: nitro
@@ -75,7 +75,10 @@ chamber:
   keys:
     generate_keys: { enabled: true }
 logging: { format: json }
-parent_proxy:
+`;
+
+/** The enclave's configuration, also read by the parent proxy. */
+export const CONFIGURATION = `${ENCLAVE_CONFIGURATION}parent_proxy:
   enclave_cid: ${LOOPBACK_CID}
   ingress:
     tls: { listen_address: 127.0.0.1 }

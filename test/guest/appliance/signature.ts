@@ -10,7 +10,7 @@ import type { OutsideCheck } from '../suite.ts';
 import { voteRequest } from './programs/votes.ts';
 import { FIRST_VOTE_EPOCH } from './settings.ts';
 
-interface Signed {
+export interface Signed {
   readonly publicKey: string;
   /** Of the signer's answer. */
   readonly text: string;
@@ -21,13 +21,17 @@ export const SIGNATURE_IS_VALID: OutsideCheck = {
   check(lines) {
     const line = lines.find((each) => each.startsWith('signed: '));
     assert(line !== undefined, 'the guest shows no signature');
-    const { publicKey, text } = JSON.parse(line.slice('signed: '.length)) as Signed;
-    const signature = Signature.fromHex((JSON.parse(text) as { signature: string }).signature, true);
-    const valid = (epoch: number): boolean => verify(rootOfVote(epoch), PublicKey.fromHex(publicKey, true), signature);
-    assert(valid(FIRST_VOTE_EPOCH), 'the signature is not valid');
-    assert(!valid(FIRST_VOTE_EPOCH + 1), 'the signature is valid for another vote');
+    checkFirstSignature(JSON.parse(line.slice('signed: '.length)) as Signed);
   },
 };
+
+/** Throws when it is not so. */
+export function checkFirstSignature({ publicKey, text }: Signed): void {
+  const signature = Signature.fromHex((JSON.parse(text) as { signature: string }).signature, true);
+  const valid = (epoch: number): boolean => verify(rootOfVote(epoch), PublicKey.fromHex(publicKey, true), signature);
+  assert(valid(FIRST_VOTE_EPOCH), 'the signature is not valid');
+  assert(!valid(FIRST_VOTE_EPOCH + 1), 'the signature is valid for another vote');
+}
 
 function rootOfVote(epoch: number): Uint8Array {
   const parsed = parseSignRequest(Buffer.from(JSON.stringify(voteRequest(epoch))));

@@ -1,28 +1,38 @@
-// What AWS is to the appliance, on the parent's network of the guest: DynamoDB and KMS under their own host names, behind TLS with certificates
-// of the image's CA bundle. KMS verifies attestation documents under the root of the guest's NSM and gives the custody keys to one image only.
+// What AWS is to the appliance, beside its parent: DynamoDB and KMS under their own host names, behind TLS with certificates of the image's
+// CA bundle. KMS verifies attestation documents under the root of the guest's NSM and gives the custody keys to one image only.
 
-import { readFileSync } from 'node:fs';
-import { connect } from 'node:net';
-import { createServer } from 'node:tls';
+import { type AddressInfo, connect } from 'node:net';
+import { createServer, type Server } from 'node:tls';
 import { createDynamoDBClient, type DynamoDBClient } from '../../../../enclave/aws/dynamodb.ts';
 import { stateTableDefinition } from '../../../../enclave/chamber/state-rows.ts';
 import { keyTableDefinition } from '../../../../enclave/keys/table-rows.ts';
 import { slashingTableDefinition } from '../../../../enclave/slashing/dynamodb/items.ts';
 import { dynamoDBClientOptions, startDynamoDB } from '../../../support/dynamodb.ts';
-import { type KmsServer, startKmsServer } from '../../../support/kms-server.ts';
-import { CUSTODY_KEYS, DYNAMODB_HOST, GUEST, KMS_HOST, PARENT_HOSTS, TABLES } from '../settings.ts';
+import { type KmsServer, type KmsServerOptions, startKmsServer } from '../../../support/kms-server.ts';
+import { CUSTODY_KEYS, DYNAMODB_HOST, KMS_HOST, TABLES } from '../settings.ts';
 
 export interface StandIns {
   readonly kms: KmsServer;
   /** Past TLS and the proxy: as whoever looks after the tables has it. */
   readonly dynamodb: DynamoDBClient;
+  /** By host name. */
+  readonly ports: ReadonlyMap<string, number>;
+  /** Connections that are open stay. */
+  close(): Promise<void>;
 }
 
-/** @param registers accepted values of the one image that the custody keys are for, hex */
-export async function startStandIns(
-  attestationRoot: string,
-  registers: Readonly<Record<string, readonly string[]>>,
-): Promise<StandIns> {
+export interface StandInOptions {
+  /** Whose documents KMS believes. */
+  readonly documents: Pick<KmsServerOptions, 'attestationRoot' | 'unsafeUnsignedDocuments'>;
+  /** Accepted values of the one image that the custody keys are for, hex. */
+  readonly registers: Readonly<Record<string, readonly string[]>>;
+  /** PEM, of the name that both hosts are asked for by. */
+  readonly tls: { readonly cert: Buffer; readonly key: Buffer };
+  /** Where the host's name leads to. */
+  addressOf(hostname: string): { readonly host: string; readonly port: number };
+}
+
+export async function startStandIns({ documents, registers, tls, addressOf }: StandInOptions): Promise<StandIns> {
   const dynamodb = await startDynamoDB();
   for (const definition of [
     stateTableDefinition(TABLES.state),
@@ -31,27 +41,46 @@ export async function startStandIns(
   ]) {
     await dynamodb.createTable(definition);
   }
-  const kms = await startKmsServer({ attestationRoot });
+  const kms = await startKmsServer(documents);
   for (const arn of CUSTODY_KEYS) {
     kms.createKey([arn]);
     kms.requireAttestation(arn, registers);
   }
-  await serveTls(DYNAMODB_HOST, dynamodb.endpoint);
-  await serveTls(KMS_HOST, kms.endpoint);
-  return { kms, dynamodb: createDynamoDBClient(dynamoDBClientOptions(dynamodb.endpoint)) };
+  const fronts = new Map([
+    [DYNAMODB_HOST, await serveTls(dynamodb.endpoint, tls, addressOf(DYNAMODB_HOST))],
+    [KMS_HOST, await serveTls(kms.endpoint, tls, addressOf(KMS_HOST))],
+  ]);
+  return {
+    kms,
+    dynamodb: createDynamoDBClient(dynamoDBClientOptions(dynamodb.endpoint)),
+    ports: new Map([...fronts].map(([hostname, front]) => [hostname, portOf(front)])),
+    async close() {
+      for (const front of fronts.values()) front.close();
+      await kms.close();
+      await dynamodb.close();
+    },
+  };
 }
 
-/** TLS for a stand-in that has none, on the address that the parent's /etc/hosts gives the name. */
-async function serveTls(hostname: string, endpoint: string): Promise<void> {
+function portOf(server: Server): number {
+  return (server.address() as AddressInfo).port;
+}
+
+/** TLS for a stand-in that has none. */
+async function serveTls(
+  endpoint: string,
+  tls: StandInOptions['tls'],
+  address: { readonly host: string; readonly port: number },
+): Promise<Server> {
   const { port } = new URL(endpoint);
-  const [address] = PARENT_HOSTS.find(([, name]) => name === hostname) ?? [];
-  const server = createServer({ cert: readFileSync(GUEST.certificate), key: readFileSync(GUEST.key) }, (secure) => {
+  const server = createServer(tls, (secure) => {
     const upstream = connect({ host: '127.0.0.1', port: Number(port) });
     secure.pipe(upstream).pipe(secure);
     secure.on('error', () => upstream.destroy()).on('close', () => upstream.destroy());
     upstream.on('error', () => secure.destroy()).on('close', () => secure.destroy());
   });
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  server.once('error', reject).listen({ host: address, port: 443 }, resolve);
+  server.once('error', reject).listen(address, resolve);
   await promise;
+  return server;
 }

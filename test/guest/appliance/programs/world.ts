@@ -4,7 +4,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { loadAddon } from '../../../../enclave/native/load.ts';
 import { vsockTransport } from '../../../../enclave/native/vsock.ts';
-import { GUEST, type GuestSettings, HEARTBEAT_PORT, LOOPBACK_CID } from '../settings.ts';
+import { GUEST, type GuestSettings, HEARTBEAT_PORT, LOOPBACK_CID, PARENT_HOSTS } from '../settings.ts';
 import { lifeOfAnAppliance } from './life.ts';
 import { type RunningEnclave, start, startEnclave } from './processes.ts';
 import { startStandIns } from './stand-ins.ts';
@@ -16,7 +16,13 @@ const settings = JSON.parse(readFileSync(GUEST.settings, 'utf8')) as GuestSettin
 const nsm = await startNsm(settings.registers);
 writeFileSync(GUEST.root, nsm.root);
 const { 0: pcr0 = '', 16: pcr16 = '', 17: pcr17 = '' } = settings.registers;
-const standIns = await startStandIns(nsm.root, { PCR0: [pcr0], PCR16: [pcr16], PCR17: [pcr17] });
+const standIns = await startStandIns({
+  documents: { attestationRoot: nsm.root },
+  registers: { PCR0: [pcr0], PCR16: [pcr16], PCR17: [pcr17] },
+  tls: { cert: readFileSync(GUEST.certificate), key: readFileSync(GUEST.key) },
+  // The address that the parent's /etc/hosts gives the name.
+  addressOf: (hostname) => ({ host: PARENT_HOSTS.find(([, name]) => name === hostname)?.[0] ?? '', port: 443 }),
+});
 const heartbeats = await answerHeartbeats();
 await startParentProxy();
 

@@ -1,0 +1,83 @@
+// An appliance's image, built with the program's own commands as an operator builds one, for a kernel that a test gives. All keys are TEST keys.
+
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { generateAgeIdentity } from '../../../ceremony/age.ts';
+import { PROJECT_ROOT } from '../../support/addon.ts';
+import { run } from '../tools.ts';
+import { type Authority, makeAuthority } from './authority.ts';
+import { CUSTODY_KEYS, DYNAMODB_HOST, KMS_HOST } from './settings.ts';
+
+export interface ApplianceOptions {
+  /** Is emptied; keeps what the build wrote. */
+  readonly folder: string;
+  /** Paths. */
+  readonly kernel: string;
+  readonly modules?: readonly string[];
+  readonly cmdline: string;
+  readonly configuration: string;
+}
+
+export interface Appliance {
+  /** The path of the EIF file. */
+  readonly file: string;
+  readonly image: Buffer;
+  /** pcrs.json */
+  readonly measurements: Buffer;
+  /** The age identity of the ceremony's one participant. */
+  readonly identity: string;
+  /** Measured registers by index, hex. */
+  readonly registers: Readonly<Record<string, string>>;
+  /** What the image trusts beside Amazon, and the stand-ins show. */
+  readonly tls: Authority;
+}
+
+export async function buildAppliance(options: ApplianceOptions): Promise<Appliance> {
+  const { folder } = options;
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  const { identity, recipient } = await generateAgeIdentity();
+  const tls = makeAuthority(folder, [DYNAMODB_HOST, KMS_HOST]);
+  const written = (name: string, content: string): string => {
+    writeFileSync(join(folder, name), content);
+    return join(folder, name);
+  };
+  const imageFile = written('image.yaml', imageYaml(options));
+  const ceremony = written('ceremony.yaml', ceremonyYaml(recipient));
+  const configuration = written('config.yaml', options.configuration);
+  execFileSync('make', ['-s', 'image-parts'], { cwd: PROJECT_ROOT, stdio: ['ignore', 'ignore', 'inherit'] });
+  const args = ['--image', imageFile, '--ceremony', ceremony, '--config', configuration];
+  run(join(PROJECT_ROOT, 'bin/strongroom'), ['eif', 'build', ...args, '--ca', tls.authority, '--directory', folder]);
+  const file = join(folder, 'image.eif');
+  const measurements = readFileSync(join(folder, 'pcrs.json'));
+  return { file, image: readFileSync(file), measurements, identity, registers: registersOf(measurements), tls };
+}
+
+function registersOf(pcrs: Buffer): Readonly<Record<string, string>> {
+  const { measurements } = JSON.parse(pcrs.toString('utf8')) as { measurements: Readonly<Record<string, string>> };
+  return Object.fromEntries(Object.entries(measurements).map(([name, value]) => [name.replace('PCR', ''), value]));
+}
+
+function imageYaml({ kernel, modules = [], cmdline }: ApplianceOptions): string {
+  const pinned = (path: string): string => {
+    const sha256 = createHash('sha256').update(readFileSync(path)).digest('hex');
+    return `{ path: ${JSON.stringify(path)}, sha256: ${sha256} }`;
+  };
+  return `name: strongroom-test
+kernel: ${pinned(kernel)}
+modules: [${modules.map(pinned).join(', ')}]
+cmdline: ${cmdline}
+`;
+}
+
+function ceremonyYaml(recipient: string): string {
+  return `generation: 1
+kms_threshold: 2
+kms_keys:
+${CUSTODY_KEYS.map((arn) => `  - { arns: [${arn}] }`).join('\n')}
+retired_kms_keys: []
+root_token_recipients: [${recipient}]
+`;
+}

@@ -1,0 +1,53 @@
+// The parent's side of the machine, in this process: nitro-cli's heartbeat, the real parent proxy, and AWS as stand-ins behind TLS. KMS takes
+// documents that nobody has signed, which is all that this machine's security module makes, and looks at their registers all the same.
+
+import { readFileSync } from 'node:fs';
+import { type Parent, startParent } from '../../support/enclave-world.ts';
+import type { Appliance } from '../appliance/image.ts';
+import { type StandIns, startStandIns } from '../appliance/programs/stand-ins.ts';
+import { DYNAMODB_HOST, HEARTBEAT_PORT, KMS_HOST } from '../appliance/settings.ts';
+import { hybridTransport } from './hybrid-transport.ts';
+import { CONFIGURATION } from './settings.ts';
+
+const HEARTBEAT = 0xb7;
+
+export interface ParentSide extends Parent {
+  readonly standIns: StandIns;
+  heartbeats(): number;
+}
+
+export async function startParentSide({ registers, tls }: Appliance, unixPath: string): Promise<ParentSide> {
+  const { 0: pcr0 = '', 16: pcr16 = '', 17: pcr17 = '' } = registers;
+  const standIns = await startStandIns({
+    documents: { unsafeUnsignedDocuments: true },
+    registers: { PCR0: [pcr0], PCR16: [pcr16], PCR17: [pcr17] },
+    tls: { cert: readFileSync(tls.certificate), key: readFileSync(tls.key) },
+    addressOf: () => ({ host: '127.0.0.1', port: 0 }),
+  });
+  try {
+    const transport = hybridTransport(unixPath);
+    let heartbeats = 0;
+    const heart = await transport.listen(HEARTBEAT_PORT, (socket) => {
+      socket.on('error', () => undefined);
+      socket.once('data', (byte) => {
+        if (byte.length === 1 && byte[0] === HEARTBEAT) heartbeats += 1;
+        socket.end(byte);
+      });
+    });
+    const ports = { 8001: standIns.ports.get(DYNAMODB_HOST) ?? 0, 8002: standIns.ports.get(KMS_HOST) ?? 0 };
+    const parent = await startParent(CONFIGURATION, transport, ports);
+    return {
+      ...parent,
+      standIns,
+      heartbeats: () => heartbeats,
+      async close() {
+        await heart.close();
+        await parent.close();
+        await standIns.close();
+      },
+    };
+  } catch (error) {
+    await standIns.close();
+    throw error;
+  }
+}

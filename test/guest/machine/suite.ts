@@ -1,0 +1,143 @@
+// Suite "machine": the EIF file itself, as a Nitro host is given it, on QEMU's machine `nitro-enclave` with the mainline NSM driver. Nothing is
+// unpacked or added: the machine reads the file, measures it, and starts what is in it. Two things differ from a Nitro host, and the image
+// states both on its measured command line: the host is CID 2, and documents are unsigned. The parent's side runs on this side of vsock.
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { availableParallelism, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Appliance, buildAppliance } from '../appliance/image.ts';
+import { timestampCounter, watchMachine } from '../boot-guest.ts';
+import { modulesInOrder } from '../modules.ts';
+import type { Tally } from '../results.ts';
+import type { OutsideSuite } from '../suite.ts';
+import { cached, cacheRoot } from './cache.ts';
+import { createChecks } from './checks.ts';
+import { lifeOnTheMachine } from './life.ts';
+import { type NewerDebian, openNewerDebian } from './newer-debian.ts';
+import { type ParentSide, startParentSide } from './parent.ts';
+import { FIRMWARE_FOLDERS, nitroQemu } from './qemu.ts';
+import { CMDLINE, CONFIGURATION, GUEST_CID } from './settings.ts';
+import { startVsockDevice, type VsockDevice, vsockDeviceProgram } from './vsock-device.ts';
+
+/** Debian's kernel has them as modules; an enclave's own kernel would have all but the first built in (eif/kernel). */
+const MODULES = ['nsm', 'virtio_mmio', 'vmw_vsock_virtio_transport'];
+const MEMORY_MIB = 2048;
+/** Of the time in which the machine let it run. */
+const TIME_LIMIT_MS = 600_000;
+
+export const machineSuite: OutsideSuite = {
+  name: 'machine',
+  async run(folder, show) {
+    const debian = openNewerDebian(join(cacheRoot(), 'debian'));
+    const programs = { qemu: nitroQemu(debian), device: vsockDeviceProgram() };
+    const appliance = await build(kernelOf(debian), join(folder, 'machine'));
+    return runOn(programs, appliance, { console: join(folder, 'machine.log'), show });
+  },
+};
+
+interface Kernel {
+  readonly image: string;
+  /** lib/modules/<version> */
+  readonly modules: string;
+}
+
+function kernelOf(debian: NewerDebian): Kernel {
+  const name = debian.dependencyOf('linux-image-cloud-amd64', /Depends: (linux-image-\S+)/);
+  const root = join(
+    cached('kernel', [name], (into) => debian.unpack(name, into)),
+    'root',
+  );
+  const [modules] = readdirSync(join(root, 'usr/lib/modules'));
+  const [image] = readdirSync(join(root, 'boot')).filter((file) => file.startsWith('vmlinuz-'));
+  return { image: join(root, 'boot', image ?? ''), modules: join(root, 'usr/lib/modules', modules ?? '') };
+}
+
+function build(kernel: Kernel, folder: string): Promise<Appliance> {
+  const modules = `${folder}-modules`;
+  mkdirSync(modules, { recursive: true });
+  const paths = modulesInOrder(kernel.modules, MODULES).map(({ name, data }) => {
+    const path = join(modules, `${name}.ko`);
+    writeFileSync(path, data);
+    return path;
+  });
+  return buildAppliance({
+    folder,
+    kernel: kernel.image,
+    modules: paths,
+    cmdline: CMDLINE,
+    configuration: CONFIGURATION,
+  });
+}
+
+interface Programs {
+  readonly qemu: string;
+  readonly device: string;
+}
+
+/** Whatever fails, everything that was started has ended when it returns. */
+async function runOn(
+  programs: Programs,
+  appliance: Appliance,
+  { console, show }: { readonly console: string; readonly show: (line: string) => void },
+): Promise<Tally> {
+  const folder = mkdtempSync(join(tmpdir(), 'sr-machine-'));
+  const started: { device?: VsockDevice; parent?: ParentSide; machine?: ChildProcess } = {};
+  const startedAt = performance.now();
+  const checks = createChecks(show);
+  try {
+    started.device = await startVsockDevice(programs.device, folder, GUEST_CID);
+    started.parent = await startParentSide(appliance, started.device.unixPath);
+    started.machine = spawn(programs.qemu, machineArguments(appliance, started.device), {
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    const machine = watchMachine(started.machine, { console, timeLimitMs: TIME_LIMIT_MS });
+    const { machine: child, parent } = started;
+    const lived = lifeOnTheMachine(checks, {
+      appliance,
+      parent,
+      consoleFile: console,
+      hasEnded: () => hasEnded(child),
+    });
+    await Promise.race([lived, machine.then(() => checks.abandon(`the machine has ended: ${lastLines(console)}`))]);
+    checks.done();
+    child.kill('SIGKILL');
+    await machine;
+  } finally {
+    await ended(started.machine);
+    await started.parent?.close();
+    await ended(started.device?.child);
+    rmSync(folder, { recursive: true, force: true });
+  }
+  show(`${((performance.now() - startedAt) / 1000).toFixed(1)} s; its console is in ${console}`);
+  return checks.tally;
+}
+
+function machineArguments({ file }: Appliance, { socket }: VsockDevice): string[] {
+  // With ACPI its devices are found by Debian's kernel, which takes none from the command line. The words of -append are the host's, as those
+  // that the Nitro hypervisor adds: not measured.
+  return [
+    ...['-machine', 'nitro-enclave,vsock=vsock,id=strongroom-test,acpi=on', '-accel', 'tcg', '-cpu', 'max'],
+    ...['-smp', String(Math.min(2, availableParallelism())), '-m', String(MEMORY_MIB)],
+    ...['-chardev', `socket,id=vsock,path=${socket}`, '-kernel', file],
+    ...['-append', `cryptomgr.notests ${timestampCounter()}`],
+    ...['-nodefaults', '-no-user-config', '-no-reboot', '-display', 'none', '-serial', 'stdio'],
+    ...FIRMWARE_FOLDERS.flatMap((folder) => ['-L', folder]),
+  ];
+}
+
+function hasEnded({ exitCode, signalCode }: ChildProcess): boolean {
+  return exitCode !== null || signalCode !== null;
+}
+
+async function ended(child: ChildProcess | undefined): Promise<void> {
+  if (child === undefined || hasEnded(child)) return;
+  const closed = once(child, 'close');
+  child.kill('SIGKILL');
+  await closed;
+}
+
+function lastLines(console: string): string {
+  return readFileSync(console, 'utf8').trimEnd().split(/\r?\n/).slice(-5).join(' | ');
+}
