@@ -18,7 +18,7 @@ const MAX_CPUS = 1024;
 const NITRO_CMDLINES: Readonly<Record<Architecture, string>> = {
   x86_64:
     'reboot=k panic=30 pci=off nomodules console=ttyS0 i8042.noaux i8042.nomux i8042.nopnp i8042.dumbkbd random.trust_cpu=on',
-  aarch64: 'reboot=k panic=30 pci=off nomodules console=ttyS0 random.trust_cpu=on',
+  aarch64: 'reboot=k panic=30 pci=off nomodules console=ttyS0 random.trust_cpu=on root=/dev/ram0',
 };
 
 const pinnedFileSchema = z.strictObject({
@@ -69,6 +69,7 @@ export function readImageFile(file: string, architecture: Architecture): ImagePa
   const read = (pinned: z.infer<typeof pinnedFileSchema>, what: string): Buffer =>
     readPinned(resolve(dirname(file), pinned.path), pinned.sha256, what);
   const kernelBytes = read(kernel, 'the kernel');
+  if (architecture === 'aarch64') checkTextOffset(kernelBytes);
   const loaded = modules.map((module) => ({ name: basename(module.path), data: read(module, 'a kernel module') }));
   checkModules(loaded);
   return {
@@ -83,6 +84,18 @@ export function readImageFile(file: string, architecture: Architecture): ImagePa
       ...loaded.map(({ data }, at) => inputOf(modules[at]?.path ?? '', data)),
     ],
   };
+}
+
+/**
+ * The kernel's Documentation/arch/arm64/booting.rst: `ARM\x64` at byte 56, text_offset at byte 8. Since Linux 5.10 it is 0, "anywhere"; the Nitro
+ * loader takes it for address 0 (aws-nitro-enclaves-sdk-bootstrap, kernel/kernel.nix).
+ */
+function checkTextOffset(kernel: Buffer): void {
+  const isImage = kernel.length >= 64 && kernel.toString('latin1', 56, 60) === 'ARM\x64';
+  if (!isImage || kernel.readBigUInt64LE(8) !== 0n) return;
+  throw new BuildError('the kernel: its header says text_offset 0, and the Nitro loader would load it at address 0', [
+    "write 2 MiB there: printf '\\0\\0\\040\\0\\0\\0\\0\\0' | dd of=Image bs=1 seek=8 conv=notrunc; then pin the digest of that file",
+  ]);
 }
 
 function parse(file: string): z.infer<typeof imageFileSchema> {

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { addonForTests, PROJECT_ROOT } from '../support/addon.ts';
 import { applianceSuite } from './appliance/suite.ts';
 import { initSuite } from './init/suite.ts';
+import { kernelSuite } from './kernel/suite.ts';
 import { machineSuite } from './machine/suite.ts';
 import { nativeSuite } from './native/suite.ts';
 import { type GuestPackages, openPackages } from './packages.ts';
@@ -18,6 +19,7 @@ const SUITES: readonly (GuestSuite | OutsideSuite)[] = [
   initSuite,
   nativeSuite,
   applianceSuite,
+  kernelSuite,
   machineSuite,
   throughputSuite,
 ];

@@ -16,8 +16,8 @@ import { rootToken, until } from '../appliance/programs/steps.ts';
 import { voteRequest } from '../appliance/programs/votes.ts';
 import { FIRST_VOTE_EPOCH } from '../appliance/settings.ts';
 import { checkFirstSignature } from '../appliance/signature.ts';
+import type { Checks } from '../outside-checks.ts';
 import { run } from '../tools.ts';
-import type { Checks } from './checks.ts';
 import type { ParentSide } from './parent.ts';
 import { CMDLINE } from './settings.ts';
 

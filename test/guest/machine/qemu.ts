@@ -4,9 +4,9 @@
 import { copyFileSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
+import { cached } from '../cache.ts';
+import type { NewerDebian } from '../newer-debian.ts';
 import { requirePackages, run } from '../tools.ts';
-import { cached } from './cache.ts';
-import type { NewerDebian } from './newer-debian.ts';
 
 /** Of the machine's own Debian: what QEMU is compiled with and linked to. */
 const BUILD_PACKAGES = [

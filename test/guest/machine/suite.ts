@@ -9,13 +9,13 @@ import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Appliance, buildAppliance } from '../appliance/image.ts';
 import { timestampCounter, watchMachine } from '../boot-guest.ts';
+import { cached, cacheRoot } from '../cache.ts';
 import { modulesInOrder } from '../modules.ts';
+import { type NewerDebian, openNewerDebian } from '../newer-debian.ts';
+import { createChecks } from '../outside-checks.ts';
 import type { Tally } from '../results.ts';
 import type { OutsideSuite } from '../suite.ts';
-import { cached, cacheRoot } from './cache.ts';
-import { createChecks } from './checks.ts';
 import { lifeOnTheMachine } from './life.ts';
-import { type NewerDebian, openNewerDebian } from './newer-debian.ts';
 import { type ParentSide, startParentSide } from './parent.ts';
 import { FIRMWARE_FOLDERS, nitroQemu } from './qemu.ts';
 import { CMDLINE, CONFIGURATION, GUEST_CID } from './settings.ts';
@@ -32,43 +32,48 @@ export const machineSuite: OutsideSuite = {
   async run(folder, show) {
     const debian = openNewerDebian(join(cacheRoot(), 'debian'));
     const programs = { qemu: nitroQemu(debian), device: vsockDeviceProgram() };
-    const appliance = await build(kernelOf(debian), join(folder, 'machine'));
-    return runOn(programs, appliance, { console: join(folder, 'machine.log'), show });
+    const kernel = ownKernel() ?? debianKernel(debian, `${folder}/machine-modules`);
+    const appliance = await buildAppliance({
+      folder: join(folder, 'machine'),
+      kernel: kernel.image,
+      modules: kernel.modules,
+      cmdline: CMDLINE,
+      configuration: CONFIGURATION,
+    });
+    return runOn(programs, appliance, { acpi: kernel.acpi, console: join(folder, 'machine.log'), show });
   },
 };
 
 interface Kernel {
+  /** Paths. */
   readonly image: string;
-  /** lib/modules/<version> */
-  readonly modules: string;
+  readonly modules: readonly string[];
+  /** Whether it finds its devices by ACPI, or on its command line as on Nitro. */
+  readonly acpi: 'on' | 'off';
 }
 
-function kernelOf(debian: NewerDebian): Kernel {
+/** One built with eif/kernel, which has everything built in: to see it boot before it is pinned (docs/guides/image.md). */
+function ownKernel(): Kernel | undefined {
+  const image = process.env['STRONGROOM_ENCLAVE_KERNEL'];
+  return image === undefined ? undefined : { image, modules: [], acpi: 'off' };
+}
+
+/** @param folder gets its modules, uncompressed */
+function debianKernel(debian: NewerDebian, folder: string): Kernel {
   const name = debian.dependencyOf('linux-image-cloud-amd64', /Depends: (linux-image-\S+)/);
+  const released = [name, debian.packageVersion(name)];
   const root = join(
-    cached('kernel', [name], (into) => debian.unpack(name, into)),
+    cached('kernel', released, (into) => debian.unpack(name, into)),
     'root',
   );
-  const [modules] = readdirSync(join(root, 'usr/lib/modules'));
-  const [image] = readdirSync(join(root, 'boot')).filter((file) => file.startsWith('vmlinuz-'));
-  return { image: join(root, 'boot', image ?? ''), modules: join(root, 'usr/lib/modules', modules ?? '') };
-}
-
-function build(kernel: Kernel, folder: string): Promise<Appliance> {
-  const modules = `${folder}-modules`;
-  mkdirSync(modules, { recursive: true });
-  const paths = modulesInOrder(kernel.modules, MODULES).map(({ name, data }) => {
-    const path = join(modules, `${name}.ko`);
-    writeFileSync(path, data);
+  const [version = ''] = readdirSync(join(root, 'usr/lib/modules'));
+  mkdirSync(folder, { recursive: true });
+  const modules = modulesInOrder(join(root, 'usr/lib/modules', version), MODULES).map((module) => {
+    const path = join(folder, `${module.name}.ko`);
+    writeFileSync(path, module.data);
     return path;
   });
-  return buildAppliance({
-    folder,
-    kernel: kernel.image,
-    modules: paths,
-    cmdline: CMDLINE,
-    configuration: CONFIGURATION,
-  });
+  return { image: join(root, 'boot', `vmlinuz-${version}`), modules, acpi: 'on' };
 }
 
 interface Programs {
@@ -80,7 +85,7 @@ interface Programs {
 async function runOn(
   programs: Programs,
   appliance: Appliance,
-  { console, show }: { readonly console: string; readonly show: (line: string) => void },
+  { acpi, console, show }: Pick<Kernel, 'acpi'> & { readonly console: string; readonly show: (line: string) => void },
 ): Promise<Tally> {
   const folder = mkdtempSync(join(tmpdir(), 'sr-machine-'));
   const started: { device?: VsockDevice; parent?: ParentSide; machine?: ChildProcess } = {};
@@ -89,7 +94,7 @@ async function runOn(
   try {
     started.device = await startVsockDevice(programs.device, folder, GUEST_CID);
     started.parent = await startParentSide(appliance, started.device.unixPath);
-    started.machine = spawn(programs.qemu, machineArguments(appliance, started.device), {
+    started.machine = spawn(programs.qemu, machineArguments(appliance, started.device, acpi), {
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     const machine = watchMachine(started.machine, { console, timeLimitMs: TIME_LIMIT_MS });
@@ -114,11 +119,11 @@ async function runOn(
   return checks.tally;
 }
 
-function machineArguments({ file }: Appliance, { socket }: VsockDevice): string[] {
-  // With ACPI its devices are found by Debian's kernel, which takes none from the command line. The words of -append are the host's, as those
-  // that the Nitro hypervisor adds: not measured.
+function machineArguments({ file }: Appliance, { socket }: VsockDevice, acpi: Kernel['acpi']): string[] {
+  // Debian's kernel takes no devices from the command line. The words of -append are the host's, as those that the Nitro hypervisor adds: not
+  // measured.
   return [
-    ...['-machine', 'nitro-enclave,vsock=vsock,id=strongroom-test,acpi=on', '-accel', 'tcg', '-cpu', 'max'],
+    ...['-machine', `nitro-enclave,vsock=vsock,id=strongroom-test,acpi=${acpi}`, '-accel', 'tcg', '-cpu', 'max'],
     ...['-smp', String(Math.min(2, availableParallelism())), '-m', String(MEMORY_MIB)],
     ...['-chardev', `socket,id=vsock,path=${socket}`, '-kernel', file],
     ...['-append', `cryptomgr.notests ${timestampCounter()}`],

@@ -6,8 +6,8 @@ import { once } from 'node:events';
 import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { cached } from '../cache.ts';
 import { GuestUnavailable, isThere, run } from '../tools.ts';
-import { cached } from './cache.ts';
 
 const CRATE = 'vhost-device-vsock';
 const VERSION = '0.3.0';

@@ -3,7 +3,7 @@
 
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { GuestUnavailable, run } from '../tools.ts';
+import { GuestUnavailable, run } from './tools.ts';
 
 /** Linux 6.12, whose NSM driver is the mainline one (since 6.8), and QEMU 10. */
 const CODENAME = 'trixie';
@@ -12,6 +12,7 @@ const KEYRING = '/usr/share/keyrings/debian-archive-keyring.gpg';
 export interface NewerDebian {
   /** The version that the archive has now. */
   sourceVersion(name: string): string;
+  packageVersion(name: string): string;
   /** The package that one without a version in its name depends on. */
   dependencyOf(name: string, pattern: RegExp): string;
   /** Unpacks a package; nothing of it is run. */
@@ -27,6 +28,7 @@ export function openNewerDebian(folder: string): NewerDebian {
   const ask = (...args: string[]): string => run('apt-cache', [...options, ...args]).toString();
   return {
     sourceVersion: (name) => found(/^Version: (\S+)$/m, ask('showsrc', '--only-source', name), `the source of ${name}`),
+    packageVersion: (name) => found(/^Version: (\S+)$/m, ask('show', '--no-all-versions', name), `the package ${name}`),
     dependencyOf: (name, pattern) => found(pattern, ask('depends', name), `the package that ${name} stands for`),
     unpack(name, into) {
       mkdirSync(into, { recursive: true });
