@@ -18,7 +18,10 @@ export interface NsmClock {
 }
 
 /** @throws NsmError; Error when the module's time is behind its own certificates */
-export async function openNsmClock(nsm: Pick<Nsm, 'attest'>, clock: Pick<Clock, 'monotonic'>): Promise<NsmClock> {
+export async function openNsmClock(
+  nsm: Pick<Nsm, 'attest' | 'signsNothing'>,
+  clock: Pick<Clock, 'monotonic'>,
+): Promise<NsmClock> {
   let anchor = await readAnchor(nsm, clock);
   return {
     now: () => anchor.time + (clock.monotonic() - anchor.monotonic),
@@ -37,8 +40,8 @@ export function keepReading(nsmClock: Pick<NsmClock, 'read'>, log: Log, opened: 
   opened.defer(() => clearInterval(timer));
 }
 
-async function readAnchor(nsm: Pick<Nsm, 'attest'>, clock: Pick<Clock, 'monotonic'>) {
-  const { timestamp, validFrom } = evidenceOf(await nsm.attest({}));
+async function readAnchor(nsm: Pick<Nsm, 'attest' | 'signsNothing'>, clock: Pick<Clock, 'monotonic'>) {
+  const { timestamp, validFrom } = evidenceOf(await nsm.attest({}), nsm);
   if (timestamp < validFrom) {
     throw new Error('the time of the Nitro Secure Module is behind its own certificates: it cannot be relied on');
   }

@@ -12,6 +12,7 @@ import { createDynamoDBClient } from '../../enclave/aws/dynamodb.ts';
 import { type StateTable, stateTable } from '../../enclave/chamber/state-table.ts';
 import { dynamoDBClientOptions } from '../support/dynamodb.ts';
 import { FAULTS, type FaultProxy, faultTimes, randomFaults, startFaultProxy } from '../support/fault-proxy.ts';
+import { PATIENT } from '../support/patience.ts';
 import {
   type AuthReplica,
   type AuthServer,
@@ -67,9 +68,9 @@ function stateWith(changes: Partial<StateTable>): StateTable {
   return { ...table.state, ...changes };
 }
 
-/** The state through the fault proxy, on a client that does not wait long for what will not come. */
+/** The state through the fault proxy. */
 function throughProxy(): StateTable & Disposable {
-  const client = createDynamoDBClient(dynamoDBClientOptions(proxy.endpoint, { requestTimeoutMs: 300 }));
+  const client = createDynamoDBClient(dynamoDBClientOptions(proxy.endpoint, PATIENT));
   return { ...stateTable(client, table.state.tableName), [Symbol.dispose]: () => client.destroy() };
 }
 

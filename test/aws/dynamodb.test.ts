@@ -95,7 +95,7 @@ describe('attempts are bounded', () => {
 
 describe('waits are bounded', () => {
   test('a service that never answers is given up', () =>
-    withClient({ requestTimeoutMs: 50, maxAttempts: 2 }, async (client) => {
+    withClient({ requestTimeoutMs: 1_000, maxAttempts: 2 }, async (client) => {
       proxy.setRule(() => FAULTS.hang);
       const before = proxy.requests;
       expect(await faultOf(client.send(get))).toBe('unreachable');

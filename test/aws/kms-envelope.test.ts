@@ -6,10 +6,11 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Ceremony, ceremonyArns } from '../../ceremony/definition.ts';
 import { unwrapMasterKey } from '../../ceremony/envelope.ts';
 import { parseRecord, serializeRecord } from '../../ceremony/record.ts';
-import { createKms, custodyKeysOf, type Kms } from '../../enclave/aws/kms.ts';
+import { createKms, custodyKeysOf, type Kms, type KmsOptions } from '../../enclave/aws/kms.ts';
 import { ceremonyOf, failed, succeeded, termsOf, wrapped } from '../ceremony/custody.ts';
 import { keyArn, multiRegionArn } from '../config/loading.ts';
 import { type KeyBehaviour, type KmsServer, kmsClientOptions, startKmsServer } from '../support/kms-server.ts';
+import { GIVES_UP, PATIENT } from '../support/patience.ts';
 import { recordingLog } from '../support/recording-log.ts';
 
 const REPLICAS = [multiRegionArn(3, 'eu-west-1'), multiRegionArn(3, 'us-east-1')];
@@ -29,11 +30,16 @@ afterEach(async () => {
 });
 
 /** As one signer with this ceremony. */
-function keysOf(ceremony: Ceremony) {
-  const options = kmsClientOptions(server, ceremonyArns(ceremony), { maxAttempts: 1, requestTimeoutMs: 200 });
+function keysOf(ceremony: Ceremony, patience: Partial<KmsOptions> = PATIENT) {
+  const options = kmsClientOptions(server, ceremonyArns(ceremony), { ...patience, maxAttempts: 1 });
   const kms = createKms(options, { log: recordingLog() });
   open.push(kms);
   return custodyKeysOf(kms);
+}
+
+/** Only a key that never answers is given up. */
+function patienceWith(behaviour: KeyBehaviour): Partial<KmsOptions> {
+  return behaviour === 'hanging' ? GIVES_UP : PATIENT;
 }
 
 async function written(masterKey: Buffer, ceremony = CEREMONY) {
@@ -60,7 +66,7 @@ describe('with 2 of 3 keys', () => {
     const record = await written(masterKey);
     server.setBehaviour(keyArn(1), behaviour);
     const { masterKey: recovered, keys } = succeeded(
-      await unwrapMasterKey(record, termsOf(CEREMONY), keysOf(CEREMONY)),
+      await unwrapMasterKey(record, termsOf(CEREMONY), keysOf(CEREMONY, patienceWith(behaviour))),
     );
     expect(recovered).toEqual(masterKey);
     expect(keys.map(({ ok }) => ok)).toEqual([false, true, true]);
@@ -69,7 +75,7 @@ describe('with 2 of 3 keys', () => {
   it.each(FAILURES)('two keys that are %s are not', async (behaviour) => {
     const record = await written(randomBytes(32));
     for (const arn of [keyArn(1), keyArn(2, 'us-east-1')]) server.setBehaviour(arn, behaviour);
-    const refused = failed(await unwrapMasterKey(record, termsOf(CEREMONY), keysOf(CEREMONY)));
+    const refused = failed(await unwrapMasterKey(record, termsOf(CEREMONY), keysOf(CEREMONY, patienceWith(behaviour))));
     expect(refused).toMatchObject({ refusal: 'below_threshold', startupFailure: 8 });
     expect(refused.message).toContain(`key 1: ${keyArn(1)}`);
   });

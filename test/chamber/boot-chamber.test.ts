@@ -7,12 +7,13 @@ import { deploymentOf } from '../../ceremony/deployment.ts';
 import { MasterKey } from '../../enclave/chamber/master-key.ts';
 import { type CustodyWorld, startCustody } from '../support/custody.ts';
 import type { KeyBehaviour } from '../support/kms-server.ts';
+import { PATIENT } from '../support/patience.ts';
 import { bootReplica, fingerprint, NETWORK, type Replica, rowOfBefore, said, unsealForCommand } from './replicas.ts';
 
 const REPLICAS = 8;
 const ROUNDS = 25;
-/** Clients that do not wait long for what will not come. */
-const IMPATIENT = { maxAttempts: 1, connectTimeoutMs: 200, requestTimeoutMs: 300 };
+/** No key here is silent: each refuses, or cuts the connection. */
+const ONE_ATTEMPT = { ...PATIENT, maxAttempts: 1 };
 
 let world: CustodyWorld;
 
@@ -115,17 +116,17 @@ describe('auto-unseal', () => {
       const ceremony = world.createCeremony({ keys: 3, threshold: 2 });
       const first = await bootReplica(world, { table, ceremony });
       setBehaviour(ceremony, 0, behaviour);
-      const second = await bootReplica(world, { table, ceremony, kms: IMPATIENT });
+      const second = await bootReplica(world, { table, ceremony, kms: ONE_ATTEMPT });
       expect(fingerprint(second)).toBe(fingerprint(first));
       expect(said(second, 'the others suffice')).toBe(true);
 
       setBehaviour(ceremony, 2, behaviour);
-      const failure = bootReplica(world, { table, ceremony, kms: IMPATIENT });
+      const failure = bootReplica(world, { table, ceremony, kms: ONE_ATTEMPT });
       await expect(failure).rejects.toMatchObject({ startupFailure: 8, message: expect.stringMatching(reason) });
       await expect(failure).rejects.toThrow(/needs 2 of its 3 custody keys and 1 served/);
 
       setBehaviour(ceremony, 2, 'enabled');
-      expect(fingerprint(await bootReplica(world, { table, ceremony, kms: IMPATIENT }))).toBe(fingerprint(first));
+      expect(fingerprint(await bootReplica(world, { table, ceremony, kms: ONE_ATTEMPT }))).toBe(fingerprint(first));
     },
   );
 

@@ -17,6 +17,7 @@ import { wrappedUnbound } from '../ceremony/custody.ts';
 import type { CustodyWorld } from '../support/custody.ts';
 import { dynamoDBClientOptions } from '../support/dynamodb.ts';
 import { kmsClientOptions } from '../support/kms-server.ts';
+import { PATIENT } from '../support/patience.ts';
 import { type LogLine, recordingLog } from '../support/recording-log.ts';
 
 /** Mainnet, which is a signer's own default: replicas here and processes agree about a table. */
@@ -61,9 +62,9 @@ async function withParts<Result>(
 ): Promise<Result> {
   const ceremony = parseCeremony(options.ceremony);
   const client = createDynamoDBClient(
-    dynamoDBClientOptions(options.dynamodb ?? world.dynamodb.endpoint, options.client),
+    dynamoDBClientOptions(options.dynamodb ?? world.dynamodb.endpoint, { ...PATIENT, ...options.client }),
   );
-  const kms = createKms(kmsClientOptions(world.kms, ceremonyArns(ceremony), options.kms), { log });
+  const kms = createKms(kmsClientOptions(world.kms, ceremonyArns(ceremony), { ...PATIENT, ...options.kms }), { log });
   try {
     return await use({
       table: stateTable(client, options.table),

@@ -8,6 +8,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import type { CeremonyBlock } from '../../ceremony/definition.ts';
 import { chamberStatusSchema, sealAnswerSchema } from '../../enclave/api/chamber.ts';
 import { healthSchema } from '../../enclave/api/health.ts';
+import { killChildren } from '../support/children.ts';
 import { type CustodyWorld, startCustody } from '../support/custody.ts';
 import { attestation, call, signCall, testKey } from '../support/requests.ts';
 import { type RunningSigner, type SignerOptions, startSigner } from '../support/signer.ts';
@@ -16,20 +17,18 @@ const REPLICAS = 8;
 
 let world: CustodyWorld;
 let folder: string;
-let signers: RunningSigner[];
 
 beforeAll(async () => {
   world = await startCustody();
 });
 afterAll(() => world.close());
 beforeEach(() => {
-  signers = [];
   folder = mkdtempSync(join(tmpdir(), 'strongroom-chamber-'));
   mkdirSync(join(folder, 'keys'));
   writeFileSync(join(folder, 'keys/key.yaml'), `type: file-raw\nprivateKey: "${testKey(0).secret}"\n`);
 });
 afterEach(async () => {
-  await Promise.all(signers.map((signer) => signer.kill()));
+  await killChildren(); // also those that had not come up when the test failed
   rmSync(folder, { recursive: true, force: true });
 });
 
@@ -38,7 +37,7 @@ async function start(
   ceremony: CeremonyBlock,
   waitFor: NonNullable<SignerOptions['waitFor']> = 'ready',
 ): Promise<RunningSigner> {
-  const signer = await startSigner({
+  return startSigner({
     config: {
       ...world.configuration(table, ceremony),
       key_sources: { filesystem: { paths: [join(folder, 'keys')] } },
@@ -46,8 +45,6 @@ async function start(
     env: world.environment(),
     waitFor,
   });
-  signers.push(signer);
-  return signer;
 }
 
 const initialised = ({ log }: RunningSigner): boolean => log.some(({ msg }) => String(msg).startsWith('initialised'));

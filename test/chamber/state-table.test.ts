@@ -2,10 +2,19 @@
 // twice, and no fault is ever taken for an answer about the rows.
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { AwsClientOptions } from '../../enclave/aws/client.ts';
 import { encodeAuthHead } from '../../enclave/chamber/state-rows.ts';
 import type { StateTable } from '../../enclave/chamber/state-table.ts';
 import { type CustodyWorld, startCustody } from '../support/custody.ts';
-import { FAULTS, type FaultProxy, faultTimes, randomFaults, startFaultProxy } from '../support/fault-proxy.ts';
+import {
+  FAULTS,
+  type Fault,
+  type FaultProxy,
+  faultTimes,
+  randomFaults,
+  startFaultProxy,
+} from '../support/fault-proxy.ts';
+import { GIVES_UP, PATIENT } from '../support/patience.ts';
 import { bootReplica, fingerprint, openTable, said } from './replicas.ts';
 
 let world: CustodyWorld;
@@ -23,8 +32,17 @@ afterAll(async () => {
 beforeEach(async () => {
   proxy.setRule(undefined);
   table?.[Symbol.dispose]();
-  table = openTable(world, await world.createTable(), { endpoint: proxy.endpoint, client: { requestTimeoutMs: 300 } });
+  table = await openNew(PATIENT);
 });
+
+async function openNew(client: AwsClientOptions): Promise<StateTable & Disposable> {
+  return openTable(world, await world.createTable(), { endpoint: proxy.endpoint, client });
+}
+
+/** Only what never answers is given up. */
+function patienceWith(fault: Fault): AwsClientOptions {
+  return fault.kind === 'hang' ? GIVES_UP : PATIENT;
+}
 
 const LOST = [
   ['an answer that is lost on the way', FAULTS.dropAnswer],
@@ -57,6 +75,7 @@ describe('commit', () => {
   });
 
   test.each(LOST)('%s: committed once, and the next one follows it', async (_what, fault) => {
+    using table = await openNew(patienceWith(fault));
     proxy.setRule(faultTimes(1, fault, 'TransactWriteItems'));
     expect(await table.commit(undefined, [policy('a', 1)], head(1))).toBe('committed');
     expect(proxy.faults).toBeGreaterThan(0);
@@ -100,6 +119,7 @@ describe('the latch', () => {
   });
 
   test.each(LOST)('%s: the latch is written all the same', async (_what, fault) => {
+    using table = await openNew(patienceWith(fault));
     proxy.setRule(faultTimes(1, fault, 'TransactWriteItems'));
     await table.writeSealOverride({ reason: null, accessor: 'acc_1', sealedAt: null });
     expect(await table.readSealOverride()).toEqual({ reason: null, accessor: 'acc_1', sealedAt: null });
@@ -170,7 +190,7 @@ describe('replicas that boot while the table is disturbed', () => {
   test.each(LOST)('%s in the initialising transaction: initialised once, and by this replica', async (_what, fault) => {
     proxy.setRule(faultTimes(1, fault, 'TransactWriteItems'));
     const ceremony = world.createCeremony();
-    const options = { table: table.tableName, ceremony, dynamodb: proxy.endpoint, client: { requestTimeoutMs: 300 } };
+    const options = { table: table.tableName, ceremony, dynamodb: proxy.endpoint, client: patienceWith(fault) };
     const first = await bootReplica(world, options);
     expect(said(first, 'initialised')).toBe(true);
     proxy.setRule(undefined);
@@ -179,7 +199,7 @@ describe('replicas that boot while the table is disturbed', () => {
 
   test.each(LOST)('%s in a rotation: rotated once, the same master key', async (_what, fault) => {
     const old = world.createCeremony();
-    const options = { table: table.tableName, dynamodb: proxy.endpoint, client: { requestTimeoutMs: 300 } };
+    const options = { table: table.tableName, dynamodb: proxy.endpoint, client: patienceWith(fault) };
     const first = await bootReplica(world, { ...options, ceremony: old });
     const ceremony = { ...world.createCeremony(), generation: 2, retired_kms_keys: old.kms_keys };
     proxy.setRule(faultTimes(1, fault, 'TransactWriteItems'));
@@ -190,7 +210,7 @@ describe('replicas that boot while the table is disturbed', () => {
   });
 
   test('an answer that is lost until the call gives up: the next try finds its own write, and takes it for that', async () => {
-    const patience = { maxAttempts: 1, requestTimeoutMs: 300 };
+    const patience = { ...PATIENT, maxAttempts: 1 };
     const options = { table: table.tableName, dynamodb: proxy.endpoint, client: patience };
     const loseOneCall = () => proxy.setRule(faultTimes(3, FAULTS.resetAfter, 'TransactWriteItems'));
     const old = world.createCeremony();
@@ -217,7 +237,7 @@ describe('replicas that boot while the table is disturbed', () => {
       const ceremony = world.createCeremony();
       proxy.setRule(randomFaults(seed, 0.3, faults));
       const boots = Array.from({ length: 8 }, () =>
-        bootReplica(world, { table: name, ceremony, dynamodb: proxy.endpoint }),
+        bootReplica(world, { table: name, ceremony, dynamodb: proxy.endpoint, client: PATIENT }),
       );
       const results = await Promise.allSettled(boots);
       const replicas = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));

@@ -5,6 +5,7 @@ import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { keyArn } from '../config/loading.ts';
+import type { OtherUser } from '../support/nobody.ts';
 
 /** In an image: enclave.md, Ceremony compiled in. */
 export const CEREMONY = `generation: 1
@@ -56,19 +57,16 @@ export function writeInputs(project: string, to: string): string {
 
 export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>;
-  readonly uid?: number;
+  readonly user?: OtherUser;
   readonly umask?: string;
 }
 
 export function eif(project: string, argv: readonly string[], options: RunOptions = {}) {
-  const { env, uid, umask = '022' } = options;
+  const { env, user, umask = '022' } = options;
   const shell = `umask ${umask}; exec "$0" eif "$@"`;
-  const run = spawnSync('sh', ['-c', shell, join(project, 'bin/strongroom'), ...argv], {
-    encoding: 'utf8',
-    cwd: '/',
-    env: { PATH: process.env['PATH'], ...env },
-    ...(uid === undefined ? {} : { uid, gid: uid }),
-  });
+  const args = ['-c', shell, join(project, 'bin/strongroom'), ...argv];
+  const [command, given] = user?.command('sh', args) ?? ['sh', args];
+  const run = spawnSync(command, given, { encoding: 'utf8', cwd: '/', env: { PATH: process.env['PATH'], ...env } });
   return { code: run.status, stdout: run.stdout, stderr: run.stderr };
 }
 

@@ -1,11 +1,14 @@
 // Every case runs in a process of its own: limits and dumpability cannot be taken back. Root may lock memory whatever the limit is, so the
-// children of root run as nobody.
+// children of root run as nobody; where that cannot be they are skipped, and say what they need.
 
 import { spawnSync } from 'node:child_process';
 import { describe, expect, test } from 'vitest';
 import { addonForTests, PROJECT_ROOT } from '../support/addon.ts';
+import { NEEDS_OTHER_USER, otherUser } from '../support/nobody.ts';
 
-const AS_NOBODY = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
+const user = otherUser();
+const unless = user === undefined ? ` (${NEEDS_OTHER_USER})` : '';
+const withNative = user !== undefined && addonForTests() && process.platform === 'linux';
 
 interface Report {
   readonly kind?: string;
@@ -50,16 +53,13 @@ function child(options: { policy: string; prefer?: string; lockKiB?: number; key
     console.log(JSON.stringify(report));
     await core?.close();`;
   const script = `ulimit -l ${lockKiB} && exec "$0" --input-type=module -e "$1"`;
-  const run = spawnSync('sh', ['-c', script, process.execPath, program], {
-    cwd: PROJECT_ROOT,
-    encoding: 'utf8',
-    ...AS_NOBODY,
-  });
+  const [command, args] = user?.command('sh', ['-c', script, process.execPath, program]) ?? ['false', []];
+  const run = spawnSync(command, args, { cwd: PROJECT_ROOT, encoding: 'utf8' });
   if (run.status !== 0) throw new Error(`the child failed: ${run.stderr}`);
   return JSON.parse(run.stdout);
 }
 
-describe.skipIf(!addonForTests() || process.platform !== 'linux')('with the native core', () => {
+describe.skipIf(!withNative)(`with the native core${unless}`, () => {
   test.each(['best_effort', 'required'])('"%s" locks the keys, and no core can be dumped', (policy) => {
     const report = child({ policy, keys: 600 });
     expect(report).toMatchObject({ kind: 'native', memoryLocked: true, keys: 600, coreLimit: '0 0' });
@@ -115,7 +115,7 @@ describe.skipIf(!addonForTests() || process.platform !== 'linux')('with the nati
   });
 });
 
-describe('with the portable core', () => {
+describe.skipIf(user === undefined)(`with the portable core${unless}`, () => {
   test('"required" refuses to start and says how to get the addon', () => {
     expect(child({ policy: 'required', prefer: 'portable' }).refusal).toMatch(
       /server\.mlock is "required".*make native/,

@@ -20,6 +20,7 @@ import { createLogger } from '../../parent-proxy/log.ts';
 import { createMetrics } from '../../parent-proxy/metrics.ts';
 import type { Output } from '../../parent-proxy/output.ts';
 import { type RunningProxy, startParentProxy } from '../../parent-proxy/start.ts';
+import { tracked } from './children.ts';
 import { CUSTODY_REGION, type CustodyWorld, startCustody } from './custody.ts';
 import { createNsmEmulator, type NsmEmulator } from './nsm-emulator.ts';
 import { createNsmPki, type NsmPki } from './nsm-pki.ts';
@@ -40,7 +41,8 @@ const PINNED_NODE = join(import.meta.dirname, '../../bin/pinned-node');
 const ALIAS_PORT = 24_443;
 /** A start that fails is to fail soon; one that waits for its parent has the time of a loaded machine. */
 const PATIENCE_MS = 20_000;
-const LOG_WAIT_MS = 60_000;
+/** Only so that a line that does not come is named. */
+const LOG_WAIT_MS = 800_000;
 const LOOPBACK = { listen_address: '127.0.0.1', listen_port: 0 };
 
 export interface EnclaveProcess {
@@ -289,7 +291,7 @@ function startProgram(
     env: { ...cleanEnvironment(), AWS_ENDPOINT_URL_DYNAMODB: dynamodb, AWS_ENDPOINT_URL_KMS: kms },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  return processOf(child, nsm);
+  return processOf(tracked(child), nsm);
 }
 
 function processOf(child: ChildProcess, nsm: NsmEmulator): EnclaveProcess {

@@ -21,6 +21,7 @@ import type { BlsCore } from '../../enclave/signing/bls.ts';
 import { openBlsCore } from '../../enclave/signing/bls-open.ts';
 import { type DynamoDBServer, dynamoDBClientOptions } from './dynamodb.ts';
 import { publicKeyOf, testSecret } from './keys.ts';
+import { PATIENT } from './patience.ts';
 import { type LogLine, recordingLog } from './recording-log.ts';
 
 export interface Replica {
@@ -101,7 +102,7 @@ export function newTableKey(number: number, changes: Partial<NewTableKey> = {}):
 
 async function openReplica(serverEndpoint: string, tableName: string, options: ReplicaOptions = {}): Promise<Replica> {
   const { endpoint = serverEndpoint, masterKey = 'one', clock = systemClock, ...changes } = options;
-  const client: DynamoDBClient = createDynamoDBClient(dynamoDBClientOptions(endpoint, { requestTimeoutMs: 500 }));
+  const client: DynamoDBClient = createDynamoDBClient(dynamoDBClientOptions(endpoint, PATIENT));
   const log = recordingLog();
   const core = await openBlsCore({ prefer: 'portable', cores: 1, log });
   const store = new KeyStore({}, { vault: core, clock });

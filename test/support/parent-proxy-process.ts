@@ -9,6 +9,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Transport } from '../../enclave/native/transport.ts';
+import { tracked } from './children.ts';
 import { type ProxyTestOptions, proxyYaml } from './parent-proxy.ts';
 import { unixTransport } from './unix-transport.ts';
 
@@ -42,6 +43,7 @@ export async function startProxyProcess(options: ProcessOptions = {}): Promise<P
     stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
     env: { ...process.env, AWS_EC2_METADATA_DISABLED: 'true' },
   });
+  tracked(child);
   const lines: string[] = [];
   const ready = Promise.withResolvers<void>();
   const { stdout } = child;

@@ -8,9 +8,10 @@ import { devNull, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { stringify } from 'yaml';
+import { kill, tracked } from './children.ts';
 
-/** How long a log line that must come may take on a loaded machine. */
-const LOG_WAIT_MS = 60_000;
+/** A log line that must come is waited for; only so that it is named when it does not, before the test's own limit ends it. */
+const LOG_WAIT_MS = 800_000;
 const PROGRAM = join(import.meta.dirname, '../../bin/strongroom');
 const PINNED_NODE = join(import.meta.dirname, '../../bin/pinned-node');
 const PORTABLE_SIGNER = join(import.meta.dirname, 'portable-signer.ts');
@@ -46,6 +47,8 @@ export interface SignerOptions {
   readonly blsCore?: 'native' | 'portable';
   /** Wait until keys are loaded (default), or only until it listens. */
   readonly waitFor?: 'ready' | 'listening';
+  /** For a log line that must come. */
+  readonly logWaitMs?: number;
 }
 
 export async function startSigner(options: SignerOptions = {}): Promise<RunningSigner> {
@@ -70,7 +73,7 @@ export async function startSigner(options: SignerOptions = {}): Promise<RunningS
       };
       const timer = setTimeout(
         () => finish(() => reject(new Error(`no "${message}" in the log: ${text()}`))),
-        LOG_WAIT_MS,
+        options.logWaitMs ?? LOG_WAIT_MS,
       );
       watchers.add(look);
       look();
@@ -85,7 +88,13 @@ export async function startSigner(options: SignerOptions = {}): Promise<RunningS
     if (options.folder === undefined) rmSync(folder, { recursive: true, force: true });
     return code;
   };
-  await (options.waitFor === 'listening' ? logged('listening', { listener: 'http' }) : logged('ready'));
+  try {
+    await (options.waitFor === 'listening' ? logged('listening', { listener: 'http' }) : logged('ready'));
+  } catch (error) {
+    await kill(child); // nobody else has it
+    if (options.folder === undefined) rmSync(folder, { recursive: true, force: true });
+    throw error;
+  }
   const portOf = (listener: string): number | undefined =>
     log.find((line) => line['msg'] === 'listening' && line['listener'] === listener)?.['port'] as number | undefined;
   const tlsPort = portOf('tls');
@@ -108,7 +117,7 @@ export async function runStrongroom(
   args: readonly string[],
   options: { readonly env?: Readonly<Record<string, string>>; readonly cwd?: string; readonly input?: string } = {},
 ): Promise<{ readonly code: number | null; readonly stdout: string; readonly stderr: string }> {
-  const child = spawn(PROGRAM, args, { env: { ...cleanEnvironment(), ...options.env }, cwd: options.cwd });
+  const child = tracked(spawn(PROGRAM, args, { env: { ...cleanEnvironment(), ...options.env }, cwd: options.cwd }));
   const chunks = { stdout: '', stderr: '' };
   child.stdout.setEncoding('utf8').on('data', (chunk: string) => (chunks.stdout += chunk));
   child.stderr.setEncoding('utf8').on('data', (chunk: string) => (chunks.stderr += chunk));
@@ -149,11 +158,12 @@ function spawnSigner(folder: string, options: SignerOptions): ChildProcess {
   const usual: readonly [string, ...string[]] =
     options.blsCore === 'portable' ? [PINNED_NODE, '--heap-growing-percent=100', PORTABLE_SIGNER] : [PROGRAM]; // as main.ts sets it
   const [program, ...first] = options.program ?? usual;
-  return spawn(program, [...first, ...args], {
+  const child = spawn(program, [...first, ...args], {
     cwd: folder,
     env: { ...cleanEnvironment(), ...options.env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
+  return tracked(child);
 }
 
 function collect(child: ChildProcess, log: Record<string, unknown>[], watchers: Set<() => void>): () => string {

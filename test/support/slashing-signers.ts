@@ -4,6 +4,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { SlashableMessage } from '../../enclave/slashing/types.ts';
+import { tracked } from './children.ts';
 import type { SignerAnswer, SignerRequest, SignerStore } from './slashing-signer-process.ts';
 
 export interface SignerProcess {
@@ -16,7 +17,7 @@ export interface SignerProcess {
 const PROGRAM = fileURLToPath(new URL('./slashing-signer-process.ts', import.meta.url));
 
 export async function startSigner(store: SignerStore): Promise<SignerProcess> {
-  const child = fork(PROGRAM, [JSON.stringify(store)], { serialization: 'advanced', execArgv: [] });
+  const child = tracked(fork(PROGRAM, [JSON.stringify(store)], { serialization: 'advanced', execArgv: [] }));
   const gone = new Promise<void>((resolve) => child.once('exit', () => resolve()));
   const waiting = new Map<number, (outcome: string) => void>();
   let lastId = 0;

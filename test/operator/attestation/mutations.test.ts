@@ -1,4 +1,4 @@
-// Random changes to a valid document: none verifies, none is answered with anything but a verdict, none takes long. What is not covered by
+// Random changes to a valid document: none verifies, none is answered with anything but a verdict, none is more work. What is not covered by
 // the signature has one encoding, so the only other bytes with the same meaning are those with tag 18 before them, or without it.
 
 import fc from 'fast-check';
@@ -11,7 +11,11 @@ import { createNsmEmulator, testPcr } from '../../support/nsm-emulator.ts';
 import { createNsmPki } from '../../support/nsm-pki.ts';
 
 const MUTATIONS = 10_000;
-const MAX_CPU_MS = 50;
+/** How much more work than the valid document, which goes through every step, a mutation may be. */
+const MAX_RATIO = 5;
+/** The slowest mutations are measured again, so often: the least of it is the work, the rest is what else the machine did. */
+const REPETITIONS = 25;
+const MEASURED_AGAIN = 10;
 const NOW = Date.parse('2026-11-21T12:00:00Z');
 const TAG = 0xd2;
 
@@ -78,19 +82,18 @@ it('the document they start from verifies, with and without its tag', () => {
     expect(verifyDocument(bytes, options).expected).toBe(true);
 });
 
-it(`none of ${MUTATIONS} mutations verifies, each ends in a known failure within ${MAX_CPU_MS} ms of CPU time`, () => {
+it(`none of ${MUTATIONS} mutations verifies, each ends in a known failure, with no more than ${MAX_RATIO} times the work`, () => {
   let judged = 0;
-  let slowestMs = 0;
+  const slowest: { readonly bytes: Buffer; readonly ms: number }[] = [];
   const seen = new Map<string, number>();
   fc.assert(
     fc.property(mutations, (changes) => {
       const bytes = changes.reduce(apply, original);
       fc.pre(!sameDocument(bytes));
-      // CPU time of this process, not the clock's: other processes do not count.
-      const before = process.cpuUsage();
+      const before = cpuMs();
       const { authentic, expected, failures } = verifyDocument(bytes, options);
-      const { user, system } = process.cpuUsage(before);
-      slowestMs = Math.max(slowestMs, (user + system) / 1000);
+      slowest.push({ bytes, ms: cpuMs() - before });
+      if (slowest.length > MEASURED_AGAIN * 2) keepSlowest(slowest);
       judged += 1;
       expect({ authentic, expected }).toEqual({ authentic: false, expected: false });
       expect(failures).toHaveLength(1);
@@ -112,5 +115,27 @@ it(`none of ${MUTATIONS} mutations verifies, each ends in a known failure within
   ];
   const rare = [...codes, 'broken_chain', 'bad_signature'].filter((code) => (seen.get(code) ?? 0) < 20);
   expect(rare).toEqual([]);
-  expect(slowestMs).toBeLessThan(MAX_CPU_MS);
-}, 300_000);
+  keepSlowest(slowest);
+  const limit = MAX_RATIO * workOf(original);
+  expect(slowest.filter(({ bytes }) => workOf(bytes) > limit)).toEqual([]);
+});
+
+/** Of this process: what others do does not count. */
+function cpuMs(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1000;
+}
+
+function keepSlowest(measured: { readonly ms: number }[]): void {
+  measured.sort((a, b) => b.ms - a.ms).splice(MEASURED_AGAIN);
+}
+
+/** Milliseconds of the shortest of several runs: a collection or a cold cache is in one of them, not in all. */
+function workOf(bytes: Buffer): number {
+  const runs = Array.from({ length: REPETITIONS }, () => {
+    const before = cpuMs();
+    verifyDocument(bytes, options);
+    return cpuMs() - before;
+  });
+  return Math.min(...runs);
+}

@@ -1,0 +1,30 @@
+// Programs of this checkout as another user than root, who may do what a user may not: root's tests of limits and of foreign users run as nobody.
+// A checkout under /root, or in any folder that others cannot enter, is entered by a capability to read, and by nothing else.
+
+import { spawnSync } from 'node:child_process';
+
+const NOBODY = 65_534;
+const AS_NOBODY = ['--reuid', String(NOBODY), '--regid', String(NOBODY), '--clear-groups', '--'] as const;
+/** capabilities(7). The second may write, too; containers have it where they lack the first. */
+const READING = ['dac_read_search', 'dac_override'] as const;
+
+export interface OtherUser {
+  /** The program and the arguments that run a command as this user; the command itself where this process is not root's. */
+  command(program: string, args: readonly string[]): readonly [string, readonly string[]];
+}
+
+/** @returns undefined when root's children here can be nobody else who reads the checkout: `NEEDS_OTHER_USER` says what it takes */
+export function otherUser(): OtherUser | undefined {
+  if (process.getuid?.() !== 0) return { command: (program, args) => [program, args] };
+  const ways = [
+    AS_NOBODY,
+    ...READING.map((name) => ['--inh-caps', `+${name}`, '--ambient-caps', `+${name}`, ...AS_NOBODY]),
+  ];
+  const way = ways.find(
+    (options) => spawnSync('setpriv', [...options, process.execPath, import.meta.filename]).status === 0,
+  );
+  return way && { command: (program, args) => ['setpriv', [...way, program, ...args]] };
+}
+
+export const NEEDS_OTHER_USER =
+  'needs to run this checkout as nobody: setpriv (util-linux), and a folder that others can enter or CAP_DAC_READ_SEARCH';
