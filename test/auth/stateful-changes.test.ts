@@ -8,11 +8,12 @@ import { MAX_WAITING_CHANGES } from '../../enclave/auth/stateful.ts';
 import { createPolicy, deletePolicy, replacePolicy } from '../../enclave/auth/stateful-policies.ts';
 import { policiesOf, tokensOf } from '../../enclave/auth/stateful-snapshot.ts';
 import { issueToken, renewToken, revokeToken } from '../../enclave/auth/stateful-tokens.ts';
+import type { AwsClientOptions } from '../../enclave/aws/client.ts';
 import { createDynamoDBClient } from '../../enclave/aws/dynamodb.ts';
 import { type StateTable, stateTable } from '../../enclave/chamber/state-table.ts';
 import { dynamoDBClientOptions } from '../support/dynamodb.ts';
 import { FAULTS, type FaultProxy, faultTimes, randomFaults, startFaultProxy } from '../support/fault-proxy.ts';
-import { PATIENT } from '../support/patience.ts';
+import { GIVES_UP, PATIENT } from '../support/patience.ts';
 import {
   type AuthReplica,
   type AuthServer,
@@ -69,8 +70,8 @@ function stateWith(changes: Partial<StateTable>): StateTable {
 }
 
 /** The state through the fault proxy. */
-function throughProxy(): StateTable & Disposable {
-  const client = createDynamoDBClient(dynamoDBClientOptions(proxy.endpoint, PATIENT));
+function throughProxy(patience: AwsClientOptions = PATIENT): StateTable & Disposable {
+  const client = createDynamoDBClient(dynamoDBClientOptions(proxy.endpoint, patience));
   return { ...stateTable(client, table.state.tableName), [Symbol.dispose]: () => client.destroy() };
 }
 
@@ -189,7 +190,7 @@ describe('lost answers', () => {
   });
 
   test('with 30 % errors every change that is answered as made is there, and none is refused wrongly', async () => {
-    using state = throughProxy();
+    using state = throughProxy(GIVES_UP);
     const writer = await openAuthReplica(table, { state });
     proxy.setRule(randomFaults(7, 0.3, Object.values(FAULTS)));
     const made: string[] = [];

@@ -8,6 +8,16 @@ const AS_NOBODY = ['--reuid', String(NOBODY), '--regid', String(NOBODY), '--clea
 /** capabilities(7). The second may write, too; containers have it where they lack the first. */
 const READING = ['dac_read_search', 'dac_override'] as const;
 
+/** Without the securebit access(2) asks as somebody without capabilities, and Node asks so whether a file is there. */
+function capability(name: string): readonly string[] {
+  return ['--securebits', '+no_setuid_fixup', '--inh-caps', `+${name}`, '--ambient-caps', `+${name}`];
+}
+
+/** The checkout is read, in both ways. */
+const PROBE = `const fs = require('node:fs');
+const file = ${JSON.stringify(import.meta.filename)};
+process.exit(process.getuid() === ${NOBODY} && fs.existsSync(file) && fs.readFileSync(file).length > 0 ? 0 : 1);`;
+
 export interface OtherUser {
   /** The program and the arguments that run a command as this user; the command itself where this process is not root's. */
   command(program: string, args: readonly string[]): readonly [string, readonly string[]];
@@ -16,13 +26,8 @@ export interface OtherUser {
 /** @returns undefined when root's children here can be nobody else who reads the checkout: `NEEDS_OTHER_USER` says what it takes */
 export function otherUser(): OtherUser | undefined {
   if (process.getuid?.() !== 0) return { command: (program, args) => [program, args] };
-  const ways = [
-    AS_NOBODY,
-    ...READING.map((name) => ['--inh-caps', `+${name}`, '--ambient-caps', `+${name}`, ...AS_NOBODY]),
-  ];
-  const way = ways.find(
-    (options) => spawnSync('setpriv', [...options, process.execPath, import.meta.filename]).status === 0,
-  );
+  const ways = [AS_NOBODY, ...READING.map((name) => [...capability(name), ...AS_NOBODY])];
+  const way = ways.find((options) => spawnSync('setpriv', [...options, process.execPath, '-e', PROBE]).status === 0);
   return way && { command: (program, args) => ['setpriv', [...way, program, ...args]] };
 }
 
