@@ -152,13 +152,13 @@ describe(`${MANY} entries of one key`, () => {
 
   test('hold up nobody else, and nothing is decided about the key itself meanwhile', { timeout: 120_000 }, async () => {
     const backend = await open();
-    const importing = { isOver: false };
+    const progress = { isOver: false };
     const importing = backend.importHistories(parts()).finally(() => {
-      importing.isOver = true;
+      progress.isOver = true;
     });
     let answered = 0;
     const ofTheKey = new Set<string>();
-    for (let slot = 1; !importing.isOver; slot++) {
+    for (let slot = 1; !progress.isOver; slot++) {
       expect(verdictName(await checkOne(backend, block(2, slot, 'a')))).toBe('safe');
       if (slot % 20 === 0) ofTheKey.add(verdictName(await checkOne(backend, vote(1, MANY, MANY + 1, 'a'))));
       answered += 1;
