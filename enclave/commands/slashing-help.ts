@@ -17,7 +17,7 @@ With sqlite the server has to be stopped; postgres and dynamodb may be in use.
              strongroom slashing export -c strongroom.yaml --output slashing_protection.json
              strongroom slashing export -c strongroom.yaml --pubkeys 0x8000…,0xa99a… > two-keys.json
   import   Merges an EIP-3076 file, never weakening what is there; all or nothing. FILE - reads stdin.
-           Import before the keys are loaded: while a file is merged its keys, and with sqlite all keys, are refused.
+           Import before the keys are loaded: while a file is merged its keys are refused.
            A key that is new to the store keeps the entries of the file. A key that the store has records of is merged as
            minimal: everything up to the highest entries of the file is refused, because the file may be pruned or say less
            than the key signed elsewhere, and what lies between would look safe.

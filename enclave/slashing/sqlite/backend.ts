@@ -189,6 +189,7 @@ class SqliteBackend implements SlashingBackend {
     let entries = 0;
     const send = async (): Promise<void> => {
       await this.#client.call('stage', { importId, histories: chunk });
+      this.#checkpoints.recorded(entries); // else a commit would make one, of all that came
       staged.parts += chunk.length;
       chunk = [];
       entries = 0;

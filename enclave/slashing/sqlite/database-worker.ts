@@ -18,6 +18,7 @@ import { pruner } from './prune.ts';
 import { identityOf, storeRecord } from './record.ts';
 import { keyRegister } from './retire.ts';
 import { type DatabaseOptions, DatabaseRefusal, inTransaction, openDatabase } from './schema.ts';
+import { stepRunner } from './step-runner.ts';
 import type { Steps } from './steps.ts';
 import { packVerdicts, unpackBatch } from './wire.ts';
 
@@ -38,7 +39,7 @@ interface Database {
   readonly register: ReturnType<typeof keyRegister>;
 }
 
-/** Before what an import that is decided still has to do is tried again, after a fault. */
+/** Before what a decided import still has to do is tried again, after a fault. */
 const FINISH_PAUSE_MS = 1000;
 
 if (parentPort === null) throw new Error('this file runs as a worker');
@@ -54,11 +55,17 @@ integrityKey?.fill(0);
 let database: Database | undefined;
 let expectedFile = file;
 const exports_ = heldExports(options, systemClock);
+const runner = stepRunner();
+let finishing: NodeJS.Timeout | undefined;
 
 const handlers: Handlers = {
   *open() {
     const { files, imports, isUpgraded } = opened();
-    if (imports.isUnfinished()) yield* imports.finish();
+    try {
+      if (imports.isUnfinished()) yield* imports.finish();
+    } catch (error) {
+      if (!isDamage(error)) throw error; // the damaged key stays held, and is no reason to keep the others from signing
+    }
     return { file: files.database, isUpgraded };
   },
   check({ batch }) {
@@ -120,7 +127,7 @@ const handlers: Handlers = {
   reinstate: ({ publicKeys }) => confirmed(opened().register.reinstate(publicKeys)),
   retired: ({ publicKeys }) => confirmed(opened().register.retired(publicKeys)),
   close() {
-    for (const { steps } of jobs.splice(0)) steps.return(undefined);
+    runner.stop();
     exports_.endAll();
     database?.connection.close();
     database = undefined;
@@ -129,57 +136,35 @@ const handlers: Handlers = {
   },
 };
 
-/** Calls that are in the middle of their steps. */
-const jobs: { readonly id: number | undefined; readonly steps: Steps<unknown> }[] = [];
-let finishing: NodeJS.Timeout | undefined;
-
 port.on('message', ({ id, call, arguments_ }: CallMessage) => {
   try {
     exports_.endStalled();
     // The main thread sends each call with the arguments of its name (calls.ts).
     const result = handlers[call](arguments_ as never);
-    if (isSteps(result)) begin(id, result);
-    else port.postMessage({ id, result } satisfies ReplyMessage);
+    if (!isSteps(result)) port.postMessage({ id, result } satisfies ReplyMessage);
+    else
+      runner.begin(result, (outcome) =>
+        port.postMessage('error' in outcome ? failure(id, outcome.error) : { id, ...outcome }),
+      );
   } catch (error) {
     port.postMessage(failure(id, error));
   }
   if (call === 'close') {
     clearTimeout(finishing);
     port.close();
-  } else finishLater(0);
+  } else finishLater();
 });
 
-function begin(id: number | undefined, steps: Steps<unknown>): void {
-  jobs.push({ id, steps });
-  if (jobs.length === 1) setImmediate(turn);
-}
-
-/** One step of one job, each in its turn; then whatever was asked meanwhile. */
-function turn(): void {
-  const [job] = jobs;
-  if (job === undefined) return;
-  const { id, steps } = job;
-  let reply: ReplyMessage | undefined;
-  try {
-    const { done, value } = steps.next();
-    if (done === true) reply = { id: id ?? 0, result: value };
-  } catch (error) {
-    reply = failure(id ?? 0, error);
-    if (id === undefined) finishLater(FINISH_PAUSE_MS);
-  }
-  jobs.shift();
-  if (reply === undefined) jobs.push(job);
-  else if (id !== undefined) port.postMessage(reply);
-  if (jobs.length > 0) setImmediate(turn);
-}
-
-/** A decided import happens, whoever began it: also one that was found when the database was opened again. */
-function finishLater(milliseconds: number): void {
+/** A decided import happens, whoever began it: also one that failed half-way, or was found when the database was opened again. */
+function finishLater(): void {
   if (finishing !== undefined || database?.imports.isUnfinished() !== true) return;
   finishing = setTimeout(() => {
     finishing = undefined;
-    if (database?.imports.isUnfinished() === true) begin(undefined, database.imports.finish());
-  }, milliseconds).unref();
+    const imports = database?.imports;
+    // What it says has nobody to hear it; it is tried again after the next call.
+    if (imports?.isUnfinished() === true)
+      runner.begin(imports.finish(), (outcome) => 'error' in outcome && failure(0, outcome.error));
+  }, FINISH_PAUSE_MS).unref();
 }
 
 function failure(id: number, error: unknown): ReplyMessage {

@@ -8,15 +8,16 @@ import type { DatabaseSync } from 'node:sqlite';
 import { historyCodes } from '../history/codes.ts';
 import { mergeKey } from '../history/merge.ts';
 import { type BlockEntry, type KeyHistory, type KeyState, NEW_KEY, type VoteEntry } from '../history/state.ts';
-import { historyReducer, type ReducedHistory } from '../interchange/reduce.ts';
+import type { ReducedHistory } from '../interchange/reduce.ts';
 import type { MergeStrategy, StoreFloor } from '../types.ts';
 import { damaged, isDamage } from './cells.ts';
 import { entryTables, historyCollector } from './entries.ts';
 import { type Head, headTable } from './heads.ts';
+import { foldedHistory, verifiedKeys } from './import-verify.ts';
 import { type DecidedImport, storeRecord } from './record.ts';
-import { type DatabaseOptions, inTransaction, openSnapshot } from './schema.ts';
+import { type DatabaseOptions, DatabaseRefusal, inTransaction } from './schema.ts';
 import { type StagedHistory, stagedHistories } from './staged.ts';
-import { STEP_ENTRIES, type Steps, stepMeter } from './steps.ts';
+import { metered, STEP_ENTRIES, type Steps, stepMeter } from './steps.ts';
 
 export interface MergeCounts {
   /** Keys named by the import. */
@@ -47,7 +48,7 @@ export interface Importer {
   isHeld(publicKey: Uint8Array): boolean;
 }
 
-/** @throws SignerError slashing_integrity when parts of a decided import are missing */
+/** @throws DatabaseRefusal when parts of a decided import are missing */
 export function importer(connection: DatabaseSync, options: DatabaseOptions, stepEntries = STEP_ENTRIES): Importer {
   const { integrity } = options;
   const codes = historyCodes(integrity);
@@ -59,30 +60,6 @@ export function importer(connection: DatabaseSync, options: DatabaseOptions, ste
   const held = new Set<string>();
   let isApplying = false;
 
-  /** That the import cannot be merged is found out here, while nothing of it is decided. */
-  function* verify(importId: number): Steps<Uint8Array[]> {
-    const snapshot = openSnapshot(options.path);
-    try {
-      const recordedHeads = headTable(snapshot, integrity);
-      const recordedEntries = entryTables(snapshot, integrity);
-      const meter = stepMeter(stepEntries);
-      const keys: Uint8Array[] = [];
-      let isAnyNew = false;
-      for (const publicKey of staged.keys(importId)) {
-        const head = recordedHeads.find(publicKey);
-        isAnyNew ||= head === undefined;
-        if (head !== undefined) yield* metered(recordedEntries.read(head, NOWHERE), meter);
-        else yield* meter.done(1);
-        keys.push(publicKey);
-      }
-      const ownRecords = storeRecord(snapshot, options);
-      if (isAnyNew && !ownRecords.isWhole(ownRecords.read())) throw damaged('a validator is missing');
-      return keys;
-    } finally {
-      snapshot.close();
-    }
-  }
-
   function decide(decided: DecidedImport, keys: readonly Uint8Array[]): void {
     inTransaction(connection, () => {
       const store = records.read();
@@ -93,15 +70,11 @@ export function importer(connection: DatabaseSync, options: DatabaseOptions, ste
   }
 
   function* prepare(importId: number, publicKey: Uint8Array): Steps<PreparedKey> {
-    const reducer = historyReducer();
-    for (const { part, size } of staged.parts(importId, publicKey)) {
-      reducer.add(part);
-      yield size;
-    }
+    const imported = yield* foldedHistory(staged, importId, publicKey);
     const head = heads.find(publicKey);
     const recorded = { blocks: [] as BlockEntry[], attestations: [] as VoteEntry[] };
     if (head !== undefined) yield* entries.read(head, historyCollector(recorded));
-    return { publicKey, imported: reducer.result(), head, recorded };
+    return { publicKey, imported, head, recorded };
   }
 
   function* applyAll(decided: Decided): Steps<Counts> {
@@ -204,16 +177,16 @@ export function importer(connection: DatabaseSync, options: DatabaseOptions, ste
   if (unfinished !== null) {
     for (const publicKey of staged.keys(unfinished.importId)) held.add(textOf(publicKey));
     const isWhole = staged.count(unfinished.importId) === unfinished.histories;
-    if (!isWhole) throw damaged('parts of an import that is decided are missing');
+    if (!isWhole) throw new DatabaseRefusal('parts of an import that was decided are missing from the database');
   }
 
   return {
     stage: (importId, histories) => inTransaction(connection, () => staged.add(importId, histories)),
     *merge(importId, expected, strategy) {
       if (staged.count(importId) !== expected) throw new Error('a part of the import was lost on the way');
-      const keys = yield* verify(importId);
+      const keys = yield* verifiedKeys(importId, { connection, options, staged, stepEntries });
       if (keys.length === 0) return { validators: 0, alreadyPresent: 0, conflicts: 0 };
-      decide({ importId, strategy, histories: expected }, keys);
+      decide({ importId, strategy, histories: staged.count(importId) }, keys);
       isApplying = true;
       try {
         yield keys.length;
@@ -238,7 +211,6 @@ type Decided = { readonly importId: number; readonly strategy: MergeStrategy };
 type Counts = { alreadyPresent: number; conflicts: number };
 
 const NOTHING_MERGED = { alreadyPresent: 0, conflicts: 0, isNew: false };
-const NOWHERE = { block() {}, vote() {} };
 
 /** Entries that merging the key looks at, and one for the key. */
 function sizeOf({ imported, recorded }: PreparedKey): number {
@@ -250,18 +222,6 @@ function haveSameEntries(one: KeyState, other: KeyState): boolean {
   return (['blocks', 'attestations'] as const).every(
     (kind) => one[kind].count === other[kind].count && Buffer.compare(one[kind].digest, other[kind].digest) === 0,
   );
-}
-
-/** The result of the work; its steps go to the meter. */
-function* metered<Result>(steps: Steps<Result>, meter: ReturnType<typeof stepMeter>): Steps<Result> {
-  while (true) {
-    const step = steps.next();
-    if (step.done === true) {
-      yield* meter.done(1);
-      return step.value;
-    }
-    yield* meter.done(step.value);
-  }
 }
 
 function textOf(publicKey: Uint8Array): string {

@@ -15,6 +15,8 @@ export type StagedHistory = readonly [publicKey: PublicKeyHex, history: string];
 /** Rows that are deleted at once. */
 const PAGE_ROWS = 50;
 
+export type StagedHistories = ReturnType<typeof stagedHistories>;
+
 export function stagedHistories(connection: DatabaseSync, { integrity }: Pick<DatabaseOptions, 'integrity'>) {
   const codes = historyCodes(integrity);
   const insert = connection.prepare(
@@ -33,6 +35,11 @@ export function stagedHistories(connection: DatabaseSync, { integrity }: Pick<Da
     `DELETE FROM staged WHERE id IN (SELECT id FROM staged WHERE import_id = ? LIMIT ${PAGE_ROWS})`,
   );
   const lastId = connection.prepare('SELECT max(id) AS id FROM staged');
+  const countParts = connection.prepare('SELECT count(*) AS count FROM staged WHERE import_id = ? AND public_key = ?');
+  const removeParts = connection.prepare(
+    `DELETE FROM staged WHERE id IN
+       (SELECT id FROM staged WHERE import_id = ? AND public_key = ? LIMIT ${PAGE_ROWS})`,
+  );
   const codeOf = (id: number, importId: number, publicKey: Uint8Array, history: string): Uint8Array =>
     codes.storeCode([id, importId, publicKey, Buffer.from(history)]);
 
@@ -67,6 +74,13 @@ export function stagedHistories(connection: DatabaseSync, { integrity }: Pick<Da
         yield { part, size: 1 + part.blocks.length + part.attestations.length };
         row = nextPart.get(importId, publicKey, after);
       }
+    },
+    /** How many parts a key's history has. */
+    partsOf: (importId: number, publicKey: Uint8Array): number =>
+      Number(countParts.get(importId, publicKey)?.['count']),
+    /** Some parts at a time: not for an import that is decided. */
+    *removeParts(importId: number, publicKey: Uint8Array): Steps<void> {
+      while (removeParts.run(importId, publicKey).changes > 0) yield PAGE_ROWS;
     },
     /** Returns how many histories these were. */
     remove: (importId: number, publicKey: Uint8Array): number => Number(removeKey.run(importId, publicKey).changes),

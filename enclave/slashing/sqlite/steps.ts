@@ -26,3 +26,15 @@ export function stepMeter(stepEntries: number) {
     },
   };
 }
+
+/** The result of the work; its steps go to the meter. */
+export function* metered<Result>(steps: Steps<Result>, meter: ReturnType<typeof stepMeter>): Steps<Result> {
+  while (true) {
+    const step = steps.next();
+    if (step.done === true) {
+      yield* meter.done(1);
+      return step.value;
+    }
+    yield* meter.done(step.value);
+  }
+}
