@@ -78,6 +78,14 @@ describe.each([
     await expect(backend.retire([publicKeyOf(1)])).rejects.toMatchObject({ reason: 'slashing_integrity' });
   });
 
+  test('a row of nobody in the place of a deleted head does not make the number of keys right', async () => {
+    const backend = await open(integrityKey);
+    for (const key of [1, 2]) await checkOne(backend, block(key, 10, 'a'));
+    tamper('UPDATE validators SET public_key = zeroblob(48) WHERE id = 1', 'DELETE FROM blocks WHERE validator = 1');
+    expect(await verdict(backend, block(1, 10, 'b'))).toBe('slashing_integrity');
+    expect(await verdict(backend, block(2, 11, 'b'))).toBe('safe');
+  });
+
   test('a retired key is not freed by its flag', async () => {
     const backend = await open(integrityKey);
     await checkOne(backend, block(1, 10, 'a'));

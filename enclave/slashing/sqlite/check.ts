@@ -10,7 +10,7 @@ import type { SlashableMessage, StoreFloor, Verdict } from '../types.ts';
 import { damaged, isDamage } from './cells.ts';
 import { type EntryTables, entryTables } from './entries.ts';
 import { type Head, headTable } from './heads.ts';
-import { storeRecord } from './record.ts';
+import { storeRecord, withKeys } from './record.ts';
 import { type DatabaseOptions, inTransaction } from './schema.ts';
 import type { PackedCheck } from './wire.ts';
 
@@ -79,18 +79,18 @@ export function batchChecker(
         return isWhole;
       };
       const verdicts: Verdict[] = [];
-      let added = 0;
+      const added: Uint8Array[] = [];
       for (const check of batch) {
         try {
           const [verdict, isNew] = checkOne(check, store.floor, isWholeTable);
           verdicts.push(verdict);
-          if (isNew) added += 1;
+          if (isNew) added.push(check.publicKey);
         } catch (error) {
           if (!isDamage(error)) throw error;
           verdicts.push({ kind: 'unavailable', reason: 'slashing_integrity' });
         }
       }
-      if (added > 0) records.write({ ...store, keys: store.keys + added });
+      if (added.length > 0) records.write(withKeys(store, added));
       return verdicts;
     });
 }

@@ -14,7 +14,7 @@ import { damaged, isDamage } from './cells.ts';
 import { entryTables, historyCollector } from './entries.ts';
 import { type Head, headTable } from './heads.ts';
 import { foldedHistory, verifiedKeys } from './import-verify.ts';
-import { type DecidedImport, storeRecord } from './record.ts';
+import { type DecidedImport, storeRecord, withKeys } from './record.ts';
 import { type DatabaseOptions, DatabaseRefusal, inTransaction } from './schema.ts';
 import { type StagedHistory, stagedHistories } from './staged.ts';
 import { metered, STEP_ENTRIES, type Steps, stepMeter } from './steps.ts';
@@ -119,15 +119,16 @@ export function importer(connection: DatabaseSync, options: DatabaseOptions, ste
   function applyTogether(keys: readonly PreparedKey[], decided: Decided, counts: Counts): void {
     const merged = inTransaction(connection, () => {
       const store = records.read();
-      let [added, histories] = [0, store.decided?.histories ?? 0];
+      const added: Uint8Array[] = [];
+      let histories = store.decided?.histories ?? 0;
       const results = keys.map((key) => {
         const result = applyKey(key, store.floor, decided.strategy);
         histories -= staged.remove(decided.importId, key.publicKey);
-        if (result.isNew) added += 1;
+        if (result.isNew) added.push(key.publicKey);
         return result;
       });
       const rest = histories > 0 ? { ...decided, histories } : null;
-      records.write({ ...store, keys: store.keys + added, decided: rest });
+      records.write({ ...withKeys(store, added), decided: rest });
       return results;
     });
     for (const { publicKey } of keys) held.delete(textOf(publicKey));

@@ -1,7 +1,9 @@
-// The record of the store, one row under its integrity code: its random id, its revision, the floor under all keys, how
-// many keys have a head (so that a head that is gone is noticed), and an import that is decided and not yet applied.
+// The record of the store, one row under its integrity code: its random id, its revision, the floor under all keys, which
+// keys have a head, as a number and a hash chain (so that a head that is gone is noticed, whatever row stands in its
+// place), and an import that is decided and not yet applied.
 
-import type { DatabaseSync } from 'node:sqlite';
+import { hash } from 'node:crypto';
+import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
 import { historyCodes } from '../history/codes.ts';
 import type { IntegrityField } from '../history/integrity.ts';
 import type { MergeStrategy, StoreFloor, StoreIdentity } from '../types.ts';
@@ -24,6 +26,8 @@ export interface StoreRecord {
   readonly floor: StoreFloor | null;
   /** How many heads there are. */
   readonly keys: number;
+  /** 32 bytes: each new key is hashed onto the hash of those before it, in the order of their ids. */
+  readonly keysDigest: Uint8Array;
   readonly decided: DecidedImport | null;
 }
 
@@ -32,12 +36,18 @@ export interface StoreRecords {
   read(): StoreRecord;
   write(record: StoreRecord): void;
   insert(record: StoreRecord): void;
-  /** Whether there are as many heads as the record says. Counts the table: ask once a batch at most. */
+  /** Whether the heads are those of the keys that the record says. Reads every key: ask once a batch at most. */
   isWhole(record: StoreRecord): boolean;
 }
 
 export function newRecord(id: Uint8Array): StoreRecord {
-  return { id, revision: 0, floor: null, keys: 0, decided: null };
+  return { id, revision: 0, floor: null, keys: 0, keysDigest: NO_KEYS, decided: null };
+}
+
+/** The record once these keys, 48 bytes each, have heads too; in the order of their ids. */
+export function withKeys(record: StoreRecord, publicKeys: readonly Uint8Array[]): StoreRecord {
+  const keysDigest = publicKeys.reduce(chained, record.keysDigest);
+  return { ...record, keys: record.keys + publicKeys.length, keysDigest };
 }
 
 export function identityOf({ id, revision, floor }: StoreRecord): StoreIdentity {
@@ -55,7 +65,8 @@ export function storeRecord(
   const update = connection.prepare(
     `UPDATE metadata SET ${COLUMNS.map((column) => `${column} = ?`).join(', ')}, code = ? WHERE id = 1`,
   );
-  const count = connection.prepare('SELECT count(*) AS count FROM validators');
+  const allKeys = connection.prepare('SELECT public_key FROM validators ORDER BY id');
+  allKeys.setReturnArrays(true);
   const codeOf = (cells: readonly Cell[]): Uint8Array =>
     codes.storeCode([SCHEMA_VERSION, genesisValidatorsRoot, kind, ...cells.map(fieldOf)]);
 
@@ -80,8 +91,22 @@ export function storeRecord(
         )
         .run(SCHEMA_VERSION, genesisValidatorsRoot, integrity.kind, ...cells, codeOf(cells));
     },
-    isWhole: (record) => count.get()?.['count'] === record.keys,
+    isWhole(record) {
+      let [keys, digest] = [0, NO_KEYS];
+      for (const row of allKeys.iterate()) {
+        const [publicKey] = row as unknown as [SQLOutputValue];
+        if (!(publicKey instanceof Uint8Array) || ++keys > record.keys) return false;
+        digest = chained(digest, publicKey);
+      }
+      return keys === record.keys && Buffer.compare(digest, record.keysDigest) === 0;
+    },
   };
+}
+
+const NO_KEYS: Uint8Array = new Uint8Array(32);
+
+function chained(digest: Uint8Array, publicKey: Uint8Array): Uint8Array {
+  return hash('sha256', Buffer.concat([digest, publicKey]), 'buffer');
 }
 
 const COLUMNS = [
@@ -91,6 +116,7 @@ const COLUMNS = [
   'floor_source_epoch',
   'floor_target_epoch',
   'validator_count',
+  'keys_digest',
   'import_id',
   'import_strategy',
   'import_histories',
@@ -98,11 +124,11 @@ const COLUMNS = [
 
 type Cell = Uint8Array | number | string | null;
 
-function cellsOf({ id, revision, floor, keys, decided }: StoreRecord): Cell[] {
+function cellsOf({ id, revision, floor, keys, keysDigest, decided }: StoreRecord): Cell[] {
   return [
     ...[id, revision],
     ...[floor?.slot ?? null, floor?.sourceEpoch ?? null, floor?.targetEpoch ?? null],
-    keys,
+    ...[keys, keysDigest],
     ...[decided?.importId ?? null, decided?.strategy ?? null, decided?.histories ?? null],
   ];
 }
@@ -110,13 +136,14 @@ function cellsOf({ id, revision, floor, keys, decided }: StoreRecord): Cell[] {
 /** The cells passed their code: this program wrote them. */
 function fromCells(cells: readonly Cell[]): StoreRecord {
   const slot = numberOrNull(cells[2]);
-  const importId = numberOrNull(cells[6]);
+  const importId = numberOrNull(cells[7]);
   return {
     id: bytesOf(cells[0]),
     revision: numberOf(cells[1]),
     floor: slot === null ? null : { slot, sourceEpoch: numberOf(cells[3]), targetEpoch: numberOf(cells[4]) },
     keys: numberOf(cells[5]),
-    decided: importId === null ? null : { importId, strategy: strategyOf(cells[7]), histories: numberOf(cells[8]) },
+    keysDigest: bytesOf(cells[6]),
+    decided: importId === null ? null : { importId, strategy: strategyOf(cells[8]), histories: numberOf(cells[9]) },
   };
 }
 

@@ -6,7 +6,7 @@ import { higher, NEW_KEY } from '../history/state.ts';
 import type { HighWaterMarks, PublicKeyHex } from '../types.ts';
 import { damaged, isDamage, numberOf } from './cells.ts';
 import { headTable } from './heads.ts';
-import { storeRecord } from './record.ts';
+import { storeRecord, withKeys } from './record.ts';
 import { type DatabaseOptions, inTransaction } from './schema.ts';
 import { STEP_ENTRIES, type Steps } from './steps.ts';
 
@@ -22,18 +22,18 @@ export function keyRegister(connection: DatabaseSync, options: DatabaseOptions) 
   function retireSlice(publicKeys: readonly Uint8Array[]): void {
     inTransaction(connection, () => {
       const store = records.read();
-      let added = 0;
+      const added: Uint8Array[] = [];
       for (const publicKey of publicKeys) {
         const head = heads.find(publicKey);
         if (head === undefined) {
-          if (added === 0 && !records.isWhole(store)) throw damaged('a validator is missing');
+          if (added.length === 0 && !records.isWhole(store)) throw damaged('a validator is missing');
           heads.insert({ id: heads.nextId(), publicKey, state: { ...NEW_KEY, isRetired: true } });
-          added += 1;
+          added.push(publicKey);
         } else if (!head.state.isRetired) {
           heads.update({ ...head, state: { ...head.state, isRetired: true } });
         }
       }
-      if (added > 0) records.write({ ...store, keys: store.keys + added });
+      if (added.length > 0) records.write(withKeys(store, added));
     });
   }
 

@@ -15,6 +15,7 @@ CREATE TABLE metadata (
   floor_source_epoch INTEGER,
   floor_target_epoch INTEGER,
   validator_count INTEGER NOT NULL,
+  keys_digest BLOB NOT NULL,
   import_id INTEGER,
   import_strategy TEXT,
   import_histories INTEGER,

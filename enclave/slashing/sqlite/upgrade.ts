@@ -9,7 +9,7 @@ import { entrySum, historyCodes } from '../history/codes.ts';
 import type { KeyState } from '../history/state.ts';
 import { bytesOf, bytesOrNull, cellsOf, damaged, isDamage, numberOf, numberOrNull } from './cells.ts';
 import { type Head, headTable } from './heads.ts';
-import { newRecord, STORE_ID_BYTES, storeRecord } from './record.ts';
+import { newRecord, STORE_ID_BYTES, storeRecord, withKeys } from './record.ts';
 import type { DatabaseOptions } from './schema.ts';
 import { METADATA_TABLE, STAGED_TABLE, VALIDATORS_TABLE } from './tables.ts';
 
@@ -29,6 +29,7 @@ export function upgradeFromVersion1(connection: DatabaseSync, options: Options):
   const heads = headTable(connection, options.integrity);
   const verified = headReader(connection, options);
   const next = connection.prepare('SELECT * FROM validators_1 WHERE id > ? ORDER BY id LIMIT 1');
+  const added: Uint8Array[] = [];
   let after = 0;
   for (let count = 0; ; count++) {
     let publicKey = 'a key that cannot be read';
@@ -39,7 +40,9 @@ export function upgradeFromVersion1(connection: DatabaseSync, options: Options):
         break;
       }
       publicKey = `0x${Buffer.from(bytesOf(row['public_key'])).toString('hex')}`;
-      heads.insert(verified(row));
+      const head = verified(row);
+      heads.insert(head);
+      added.push(head.publicKey);
       after = numberOf(row['id']);
     } catch (error) {
       if (isDamage(error)) return { kind: 'damaged', publicKey };
@@ -48,7 +51,7 @@ export function upgradeFromVersion1(connection: DatabaseSync, options: Options):
   }
   connection.exec('DROP TABLE validators_1');
   const id = randomFillSync(new Uint8Array(STORE_ID_BYTES));
-  storeRecord(connection, options).insert({ ...newRecord(id), keys });
+  storeRecord(connection, options).insert(withKeys(newRecord(id), added));
   return { kind: 'upgraded' };
 }
 
