@@ -80,7 +80,7 @@ test('what is recorded reaches the database file while the signer runs, and all 
   expect(existsSync(`${path}-wal`)).toBe(false);
 });
 
-test('a store that is only read or imported into starts no worker for them', async () => {
+test('a store that is read, or takes a small import, starts no worker for them', async () => {
   const before = process.getActiveResourcesInfo().filter((name) => name === 'MessagePort').length;
   const store = await open();
   await store.importHistories(stream([history(0, [[1, 'a']], [])]));
@@ -106,7 +106,9 @@ test('a worker that dies is missed by nobody: it is told once, and closing does 
   writeFileSync(failing, "throw new Error('a test: this worker does not live')");
   const checkpoints = beside(pathToFileURL(failing));
   checkpoints.recorded(1000);
-  await vi.waitFor(() => expect(warnings).toEqual(['checkpoints of the slashing database are made by its commits']));
+  await vi.waitFor(() => expect(warnings).toEqual(['checkpoints of the slashing database are made by its commits']), {
+    timeout: 10_000,
+  });
   checkpoints.recorded(1000);
   await checkpoints.close();
   expect(warnings).toHaveLength(1);
@@ -117,7 +119,7 @@ test('a checkpoint that fails is told once, until one succeeds; the next one beg
   await record(store, epochs(1));
   const elsewhere = checkpointsBesideCommits({ path: join(folder, 'no such folder', 'database') }, log);
   elsewhere.recorded(1000);
-  await vi.waitFor(() => expect(warnings).toHaveLength(1));
+  await vi.waitFor(() => expect(warnings).toHaveLength(1), { timeout: 10_000 });
   elsewhere.recorded(1000);
   await elsewhere.close();
   expect(warnings).toEqual(['a checkpoint of the slashing database failed: its log grows until one succeeds']);
