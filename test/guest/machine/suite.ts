@@ -31,7 +31,8 @@ export const machineSuite: OutsideSuite = {
   name: 'machine',
   async run(folder, show) {
     const debian = openNewerDebian(join(cacheRoot(), 'debian'));
-    const programs = { qemu: nitroQemu(debian), device: vsockDeviceProgram() };
+    const device = vsockDeviceProgram(); // first: whoever has no cargo need not build QEMU
+    const programs = { device, qemu: nitroQemu(debian) };
     const kernel = ownKernel() ?? debianKernel(debian, `${folder}/machine-modules`);
     const appliance = await buildAppliance({
       folder: join(folder, 'machine'),
