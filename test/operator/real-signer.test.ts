@@ -133,7 +133,7 @@ describe('from the root token to a sealed chamber', () => {
       custody: { generation: 1, threshold: 2, keys_reachable: 3 },
       latch: null,
       network: 'mainnet',
-      slashing: { backend: 'sqlite', status: 'up' },
+      slashing: { backend: 'dynamodb', status: 'up' },
     });
     const { stdout } = await operator('status', management.token);
     expect(stdout).toMatch(/^state +Unsealed$/m);

@@ -42,7 +42,7 @@ export interface ProxyTestOptions {
 /** What an operator would write, with free TCP ports. */
 export function proxyYaml({ egress = {}, limits = {}, logs = {} }: ProxyTestOptions): string {
   const endpoints = Object.entries(egress).map(([vsockPort, port], index) => ({
-    hostname: 'localhost',
+    hostname: index === 0 ? 'localhost' : `service-${index}.test`,
     loopback: `127.0.1.${index + 1}`,
     vsock_port: Number(vsockPort),
     port,
@@ -86,7 +86,9 @@ export async function startProxyUnderTest(options: ProxyTestOptions = {}): Promi
       .find((text) => text.startsWith(`${series} `));
     return Number(line?.slice(series.length + 1) ?? 0);
   };
-  const proxy = await startParentProxy(loaded.configuration, options.credentials, world);
+  // A host is declared once; all of them are this machine here.
+  const endpoints = loaded.configuration.endpoints.map((endpoint) => ({ ...endpoint, hostname: 'localhost' }));
+  const proxy = await startParentProxy({ ...loaded.configuration, endpoints }, options.credentials, world);
   return {
     ...proxy,
     directory,

@@ -20,6 +20,8 @@ import type { ReplaceOutcome, ScannedItem, SlashingTable } from './table.ts';
 const WRITES_AT_ONCE = 64;
 /** Each failed attempt means that a signer wrote the item in between. */
 const MAX_WRITE_ATTEMPTS = 64;
+/** Tries of one write while the service does not answer, beyond the SDK's own: a jump over many items is worth waiting for. */
+const MAX_UNANSWERED_TRIES = 3;
 /** A table on demand that has to take many writes at once throttles for some seconds. */
 const MAX_THROTTLED_TRIES = 12;
 const THROTTLED_PAUSE_MS = 50;
@@ -83,16 +85,21 @@ function raisedItem(key: MarkKey, item: MarkItem, floor: HighWaterMarks, integri
   return sealItem(key, { mark, signed, isRetired: item.isRetired }, integrity);
 }
 
+/** A write that was applied and not answered is met by the next try, which finds it. */
 async function patient(write: () => Promise<ReplaceOutcome>): Promise<ReplaceOutcome> {
   for (let tries = 1; ; tries++) {
     try {
       return await write();
     } catch (error) {
-      const isThrottled = error instanceof SignerError && error.detail?.['fault'] === 'throttled';
-      if (!isThrottled || tries === MAX_THROTTLED_TRIES) throw error;
+      if (tries >= triesAfter(error instanceof SignerError ? error.detail?.['fault'] : undefined)) throw error;
       await pause(jittered(Math.min(THROTTLED_PAUSE_MS * 2 ** tries, MAX_THROTTLED_PAUSE_MS)));
     }
   }
+}
+
+function triesAfter(fault: unknown): number {
+  if (fault === 'throttled') return MAX_THROTTLED_TRIES;
+  return fault === 'unreachable' ? MAX_UNANSWERED_TRIES : 1;
 }
 
 function higher(one: number | null, other: number | null): number | null {
