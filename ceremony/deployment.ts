@@ -4,7 +4,7 @@
 
 /** The root, because a custom network has no other name of its own. 32 bytes, lower case. */
 const NETWORK = /^0x[0-9a-f]{64}$/;
-/** Names and ARNs of DynamoDB tables are such, for the table's name is the id when none is stated. */
+/** Names of DynamoDB tables are such, for the table's name is the id when none is stated. */
 const DEPLOYMENT_ID = /^[A-Za-z0-9._:/-]{1,1024}$/;
 
 export interface Deployment {

@@ -78,7 +78,7 @@ async function runSteps(config: Config, given: World, opened: AsyncDisposableSta
   const { core } = memory;
   const network = await step('network', () => networkOf(config));
   await step('egress aliases', () => openEgressAliases(config, given, telemetry, opened));
-  const aws = await step('credentials', () => openAwsAccess(config, given));
+  const aws = await step('credentials', () => openAwsAccess(config, given, telemetry));
   const world: World = { ...given, aws };
   const custody = await step('custody', () => openCustody(config, world, telemetry, opened));
   const { slashing, binding } = await step('slashing protection', () =>

@@ -1,5 +1,6 @@
 // Making a table and looking at one that is there: on-demand capacity, deletion protection and point-in-time recovery, because the
-// rows cannot be made again (the master key, validator keys, what was signed). A table that exists is never altered.
+// rows cannot be made again (the master key, validator keys, what was signed). A table that exists is never altered. A
+// table that is pinned by its ARN is made by its name, and never in another region or account than the ARN's.
 
 import { setTimeout as pause } from 'node:timers/promises';
 import {
@@ -12,6 +13,7 @@ import {
   waitUntilTableExists,
 } from './dynamodb.ts';
 import { awsFault } from './errors.ts';
+import { parseTableArn, tableNameIn } from './table-name.ts';
 
 const ACTIVE_WITHIN_SECONDS = 300;
 /** A new table takes a while until its backups can be turned on. */
@@ -26,8 +28,10 @@ export interface TableSetup {
   readonly differences: readonly string[];
 }
 
+/** @throws Error also when the ARN that the definition names is of another region or account than the caller's */
 export async function setUpTable(client: DynamoDBClient, definition: CreateTableCommandInput): Promise<TableSetup> {
   const { TableName } = definition;
+  await assertOwn(client, TableName);
   const found = await describe(client, TableName);
   if (found !== undefined) {
     const recovery = await backupsProblem(() => hasBackups(client, TableName));
@@ -37,10 +41,32 @@ export async function setUpTable(client: DynamoDBClient, definition: CreateTable
       differences: differencesOf(found, recovery),
     };
   }
-  await client.send(new CreateTableCommand(definition));
+  const { TableDescription } = await client.send(new CreateTableCommand(byName(definition)));
+  const madeElsewhere = parseTableArn(TableName ?? '') !== undefined && TableDescription?.TableArn !== TableName;
+  if (madeElsewhere)
+    throw new Error(`the table was made as ${TableDescription?.TableArn}, and not as ${TableName}: ${REMEDY}`);
   await waitUntilTableExists({ client, maxWaitTime: ACTIVE_WITHIN_SECONDS, minDelay: 1, maxDelay: 5 }, { TableName });
   const recovery = await backupsProblem(() => turnBackupsOn(client, TableName));
   return { outcome: 'created', unusable: undefined, differences: recovery === undefined ? [] : [recovery] };
+}
+
+/** The definition as CreateTable takes it. */
+export function byName(definition: CreateTableCommandInput): CreateTableCommandInput {
+  return { ...definition, TableName: tableNameIn(definition.TableName ?? '') };
+}
+
+const REMEDY = 'correct the ARN, or use credentials and the region (AWS_REGION) of its account';
+
+/** The region is always known before anything is made; the account where the credentials name theirs. */
+async function assertOwn({ config }: DynamoDBClient, table: string | undefined): Promise<void> {
+  const arn = parseTableArn(table ?? '');
+  if (arn === undefined) return;
+  const region = await config.region();
+  if (arn.region !== region) throw new Error(`${table} is of another region than ${region}: ${REMEDY}`);
+  const { accountId } = await config.credentials();
+  if (accountId !== undefined && accountId !== arn.account) {
+    throw new Error(`${table} is of another account than ${accountId}: ${REMEDY}`);
+  }
 }
 
 /** The input of UpdateContinuousBackups. */

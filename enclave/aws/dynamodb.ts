@@ -6,6 +6,7 @@ import { type AwsClientOptions, awsClientConfiguration, CALL_WATCHER_STEP, callW
 
 export type {
   AttributeValue,
+  BatchGetItemCommandOutput,
   BatchStatementRequest,
   CreateTableCommandInput,
   DynamoDBClient,
@@ -28,6 +29,13 @@ export {
   UpdateItemCommand,
   waitUntilTableExists,
 } from '@aws-sdk/client-dynamodb';
+
+/** Of a BatchGetItem of one table: its entry, whether the answer calls the table by its name or by its ARN. */
+export function ofOneTable<Entry>(byTable: Readonly<Record<string, Entry>> | undefined): Entry | undefined {
+  const entries = Object.values(byTable ?? {});
+  if (entries.length > 1) throw new Error('DynamoDB answered for tables that were not asked for');
+  return entries[0];
+}
 
 /** Close it with `destroy()`. */
 export function createDynamoDBClient(options: AwsClientOptions): DynamoDBClient {

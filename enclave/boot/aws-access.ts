@@ -1,15 +1,20 @@
-// Step "credentials": how this process reaches AWS. Outside an enclave the SDK's own chain decides; inside, the region is that of the
-// declared DynamoDB endpoint, credentials are the parent's, and KMS encrypts what it gives to this process.
+// Step "credentials": how this process reaches AWS. Outside an enclave the SDK's own chain decides; inside, the region
+// is that of the declared DynamoDB endpoint, KMS is called with the parent's credentials and encrypts what it gives to
+// this process, and the tables are called with the parent's credentials too, or with sealed ones that only this image
+// opens.
 
-import type { AwsClientOptions } from '../aws/client.ts';
-import type { KmsOptions } from '../aws/kms.ts';
+import { ceremonyArns } from '../../ceremony/definition.ts';
+import type { AwsClientOptions, AwsCredentials } from '../aws/client.ts';
+import { createKms, type KmsOptions } from '../aws/kms.ts';
+import { openTableCredentials } from '../aws/table-credentials.ts';
 import type { World } from '../boot.ts';
-import { dynamodbRegions } from '../config/egress-needs.ts';
+import { dynamodbRegions, usesDynamoDB } from '../config/egress-needs.ts';
 import type { Config } from '../config/options.ts';
-import { usesDynamoDB } from '../config/rules-enclave.ts';
 import { firstCredentials, parentCredentials } from '../tee/credentials.ts';
 import { cachedDocuments } from '../tee/evidence.ts';
 import { createKmsRecipient } from '../tee/kms-recipient.ts';
+import type { Enclave } from './enclave.ts';
+import type { Telemetry } from './telemetry.ts';
 
 export interface AwsAccess {
   readonly client: Pick<AwsClientOptions, 'region' | 'credentials'>;
@@ -19,8 +24,12 @@ export interface AwsAccess {
 /** What the SDK finds by itself. */
 export const DEFAULT_AWS_ACCESS: AwsAccess = { client: {}, kms: {} };
 
-/** @throws Error when the parent gives no credentials */
-export async function openAwsAccess(config: Config, { enclave, logger, clock }: World): Promise<AwsAccess> {
+/** @throws Error when the parent gives no credentials, or the sealed ones do not open */
+export async function openAwsAccess(
+  config: Config,
+  { enclave, logger, clock }: World,
+  telemetry: Pick<Telemetry, 'kmsCalled'>,
+): Promise<AwsAccess> {
   if (enclave === undefined || !usesDynamoDB(config)) return DEFAULT_AWS_ACCESS;
   const [region] = dynamodbRegions(config.tee.nitro.egress.endpoints);
   if (region === undefined) throw new Error('tee.nitro.egress declares no DynamoDB endpoint'); // the rules have seen to it
@@ -29,5 +38,28 @@ export async function openAwsAccess(config: Config, { enclave, logger, clock }: 
   await firstCredentials(credentials, { log, patience: enclave.credentialsPatience });
   log.info({ region }, 'the parent gives AWS credentials');
   const recipient = await createKmsRecipient({ nsm: cachedDocuments(enclave.nsm, clock) });
-  return { client: { region, credentials }, kms: { credentials, recipient } };
+  const kms = { credentials, recipient };
+  const sealed = await openSealed(config, { ...kms, onCall: telemetry.kmsCalled }, { enclave, logger });
+  return { client: { region, credentials: sealed ?? credentials }, kms };
+}
+
+/** Undefined without `tee.nitro.table_credentials`. */
+async function openSealed(
+  { tee }: Config,
+  kmsOptions: Omit<KmsOptions, 'ceremonyArns'>,
+  { enclave, logger }: { readonly enclave: Enclave; readonly logger: World['logger'] },
+): Promise<AwsCredentials | undefined> {
+  const { ciphertext, key_arn: keyArn } = tee.nitro.table_credentials;
+  if (ciphertext === undefined || keyArn === undefined) return undefined;
+  const { ceremony } = enclave;
+  const log = logger.module('tee');
+  const kms = createKms({ ...kmsOptions, ceremonyArns: ceremonyArns(ceremony) }, { log });
+  try {
+    const sealed = { ciphertext: Buffer.from(ciphertext, 'base64'), keyArn };
+    const credentials = await openTableCredentials(sealed, { kms, ceremony });
+    log.info({ key_arn: keyArn }, 'the tables are called with the sealed credentials of the configuration');
+    return credentials;
+  } finally {
+    kms.close();
+  }
 }

@@ -9,6 +9,7 @@ import { replaceRootToken } from '../auth/stateful-root-token.ts';
 import { createToken } from '../auth/tokens.ts';
 import { createDynamoDBClient, type DynamoDBClient } from '../aws/dynamodb.ts';
 import { createKms, custodyKeysOf, type Kms } from '../aws/kms.ts';
+import { tableNameIn } from '../aws/table-name.ts';
 import type { World } from '../boot.ts';
 import { bindingCodes } from '../chamber/binding-row.ts';
 import { type BindingTable, bindingTable } from '../chamber/binding-table.ts';
@@ -112,7 +113,7 @@ function openParts(
       ceremony,
       deployment: deploymentOf(
         encodeHex(networkOf(config).genesisValidatorsRoot),
-        config.signer_state.deployment_id ?? tableName,
+        config.signer_state.deployment_id ?? tableNameIn(tableName), // pinning a table later renames no deployment
       ),
       requireBound: config.signer_state.require_bound_master_key,
     },

@@ -7,6 +7,7 @@ import { SignerError } from '../api/errors.ts';
 import {
   BatchGetItemCommand,
   type DynamoDBClient,
+  ofOneTable,
   ScanCommand,
   TransactGetItemsCommand,
   type TransactWriteItem,
@@ -35,8 +36,8 @@ export async function readBatch(
     if (round > 1) await pause(jittered(RETRY_PAUSE_MS * round));
     const RequestItems = { [tableName]: { Keys: wanted, ConsistentRead: true, ...projection } };
     const answer = await client.send(new BatchGetItemCommand({ RequestItems }));
-    for (const item of answer.Responses?.[tableName] ?? []) rows.set(item['pk']?.S ?? '', item);
-    wanted = answer.UnprocessedKeys?.[tableName]?.Keys ?? [];
+    for (const item of ofOneTable(answer.Responses) ?? []) rows.set(item['pk']?.S ?? '', item);
+    wanted = ofOneTable(answer.UnprocessedKeys)?.Keys ?? [];
   }
   return rows;
 }

@@ -5,7 +5,7 @@
 import { parseArgs } from 'node:util';
 import { renderViolations } from '../api/violations.ts';
 import { type CreateTableCommandInput, createDynamoDBClient, type DynamoDBClient } from '../aws/dynamodb.ts';
-import { backupsOf, setUpTable } from '../aws/dynamodb-setup.ts';
+import { backupsOf, byName, setUpTable } from '../aws/dynamodb-setup.ts';
 import { stateTableDefinition } from '../chamber/state-rows.ts';
 import { loadConfig } from '../config/load.ts';
 import type { Config } from '../config/options.ts';
@@ -19,6 +19,7 @@ Usage: strongroom setup tables -c CONFIG [--print]
 
 Creates each table that does not exist: on-demand capacity, deletion protection, point-in-time recovery.
 A table that exists is checked and never altered. Region and credentials come from the AWS environment.
+A table that is named by its ARN is made by its name, and in no other region or account than the ARN says.
 Keep the slashing table in one region: it is bound to that of the first signer. On it the signer's role needs DescribeTable,
 GetItem, BatchGetItem, Scan, PutItem, ConditionCheckItem and PartiQLUpdate, and nobody needs DeleteItem.
 
@@ -72,7 +73,7 @@ function definitionsOf({ signer_state, key_sources, anti_slashing }: Config): re
 }
 
 function print(definitions: readonly CreateTableCommandInput[], { stdout }: Pick<Terminal, 'stdout'>): number {
-  const tables = definitions.map((create) => ({ create, continuous_backups: backupsOf(create.TableName) }));
+  const tables = definitions.map(byName).map((create) => ({ create, continuous_backups: backupsOf(create.TableName) }));
   stdout.write(`${JSON.stringify({ tables }, null, 2)}\n`);
   return EXIT.ok;
 }

@@ -4,6 +4,7 @@
 
 import { keyArn } from '../../ceremony/key-arn.ts';
 import type { EgressEndpoint } from '../api/egress.ts';
+import type { Config } from './options.ts';
 
 export interface Destination {
   readonly hostname: string;
@@ -22,6 +23,11 @@ const SUFFIXES: ReadonlyMap<string, string> = new Map([
   ['aws-iso-f', 'csp.hci.ic.gov'],
 ]);
 const DYNAMODB_HOST = /^dynamodb\.([a-z]{2,}(?:-[a-z]+)+-\d{1,2})\.(.+)$/;
+
+export function usesDynamoDB({ signer_state, key_sources, anti_slashing }: Config): boolean {
+  const tables = [signer_state.table, key_sources.dynamodb.table];
+  return anti_slashing.backend === 'dynamodb' || tables.some((table) => table !== undefined);
+}
 
 /** Regions whose DynamoDB is declared, each once. */
 export function dynamodbRegions(endpoints: readonly EgressEndpoint[]): readonly string[] {

@@ -16,6 +16,7 @@ import {
   hex,
   httpUrl,
   integer,
+  keyArn,
   listenAddress,
   listOf,
   listThat,
@@ -26,6 +27,8 @@ import {
   postgresUrl,
   publicKeys,
   safeCidrs,
+  sealedBytes,
+  table,
   text,
 } from './values.ts';
 
@@ -102,7 +105,7 @@ export const OPTIONS = {
     'Parallel keystore decryptions; memory bounds scrypt ones further',
   ),
   'key_sources.filesystem.raw_load_concurrency': flagged(CONCURRENCY, 128, 'Parallel raw key loaders'),
-  'key_sources.dynamodb.table': flagged(text, undefined, 'Key table name'),
+  'key_sources.dynamodb.table': flagged(table, undefined, 'Key table: its name or its ARN'),
   'key_sources.dynamodb.status_filter': flagged(
     listOf(oneOf('active', 'inactive')),
     ['active'],
@@ -112,16 +115,17 @@ export const OPTIONS = {
   'key_sources.dynamodb.max_concurrent_reads': flagged(CONCURRENCY, 16, 'Parallel reads'),
   'signer_state.backend': flagged(oneOf('dynamodb'), undefined, 'State backend; selects stateful authorization'),
   'signer_state.table': flagged(
-    text,
+    table,
     undefined,
-    'State table: master key, latch, policies and tokens',
+    'State table, by name or ARN: master key, latch, policies and tokens',
     '--signer-state-dynamodb-table',
   ),
   'signer_state.refresh_interval_seconds': flagged(SECONDS_OR_OFF, 1, 'State and auth reload period; 0 disables both'),
   'signer_state.deployment_id': unflagged(
     deploymentId,
     undefined,
-    'Names the deployment that the master key belongs to, for its custody keys to tell it from others; the name of the table when unset. ' +
+    'Names the deployment that the master key belongs to, for its custody keys to tell it from others; the name of the table when unset, also of ' +
+      'one that is named by its ARN. ' +
       'It stays the same for the life of the master key, also when the table is restored under another name',
   ),
   'signer_state.require_bound_master_key': unflagged(
@@ -180,7 +184,12 @@ export const OPTIONS = {
     'postgres only: resolve to IPv4 addresses only',
     '--anti-slashing-postgres-force-ipv4',
   ),
-  'anti_slashing.table': flagged(text, undefined, 'dynamodb only: table name', '--anti-slashing-dynamodb-table'),
+  'anti_slashing.table': flagged(
+    table,
+    undefined,
+    'dynamodb only: the table, by name or ARN. By ARN each record is a request of its own, for PartiQL takes names only',
+    '--anti-slashing-dynamodb-table',
+  ),
   'anti_slashing.max_concurrent_writes': flagged(
     integer(1, 10_000),
     256,
@@ -295,6 +304,16 @@ export const OPTIONS = {
     object('a list of endpoints of hostname, loopback, vsock_port and port', egressEndpointsSchema),
     [],
     'Hosts the enclave may reach through its parent',
+  ),
+  'tee.nitro.table_credentials.ciphertext': unflagged(
+    sealedBytes,
+    undefined,
+    'Credentials for the tables that this image alone opens, in place of the parent’s: a KMS ciphertext in base64 (docs/guides/custody.md)',
+  ),
+  'tee.nitro.table_credentials.key_arn': unflagged(
+    keyArn,
+    undefined,
+    'The custody key that the ciphertext was made with; all of its replicas are tried',
   ),
   parent_proxy: unflagged(
     object('an object as `strongroom parent-proxy` takes it', parentProxySchema),

@@ -3,7 +3,7 @@
 
 import { type Ceremony, ceremonyArns } from '../../ceremony/definition.ts';
 import { parsePostgresUrl } from '../slashing/postgres/address.ts';
-import { type Destination, dynamodbRegions, isDeclared, kmsDestination } from './egress-needs.ts';
+import { type Destination, dynamodbRegions, isDeclared, kmsDestination, usesDynamoDB } from './egress-needs.ts';
 import type { Config } from './options.ts';
 import { type Finding, type Rule, when } from './rule.ts';
 
@@ -109,11 +109,6 @@ function inEnclave(broken: Rule['broken']): Rule['broken'] {
   return (config, facts) => (config.tee.platform === 'nitro' ? broken(config, facts) : []);
 }
 
-export function usesDynamoDB({ signer_state, key_sources, anti_slashing }: Config): boolean {
-  const tables = [signer_state.table, key_sources.dynamodb.table];
-  return anti_slashing.backend === 'dynamodb' || tables.some((table) => table !== undefined);
-}
-
 /** The parent is on the way to the database: whoever is not proven to be it could forget what was signed. */
 function postgresTrust({ anti_slashing: { backend, url } }: Config): readonly Finding[] {
   const address = backend === 'postgres' ? addressIn(url) : undefined;
@@ -159,8 +154,9 @@ function undeclared(config: Config, who: string, destinations: readonly Destinat
     }));
 }
 
-function kmsDestinations({ signer_state }: Config, ceremony: Ceremony | false): readonly Destination[] {
-  if (ceremony === false || signer_state.table === undefined) return [];
+function kmsDestinations({ signer_state, tee }: Config, ceremony: Ceremony | false): readonly Destination[] {
+  const isCalled = signer_state.table !== undefined || tee.nitro.table_credentials.key_arn !== undefined;
+  if (ceremony === false || !isCalled) return [];
   const byName = new Map(ceremonyArns(ceremony).map((arn) => [kmsDestination(arn).hostname, kmsDestination(arn)]));
   return [...byName.values()];
 }

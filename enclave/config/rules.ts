@@ -7,6 +7,7 @@ import { CUSTODY_RULES } from './rules-custody.ts';
 import { ENCLAVE_RULES } from './rules-enclave.ts';
 import { LISTENER_RULES } from './rules-listeners.ts';
 import { STATIC_AUTH_RULES } from './rules-static-auth.ts';
+import { TABLE_RULES } from './rules-tables.ts';
 
 const SIGNING_RULES: readonly Rule[] = [
   {
@@ -110,4 +111,5 @@ export const RULES: readonly Rule[] = [
   ...CUSTODY_RULES,
   ...LISTENER_RULES,
   ...ENCLAVE_RULES,
+  ...TABLE_RULES,
 ];

@@ -4,9 +4,11 @@
 import { isIP } from 'node:net';
 import { z } from 'zod';
 import { isDeploymentId } from '../../ceremony/deployment.ts';
+import { parseKeyArn } from '../../ceremony/key-arn.ts';
 import { HOSTNAME } from '../api/egress.ts';
 import { canonicalPublicKey } from '../api/hex.ts';
 import { type Cidr, parseCidr, unsafeCidrReason } from '../auth/cidr.ts';
+import { isTable } from '../aws/table-name.ts';
 import { LOG_LEVELS, LOG_MODULES, parseLogFilter } from '../observe/logger.ts';
 import { parsePostgresUrl } from '../slashing/postgres/address.ts';
 import { BrokenReference, Secret } from './secret.ts';
@@ -47,6 +49,34 @@ export function oneOf<const Choices extends readonly [string, ...string[]]>(
 }
 
 export const text: Kind<string> = textThat('non-empty text', (value) => value !== '');
+
+export const table: Kind<string> = textThat(
+  'the name of a DynamoDB table (3 to 255 of A-Z a-z 0-9 _ . -) or its ARN, arn:aws:dynamodb:REGION:ACCOUNT:table/NAME',
+  isTable,
+);
+
+export const keyArn: Kind<string> = textThat(
+  'a KMS key ARN, arn:aws:kms:REGION:ACCOUNT:key/KEY-ID in lower case; an alias is not accepted',
+  (value) => parseKeyArn(value) !== undefined,
+);
+
+/** AWS KMS API Reference, Decrypt. */
+const MAX_CIPHERTEXT_BYTES = 6144;
+const SEALED_BYTES = `base64 on one line, of at most ${MAX_CIPHERTEXT_BYTES} bytes`;
+
+/** Base64 that has one spelling. */
+export const sealedBytes: Kind<string> = {
+  expects: SEALED_BYTES,
+  form: 'text',
+  schema: z
+    .string(must(SEALED_BYTES))
+    .min(1, must(SEALED_BYTES))
+    .max(MAX_CIPHERTEXT_BYTES * 2, must(SEALED_BYTES))
+    .refine((value) => {
+      const bytes = Buffer.from(value, 'base64');
+      return bytes.length <= MAX_CIPHERTEXT_BYTES && bytes.toString('base64') === value;
+    }, must(SEALED_BYTES)),
+};
 
 export const deploymentId: Kind<string> = textThat('up to 1024 of A-Z a-z 0-9 . _ : / -', isDeploymentId);
 

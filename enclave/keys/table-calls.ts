@@ -4,7 +4,13 @@
 import { strict as assert } from 'node:assert';
 import { setTimeout as pause } from 'node:timers/promises';
 import { SignerError } from '../api/errors.ts';
-import { BatchGetItemCommand, type DynamoDBClient, QueryCommand, type TransactWriteItem } from '../aws/dynamodb.ts';
+import {
+  BatchGetItemCommand,
+  type DynamoDBClient,
+  ofOneTable,
+  QueryCommand,
+  type TransactWriteItem,
+} from '../aws/dynamodb.ts';
 import { jittered, RETRY_PAUSE_MS, transactWrite, type WriteOutcome } from '../aws/dynamodb-transact.ts';
 import { awsFault } from '../aws/errors.ts';
 import { type Item, keyOfRevision, partitionOf, revisionIn, SHARDS } from './table-rows.ts';
@@ -35,8 +41,8 @@ export function readItems({ client, tableName }: TableConnection, keys: readonly
       if (round > 1) await pause(jittered(RETRY_PAUSE_MS * round));
       const RequestItems = { [tableName]: { Keys: wanted, ConsistentRead: true } };
       const answer = await client.send(new BatchGetItemCommand({ RequestItems }));
-      found.push(...(answer.Responses?.[tableName] ?? []));
-      wanted = answer.UnprocessedKeys?.[tableName]?.Keys ?? [];
+      found.push(...(ofOneTable(answer.Responses) ?? []));
+      wanted = ofOneTable(answer.UnprocessedKeys)?.Keys ?? [];
     }
     return found;
   });

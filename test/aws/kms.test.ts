@@ -147,9 +147,9 @@ describe('replicas of a multi-region key', () => {
     server.setBehaviour(first, 'unreachable');
     expect(await kms.decrypt(REPLICAS, ciphertext, CONTEXT)).toEqual({ ok: true, arn: second, bytes: SECRET });
     expect(server.calls).toEqual([
-      { operation: 'Encrypt', arn: first, region: 'eu-west-1' },
-      { operation: 'Decrypt', arn: first, region: 'eu-west-1' },
-      { operation: 'Decrypt', arn: second, region: 'us-east-1' },
+      { operation: 'Encrypt', arn: first, region: 'eu-west-1', accessKeyId: 'test' },
+      { operation: 'Decrypt', arn: first, region: 'eu-west-1', accessKeyId: 'test' },
+      { operation: 'Decrypt', arn: second, region: 'us-east-1', accessKeyId: 'test' },
     ]);
   });
 

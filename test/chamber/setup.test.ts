@@ -3,13 +3,14 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { stringify } from 'yaml';
 import { createDynamoDBClient, DescribeTableCommand } from '../../enclave/aws/dynamodb.ts';
-import { type CustodyWorld, startCustody } from '../support/custody.ts';
+import { CUSTODY_REGION, type CustodyWorld, startCustody } from '../support/custody.ts';
 import { dynamoDBClientOptions } from '../support/dynamodb.ts';
 import { startFaultProxy } from '../support/fault-proxy.ts';
 import { runStrongroom } from '../support/signer.ts';
+import { startTableProxy } from '../support/table-proxy.ts';
 
 let world: CustodyWorld;
 let folder: string;
@@ -138,4 +139,48 @@ test('without a table in the configuration, without a configuration, with an unk
   expect(await runStrongroom(['setup', 'tables', '-c', file, '--prin'])).toMatchObject({ code: 1 });
   expect(await runStrongroom(['setup', 'chairs'])).toMatchObject({ code: 1 });
   expect(await runStrongroom(['setup', '--help'])).toMatchObject({ code: 0, stderr: '' });
+});
+
+describe('a table that is named by its ARN', () => {
+  const ACCOUNT = '111122223333';
+  const arnOf = (table: string, region = CUSTODY_REGION) => `arn:aws:dynamodb:${region}:${ACCOUNT}:table/${table}`;
+
+  /** @param account of the credentials, which do not say it */
+  async function setUp(table: string, members: { env?: object; account?: string; args?: readonly string[] } = {}) {
+    const { account = ACCOUNT, env = {}, args = [] } = members;
+    const proxy = await startTableProxy(world.dynamodb.endpoint, {
+      region: CUSTODY_REGION,
+      serverAccount: account,
+      accountOf: () => account,
+      foreign: 'ResourceNotFoundException',
+    });
+    const file = join(folder, 'pinned.yaml');
+    writeFileSync(file, stringify(configuration(table), { aliasDuplicateObjects: false }));
+    const environment = { ...world.environment({ dynamodb: proxy.endpoint }), ...env };
+    const ran = await runStrongroom(['setup', 'tables', '-c', file, ...args], { env: environment });
+    await proxy.close();
+    return { ...ran, operations: proxy.calls.map(({ operation }) => operation) };
+  }
+
+  test('is made by its name, and found by its ARN', async () => {
+    expect(await setUp(arnOf('pinned'))).toMatchObject({ code: 0, stdout: `${arnOf('pinned')}: created\n` });
+    expect(await setUp(arnOf('pinned'))).toMatchObject({ code: 0, stdout: `${arnOf('pinned')}: exists\n` });
+    const { stdout } = await setUp(arnOf('pinned'), { args: ['--print'] });
+    expect(JSON.parse(stdout).tables[0].create.TableName).toBe('pinned');
+  });
+
+  test('is not made in another region or account than the caller’s: nothing is asked', async () => {
+    const otherRegion = await setUp(arnOf('elsewhere', 'us-east-1'));
+    expect(otherRegion).toMatchObject({ code: 1, operations: [] });
+    expect(otherRegion.stderr).toContain(`is of another region than ${CUSTODY_REGION}`);
+    const otherAccount = await setUp(arnOf('elsewhere'), { env: { AWS_ACCOUNT_ID: '999988887777' } });
+    expect(otherAccount).toMatchObject({ code: 1, operations: [] });
+    expect(otherAccount.stderr).toContain('is of another account than 999988887777');
+  });
+
+  test('is told from one that was made in another account, where the credentials do not say theirs', async () => {
+    const { code, stderr } = await setUp(arnOf('strayed'), { account: '999988887777' });
+    expect(code).toBe(1);
+    expect(stderr).toContain(`made as ${arnOf('strayed').replace(ACCOUNT, '999988887777')}`);
+  });
 });

@@ -49,7 +49,10 @@ describe('a variable below an object', () => {
   });
 
   it('counts as set: static_auth beside signer_state is refused wherever it comes from', () => {
-    const given = { yaml: 'signer_state: {backend: dynamodb, table: t}', env: { SVC_STATIC_AUTH__POLICIES: POLICIES } };
+    const given = {
+      yaml: 'signer_state: {backend: dynamodb, table: state}',
+      env: { SVC_STATIC_AUTH__POLICIES: POLICIES },
+    };
     expect(sentencesOf(given)).toContain('static_auth is set together with signer_state');
   });
 

@@ -221,3 +221,61 @@ describe('the region', () => {
     expect(dynamodbRegions([{ hostname, loopback: '127.0.1.1', vsock_port: 8001, port: 443 }])).toEqual(regions);
   });
 });
+
+describe('tables and their credentials', () => {
+  const arn = (table: string, region = 'eu-central-1') => `arn:aws:dynamodb:${region}:111122223333:table/${table}`;
+  const ciphertext = Buffer.from('a KMS ciphertext').toString('base64');
+  const credentials = (value: object): object => changed('tee.nitro.table_credentials', value);
+
+  it('are named by name or by ARN, of the region that is declared', () => {
+    for (const path of ['signer_state.table', 'key_sources.dynamodb.table', 'anti_slashing.table']) {
+      expect(inImage(changed(path, arn('one')))).toEqual([]);
+      expect(inImage(changed(path, arn('one', 'eu-west-1')))).toEqual([
+        `${path} is an ARN of eu-west-1, and tee.nitro.egress declares the DynamoDB of eu-central-1`,
+      ]);
+      for (const wrong of [
+        'a b',
+        'ab',
+        'x'.repeat(256),
+        arn('a b'),
+        arn('one').toUpperCase(),
+        `${arn('one')}/index/i`,
+        arn('one').replace('111122223333', '1111'),
+        arn('one').replace(':dynamodb:', ':s3:'),
+        ` ${arn('one')}`,
+      ]) {
+        expect(inImage(changed(path, wrong))).toEqual([
+          expect.stringContaining(`${path} must be the name of a DynamoDB`),
+        ]);
+      }
+    }
+  });
+
+  it('may be sealed under a custody key of the ceremony, a replica or a retired one too', () => {
+    for (const key of [keyArn(1), multiRegionArn(2, 'eu-west-1')]) {
+      expect(inImage(credentials({ ciphertext, key_arn: key }))).toEqual([]);
+    }
+    expect(inImage(credentials({ ciphertext, key_arn: keyArn(7) }))).toEqual([
+      'tee.nitro.table_credentials.key_arn is not a custody key of the ceremony, and no other key is ever called',
+    ]);
+  });
+
+  it('are refused half, in another form, outside an enclave and without a table', () => {
+    expect(inImage(credentials({ ciphertext }))).toEqual(['tee.nitro.table_credentials is set without key_arn']);
+    expect(inImage(credentials({ key_arn: keyArn(1) }))).toEqual([
+      'tee.nitro.table_credentials is set without ciphertext',
+    ]);
+    for (const wrong of ['', 'not base64!', `${ciphertext}\n`, ciphertext.replaceAll('=', ''), 'A'.repeat(8196)]) {
+      const sentences = inImage(credentials({ ciphertext: wrong, key_arn: keyArn(1) }));
+      expect(sentences).toEqual([expect.stringContaining('tee.nitro.table_credentials.ciphertext must be base64')]);
+    }
+    expect(inImage(credentials({ ciphertext, key_arn: 'alias/tables' }))).toEqual([
+      expect.stringContaining('tee.nitro.table_credentials.key_arn must be a KMS key ARN'),
+    ]);
+    const outside = { tee: { nitro: { table_credentials: { ciphertext, key_arn: keyArn(1) } } } };
+    expect(sentencesOf({ yaml: yamlOf(outside) })).toEqual([
+      'tee.nitro.table_credentials is set, and this is no enclave: nothing attested could open it',
+      'tee.nitro.table_credentials is set, and no table is named',
+    ]);
+  });
+});

@@ -70,6 +70,8 @@ export interface ParentOptions {
   /** What it hands over, when that is not the configuration it runs on. */
   readonly handsOver?: Buffer;
   readonly credentials?: CredentialsProvider;
+  /** Base URL: what its DynamoDB endpoint leads to, when that is not the world's table server. */
+  readonly dynamodb?: string;
   /** What happens on a vsock port of the parent in place of what should: `absent` is nobody there. */
   readonly instead?: Readonly<Record<number, 'absent' | ((socket: Socket) => void)>>;
 }
@@ -120,7 +122,10 @@ export async function startEnclaveWorld(clock: Pick<Clock, 'now'> = systemClock)
     streams: unixTransport(folder, 'parent'),
     yaml,
     startParent(text = yaml(), options = {}) {
-      const ports = { 8001: portOf(custody.dynamodb), 8002: portOf(custody.kms) };
+      const ports = {
+        8001: portOf({ endpoint: options.dynamodb ?? custody.dynamodb.endpoint }),
+        8002: portOf(custody.kms),
+      };
       return startParent(text, unixTransport(folder, 'parent'), ports, options);
     },
     async startEnclave(options = {}) {
@@ -172,9 +177,11 @@ export function slashingSection(stateTable: string, members: object = {}): Recor
   return { backend: 'dynamodb', table: `${stateTable}-slashing`, ...members };
 }
 
+export const PARENT_ACCESS_KEY_ID = 'ASIATEST';
+
 /** Credentials as an instance's role gives them. Test ones. */
 const testCredentials: CredentialsProvider = async () => ({
-  accessKeyId: 'ASIATEST',
+  accessKeyId: PARENT_ACCESS_KEY_ID,
   secretAccessKey: 'TEST-secret-access-key',
   sessionToken: 'TEST-session-token',
   expiration: new Date(Date.now() + 3_600_000),

@@ -39,6 +39,8 @@ export interface KmsCall {
   readonly arn: string | undefined;
   /** Of the credential scope. */
   readonly region: string;
+  /** Whose credentials it was signed with. */
+  readonly accessKeyId: string;
   /** The attestation document, where one came. */
   readonly document?: Buffer;
 }
@@ -115,12 +117,18 @@ interface World extends KmsServerOptions {
 async function serve(incoming: IncomingMessage, outgoing: ServerResponse, world: World): Promise<void> {
   const request = JSON.parse(await readAll(incoming)) as KmsRequest;
   const operation = String(incoming.headers['x-amz-target']).replace(/^TrentService\./, '');
-  const scope = /^AWS4-HMAC-SHA256 Credential=[^/]+\/\d{8}\/([^/]+)\/kms\/aws4_request/.exec(
+  const scope = /^AWS4-HMAC-SHA256 Credential=([^/]+)\/\d{8}\/([^/]+)\/kms\/aws4_request/.exec(
     incoming.headers.authorization ?? '',
   );
-  const region = scope?.[1] ?? '';
+  const [, accessKeyId = '', region = ''] = scope ?? [];
   const document = documentOf(request);
-  world.calls.push({ operation, arn: request.KeyId, region, ...(document === undefined ? {} : { document }) });
+  world.calls.push({
+    operation,
+    arn: request.KeyId,
+    region,
+    accessKeyId,
+    ...(document === undefined ? {} : { document }),
+  });
   try {
     if (region === '') throw new Refusal('MissingAuthenticationTokenException', 'the request is not signed');
     if (!isOperation(operation)) throw new Refusal('UnknownOperationException', '');

@@ -8,6 +8,7 @@ import { SignerError } from '../../api/errors.ts';
 import { encodeHex } from '../../api/hex.ts';
 import type { AwsClientOptions } from '../../aws/client.ts';
 import { createDynamoDBClient, type DynamoDBClient } from '../../aws/dynamodb.ts';
+import { parseTableArn } from '../../aws/table-name.ts';
 import type { Log } from '../../observe/log.ts';
 import type { RowIntegrity } from '../history/integrity.ts';
 import { NO_MARKS } from '../history/rules.ts';
@@ -35,6 +36,7 @@ import { type SlashingTable, slashingTable } from './table.ts';
 
 export interface DynamoDBBackendOptions {
   /** `anti_slashing.table` */
+  /** Its name or its ARN. */
   readonly tableName: string;
   /** `anti_slashing.max_concurrent_writes` */
   readonly maxConcurrentWrites: number;
@@ -212,6 +214,8 @@ function raisedRevision<Record extends { readonly revision: number }>(record: Re
 
 function openTable(client: DynamoDBClient, { tableName, integrity }: DynamoDBBackendOptions, log: Log): SlashingTable {
   const table = slashingTable(client, tableName, integrity);
+  // A statement has no TableName, and nothing says that an ARN in its text is that one table and no other: so none is sent.
+  if (parseTableArn(tableName) !== undefined) return table;
   const applied = (updates: Parameters<typeof applyUpdates>[2]) => applyUpdates(client, tableName, updates);
   return { ...table, replace: gatheringReplace({ replace: table.replace, applyUpdates: applied, log }) };
 }

@@ -6,8 +6,10 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { SignerError } from '../../api/errors.ts';
 import {
   BatchGetItemCommand,
+  type BatchGetItemCommandOutput,
   type DynamoDBClient,
   GetItemCommand,
+  ofOneTable,
   PutItemCommand,
   ScanCommand,
   type TransactWriteItem,
@@ -97,9 +99,12 @@ export function slashingTable(client: DynamoDBClient, tableName: string, integri
         if (round > MAX_READ_ROUNDS) return unavailable(new Error('the table leaves keys of a batch unread'));
         if (round > 1) await pause(READ_PAUSE_MS * round);
         const RequestItems = { [tableName]: { Keys: wanted, ConsistentRead: true } };
-        const answer = await client.send(new BatchGetItemCommand({ RequestItems })).catch(unavailable);
-        for (const item of answer.Responses?.[tableName] ?? []) items.set(item['pk']?.S ?? '', item);
-        wanted = answer.UnprocessedKeys?.[tableName]?.Keys ?? [];
+        const answer = await client
+          .send(new BatchGetItemCommand({ RequestItems }))
+          .then(foundAndLeft)
+          .catch(unavailable);
+        for (const item of answer.found) items.set(item['pk']?.S ?? '', item);
+        wanted = answer.left;
       }
       return keys.map((key) => decode(key, items.get(partitionOf(key))));
     },
@@ -164,6 +169,13 @@ export function slashingTable(client: DynamoDBClient, tableName: string, integri
       } while (start !== undefined);
     },
   };
+}
+
+function foundAndLeft({
+  Responses,
+  UnprocessedKeys,
+}: BatchGetItemCommandOutput): Readonly<Record<'found' | 'left', Item[]>> {
+  return { found: ofOneTable(Responses) ?? [], left: ofOneTable(UnprocessedKeys)?.Keys ?? [] };
 }
 
 interface CancellationReason {
