@@ -17,6 +17,7 @@ import { openApplication, openPermits } from './boot/serving.ts';
 import { openSlashingProtection } from './boot/slashing.ts';
 import { filterSystemCalls } from './boot/system-calls.ts';
 import { openTelemetry } from './boot/telemetry.ts';
+import { clockBy, openTime } from './boot/time.ts';
 import { warmUp } from './boot/warm-up.ts';
 import type { Config } from './config/options.ts';
 import type { Clock } from './observe/clock.ts';
@@ -80,12 +81,13 @@ async function runSteps(config: Config, given: World, opened: AsyncDisposableSta
   await step('egress aliases', () => openEgressAliases(config, given, telemetry, opened));
   const aws = await step('credentials', () => openAwsAccess(config, given, telemetry));
   const world: World = { ...given, aws };
+  const time = await step('time', () => openTime(world, opened));
   const custody = await step('custody', () => openCustody(config, world, telemetry, opened));
-  const { slashing, binding } = await step('slashing protection', () =>
-    openSlashingProtection({ config, network, custody, ending }, world, telemetry, opened),
+  const { slashing, binding, floor } = await step('slashing protection', () =>
+    openSlashingProtection({ config, network, custody, time, ending }, world, telemetry, opened),
   );
   const { authenticator, stateful } = await step('authorization', () =>
-    openAuthorization(config, custody, world, telemetry),
+    openAuthorization(config, custody, { ...world, clock: clockBy(time, world.clock) }, telemetry),
   );
   const loading = await step('keys', () =>
     startLoadingKeys({ config, memory, custody, state }, world, telemetry, opened),
@@ -100,6 +102,7 @@ async function runSteps(config: Config, given: World, opened: AsyncDisposableSta
     binding,
     core,
     custody,
+    floor,
     inFlight,
     loading,
     network,

@@ -58,8 +58,20 @@ export const chamberStatusSchema = z.object({
   ),
   /** Of validator keys. What server.mlock asks for, which is off in an enclave; and the loaded keys whose memory is not locked. */
   memory: z.object({ mlock: z.enum(['off', 'best_effort', 'required']), unlocked_keys: z.int() }),
-  /** unopened: the replica started sealed, and left its store alone. */
-  slashing: z.object({ backend: z.string(), status: z.enum(['up', 'down', 'unopened']), since: timestamp }),
+  slashing: z.object({
+    backend: z.string(),
+    /** unopened: the replica started sealed, and left its store alone. */
+    status: z.enum(['up', 'down', 'unopened']),
+    since: timestamp,
+    /** The store that this replica signs over, or the one that it waits for; null where nothing binds a fleet to one. */
+    store: z.string().nullable(),
+    /** Whether this replica has the right to sign over it now; null where nothing binds a fleet. */
+    bound: z.boolean().nullable(),
+    /** What this start refuses whatever the store says (anti_slashing.jump_at_boot); null when it did not jump. */
+    jumped_at_boot: z.object({ slot: z.int(), source_epoch: z.int(), target_epoch: z.int() }).nullable(),
+    /** In an enclave: what whoever holds its parent and another's could do. Null elsewhere. */
+    warning: z.string().nullable(),
+  }),
   network: z.string(),
   version: z.string(),
   uptime_seconds: z.number(),

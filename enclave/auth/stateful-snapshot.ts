@@ -103,6 +103,11 @@ export function tokensOf({ rows }: AuthSnapshot): TokenRow[] {
   return tokens.sort((a, b) => (a.createdAt + a.accessor < b.createdAt + b.accessor ? -1 : 1));
 }
 
+/** The root token left out, which never has one. */
+export function tokensWithoutLifetime(snapshot: AuthSnapshot): TokenRow[] {
+  return tokensOf(snapshot).filter(({ pk, expiresAt }) => expiresAt === null && pk !== snapshot.manifest.root);
+}
+
 export function findPolicy({ rows }: AuthSnapshot, name: string): PolicyRow | undefined {
   const row = rows.get(pkOf('policy', name));
   return row?.row === 'policy' ? row : undefined;

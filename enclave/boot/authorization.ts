@@ -4,10 +4,12 @@
 import type { Authenticator } from '../auth/authenticator.ts';
 import { StatefulAuthenticator } from '../auth/stateful.ts';
 import { AuthHeadRejected } from '../auth/stateful-load.ts';
+import { tokensWithoutLifetime } from '../auth/stateful-snapshot.ts';
 import { createStaticAuthenticator } from '../auth/static.ts';
 import type { World } from '../boot.ts';
 import { patiently } from '../chamber/startup-failures.ts';
 import type { Config } from '../config/options.ts';
+import type { Log } from '../observe/log.ts';
 import type { Custody } from './chamber.ts';
 import type { Telemetry } from './telemetry.ts';
 
@@ -44,7 +46,7 @@ function openStatic({ static_auth: { policies, anonymous, tokens } }: Config): A
 
 async function openStateful(
   { chamber, table }: Custody,
-  { clock, logger }: World,
+  { clock, logger, enclave }: World,
   { metrics }: Pick<Telemetry, 'metrics'>,
 ): Promise<StatefulAuthenticator> {
   const sealed = chamber.state === 'Sealed';
@@ -60,9 +62,29 @@ async function openStateful(
     },
   );
   chamber.onSealed(() => stateful.seal());
-  if (!sealed) await patiently(table, () => stateful.refresh().catch(explain));
+  if (sealed) return stateful;
+  await patiently(table, () => stateful.refresh().catch(explain));
+  if (enclave !== undefined) warnOfLastingTokens(stateful, logger.module('auth'));
   return stateful;
 }
+
+/** Named one by one. */
+const MAX_NAMED_TOKENS = 10;
+
+/**
+ * Whoever holds the tables can put an older state back around a restart: what was revoked since lives again, and only
+ * its lifetime ends it.
+ */
+function warnOfLastingTokens({ snapshot }: StatefulAuthenticator, log: Log): void {
+  const tokens = tokensWithoutLifetime(snapshot);
+  if (tokens.length === 0) return;
+  const accessors = tokens.slice(0, MAX_NAMED_TOKENS).map(({ accessor }) => accessor);
+  log.warn({ tokens: tokens.length, accessors }, LASTING_TOKENS);
+}
+
+const LASTING_TOKENS =
+  'tokens have no lifetime: whoever puts an older state table back around a restart brings a revoked one back for good. ' +
+  'Replace them by tokens with a ttl (docs/guides/authorization.md)';
 
 function explain(error: unknown): never {
   if (!(error instanceof AuthHeadRejected)) throw error;

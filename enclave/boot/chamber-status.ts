@@ -5,12 +5,15 @@ import type { ChamberStatus, SealAnswer } from '../api/chamber.ts';
 import { VERSION } from '../api/version.ts';
 import type { World } from '../boot.ts';
 import type { SealOverride } from '../chamber/state-rows.ts';
+import type { StoreBinding } from '../chamber/store-binding.ts';
 import type { Watcher } from '../chamber/watcher.ts';
 import type { Config } from '../config/options.ts';
 import type { ChamberRoutes } from '../http/routes/chamber.ts';
 import { countKeys } from '../keys/counts.ts';
 import type { BlsCore } from '../signing/bls.ts';
 import type { SlashingProtection } from '../slashing/protection.ts';
+import type { StoreFloor } from '../slashing/types.ts';
+import { parentsRisk } from './boot-jump.ts';
 import type { Custody } from './chamber.ts';
 import type { LoadingKeys } from './keys.ts';
 import { memoryPolicy } from './secret-memory.ts';
@@ -21,6 +24,9 @@ export interface StatusParts {
   readonly watcher: Watcher | undefined;
   readonly loading: Pick<LoadingKeys, 'keys' | 'table'>;
   readonly slashing: Pick<SlashingProtection, 'backend' | 'health'>;
+  readonly binding: Pick<StoreBinding, 'status'> | undefined;
+  /** Of the jump at boot. */
+  readonly floor: StoreFloor | null;
   readonly core: Pick<BlsCore, 'unlockedKeys'>;
 }
 
@@ -37,7 +43,7 @@ export function chamberRoutes(
       ...(await custodyStatus(parts)),
       keys: [...countKeys(parts.loading.keys, parts.loading.table?.loader)],
       memory: { mlock: memoryPolicy(config, enclave), unlocked_keys: parts.core.unlockedKeys() },
-      slashing: slashingStatus(parts.slashing),
+      slashing: { ...slashingStatus(parts), warning: enclave === undefined ? null : parentsRisk(config) },
       network: config.network,
       version: VERSION,
       uptime_seconds: Math.round((clock.monotonic() - startedAt) / 1000),
@@ -71,8 +77,16 @@ async function custodyStatus({
   };
 }
 
-function slashingStatus({ backend, health }: StatusParts['slashing']): ChamberStatus['slashing'] {
-  return { backend: backend.name, status: health.status, since: new Date(health.since).toISOString() };
+function slashingStatus({ slashing, binding, floor }: StatusParts): Omit<ChamberStatus['slashing'], 'warning'> {
+  const { backend, health } = slashing;
+  return {
+    backend: backend.name,
+    status: health.status,
+    since: new Date(health.since).toISOString(),
+    store: binding?.status.store ?? null,
+    bound: binding?.status.isBound ?? null,
+    jumped_at_boot: floor && { slot: floor.slot, source_epoch: floor.sourceEpoch, target_epoch: floor.targetEpoch },
+  };
 }
 
 function sealAnswer({ reason, sealedAt }: SealOverride): SealAnswer {

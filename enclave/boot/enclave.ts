@@ -115,8 +115,8 @@ const UNSIGNED_EVIDENCE =
   'THE IMAGE STATES THAT ITS EVIDENCE IS UNSIGNED (strongroom.evidence=unsigned): it is for tests; no client and no key policy believes it';
 
 const STATIC_AUTH =
-  'static_auth is in the configuration, which the parent reads: it can do whatever these tokens, and requests without one, may do; ' +
-  'signer_state keeps tokens from it';
+  'static_auth is in the configuration, which the parent reads: it can do whatever these tokens, and requests without one, may do, ' +
+  'and none of them has a lifetime; signer_state keeps tokens from it';
 
 const DATABASE_PASSWORD =
   'a password is in the configuration, which the parent reads: it can do in the database whatever the signer may do there';

@@ -17,6 +17,7 @@ import type { InFlightSigning } from '../signing/in-flight.ts';
 import type { Network } from '../signing/networks.ts';
 import { createPermits, type Permits } from '../signing/permits.ts';
 import type { SlashingProtection } from '../slashing/protection.ts';
+import type { StoreFloor } from '../slashing/types.ts';
 import { type Custody, custodyRefusal } from './chamber.ts';
 import { chamberRoutes } from './chamber-status.ts';
 import { keyRoutes } from './key-management.ts';
@@ -30,6 +31,8 @@ export interface Parts {
   readonly binding: StoreBinding | undefined;
   readonly core: BlsCore;
   readonly custody: Custody | undefined;
+  /** Of the jump at boot; null without. */
+  readonly floor: StoreFloor | null;
   readonly inFlight: InFlightSigning;
   readonly loading: LoadingKeys;
   readonly network: Network;
@@ -101,7 +104,7 @@ export async function openApplication(config: Config, parts: Parts, world: World
       },
       keyRoutes: keyRoutes(config, parts, world),
       readiness,
-      chamber: chamberRoutes(config, { custody, watcher, loading, slashing, core: parts.core }, world),
+      chamber: chamberRoutes(config, parts, world),
       attestation: attestationRoute(world, telemetry),
       signingRefusal: () => refusal() ?? (state.shuttingDown ? 'shutting_down' : binding?.hindrance),
       observer: telemetry.http,

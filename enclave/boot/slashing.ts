@@ -19,14 +19,15 @@ import { SlashingProtection } from '../slashing/protection.ts';
 import { startPruning } from '../slashing/pruning.ts';
 import { sealedBackend } from '../slashing/sealed.ts';
 import { openSqliteBackend } from '../slashing/sqlite/backend.ts';
-import type { SlashingBackend } from '../slashing/types.ts';
+import type { SlashingBackend, StoreFloor } from '../slashing/types.ts';
 import { DEFAULT_AWS_ACCESS } from './aws-access.ts';
-import { afterBootJump, slashingTime } from './boot-jump.ts';
+import { afterBootJump } from './boot-jump.ts';
 import { type Custody, slashingIntegrityKey } from './chamber.ts';
 import type { Ending } from './ending.ts';
 import { openingFailure } from './slashing-failure.ts';
 import { bindStore } from './store-binding.ts';
 import type { Telemetry } from './telemetry.ts';
+import type { SignerTime } from './time.ts';
 
 /** Of what is left when the slashing store is closed; the rest is for what is still open then. */
 const STORE_SHARE = 0.8;
@@ -48,12 +49,15 @@ export interface SlashingProtectionParts {
   /** Undefined without a signer state. */
   readonly custody: Custody | undefined;
   readonly ending: Pick<Ending, 'leftMs'>;
+  readonly time: SignerTime;
 }
 
 export interface OpenSlashing {
   readonly slashing: SlashingProtection;
   /** Undefined without a state table: nothing is bound, and nothing can notice a second signer. */
   readonly binding: StoreBinding | undefined;
+  /** Of this start: everything up to it is refused, whatever the store says. Null when it did not jump. */
+  readonly floor: StoreFloor | null;
 }
 
 export async function openSlashingProtection(
@@ -64,15 +68,18 @@ export async function openSlashingProtection(
 ): Promise<OpenSlashing> {
   const log = world.logger.module('slashing');
   if (parts.custody?.chamber.state === 'Sealed') {
-    return { slashing: sealedProtection(parts.config, world, telemetry), binding: undefined };
+    return { slashing: sealedProtection(parts.config, world, telemetry), binding: undefined, floor: null };
   }
   const integrityKey = slashingIntegrityKey(parts.custody);
-  const now = await slashingTime(world, opened);
+  const { now } = parts.time;
   const floorOf = jumpFloor(parts.network.time, now);
-  const store = await openSlashingBackend({ ...parts, integrityKey, floorOf }, world, telemetry.dynamodbCalled).finally(
-    () => integrityKey?.fill(0),
-  );
-  const backend = await afterBootJump({ config: parts.config, network: parts.network, store, now }, world);
+  const asFound = await openSlashingBackend(
+    { ...parts, integrityKey, floorOf },
+    world,
+    telemetry.dynamodbCalled,
+  ).finally(() => integrityKey?.fill(0));
+  const { config, network } = parts;
+  const { store: backend, floor } = await afterBootJump({ config, network, store: asFound, now }, world);
   const bound: { binding?: StoreBinding | undefined } = {};
   const options = {
     ...telemetry.slashing,
@@ -90,7 +97,7 @@ export async function openSlashingProtection(
   opened.defer(() => Promise.race([pruning.stop(), pause(parts.ending.leftMs() / 4, undefined, { ref: false })]));
   if (backend.name === 'noop') log.warn({}, 'NO SLASHING PROTECTION: every message is signed, slashable or not');
   log.info({ backend: backend.name }, 'slashing protection is open');
-  return { slashing, binding: bound.binding };
+  return { slashing, binding: bound.binding, floor };
 }
 
 /** What follows when a store holds less than this process knows: it is raised to the present, one raise at a time. */

@@ -31,11 +31,16 @@ export async function openNsmClock(
   };
 }
 
-/** Read the module every minute until the signer is closed. */
-export function keepReading(nsmClock: Pick<NsmClock, 'read'>, log: Log, opened: AsyncDisposableStack): void {
+/** Read the module every minute until the signer is closed. A reading that fails is said in the log and stops nothing. */
+export function keepReading(
+  nsmClock: Pick<NsmClock, 'read'>,
+  log: Log,
+  opened: AsyncDisposableStack,
+  everyMs = READ_EVERY_MS,
+): void {
   const timer = setInterval(() => {
     nsmClock.read().catch((error: unknown) => log.warn({ err: error }, 'the Nitro Secure Module did not say its time'));
-  }, READ_EVERY_MS);
+  }, everyMs);
   timer.unref();
   opened.defer(() => clearInterval(timer));
 }

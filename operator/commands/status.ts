@@ -83,6 +83,9 @@ function serviceFields(status: ChamberStatus): [string, string][] {
   const { slashing, network, version, uptime_seconds, tee, keys } = status;
   return [
     ['slashing protection', `${slashing.backend}, ${slashing.status} since ${slashing.since}`],
+    ['slashing store', storeText(slashing)],
+    ['jumped at boot', jumpText(slashing.jumped_at_boot)],
+    ...(slashing.warning === null ? [] : [['slashing warning', slashing.warning] as [string, string]]),
     ['keys', String(keys.reduce((sum, { count }) => sum + count, 0))],
     ['memory', memoryText(status.memory)],
     ['network', network],
@@ -90,6 +93,17 @@ function serviceFields(status: ChamberStatus): [string, string][] {
     ['uptime', duration(uptime_seconds)],
     ['TEE platform', tee.platform],
   ];
+}
+
+function storeText({ store, bound }: ChamberStatus['slashing']): string {
+  if (bound === null) return 'nothing binds a fleet to it';
+  return `${store ?? 'none yet'}, ${bound ? 'bound' : 'NOT BOUND: nothing is signed'}`;
+}
+
+function jumpText(floor: ChamberStatus['slashing']['jumped_at_boot']): string {
+  if (floor === null) return 'no';
+  const { slot, source_epoch, target_epoch } = floor;
+  return `everything is refused up to slot ${slot}, source epoch ${source_epoch}, target epoch ${target_epoch}`;
 }
 
 function memoryText({ mlock, unlocked_keys }: ChamberStatus['memory']): string {

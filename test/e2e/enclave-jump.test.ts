@@ -79,6 +79,11 @@ const ask = (body: unknown) => client.call(path, { token: bearer, body });
 describe('an enclave that has just started', () => {
   it('refuses what an earlier start may have signed, and what lies ahead of the clock', async () => {
     const epoch = epochNow();
+    const status = await client.call('/api/v1/chamber/status', { token: bearer });
+    const { jumped_at_boot: floor, warning } = status.json['slashing'] as Record<string, unknown>;
+    expect(floor).toMatchObject({ target_epoch: expect.any(Number), slot: expect.any(Number) });
+    expect(Math.abs((floor as { target_epoch: number }).target_epoch - epoch)).toBeLessThanOrEqual(1);
+    expect(warning).toContain('the parents of both');
     expect((await ask(voteFor(epoch))).json['reason']).toBe('target_below_low_water_mark');
     expect((await ask(voteFor(epoch - 5))).status).toBe(412);
     expect((await ask(block({ slot: epoch * 32 }))).json['reason']).toBe('block_below_low_water_mark');
