@@ -1,0 +1,86 @@
+// A store behind a gate: while its signer is frozen, calls wait before they reach the store and answers wait before they reach the
+// signer; of one that was killed neither goes on. And what the store is when a protection is taken away, to see whether the
+// model notices.
+
+import { forwardedStore } from '../../../enclave/slashing/forwarded-store.ts';
+import type { SlashingBackend, StoreFloor } from '../../../enclave/slashing/types.ts';
+
+/** A protection that a world goes without. */
+export type Missing = 'minimal_merging' | 'retirement' | 'jump' | 'binding' | 'local_floor';
+
+export interface Gate {
+  /** Resolves when the signer is not frozen; rejects when it was killed. */
+  pass(): Promise<void>;
+  close(): void;
+  open(): void;
+  kill(): void;
+}
+
+export class Killed extends Error {}
+
+export function gate(): Gate {
+  let opening: PromiseWithResolvers<void> | undefined;
+  let isDead = false;
+  return {
+    async pass() {
+      while (opening !== undefined) await opening.promise;
+      if (isDead) throw new Killed('the signer was killed');
+    },
+    close() {
+      opening ??= Promise.withResolvers();
+    },
+    open() {
+      opening?.resolve();
+      opening = undefined;
+    },
+    kill() {
+      isDead = true;
+      opening?.resolve();
+      opening = undefined;
+    },
+  };
+}
+
+export function behindGate(backend: SlashingBackend, { pass }: Gate): SlashingBackend {
+  const gated =
+    <Given extends unknown[], Result>(call: (...given: Given) => Promise<Result>) =>
+    async (...given: Given): Promise<Result> => {
+      await pass();
+      const result = await call(...given);
+      await pass();
+      return result;
+    };
+  const store = forwardedStore(backend);
+  return {
+    ...store,
+    checkAndRecord: gated(store.checkAndRecord),
+    identity: gated(store.identity),
+    advance: gated(store.advance),
+    jump: gated(store.jump),
+    highestMarks: gated(store.highestMarks),
+    retire: gated(store.retire),
+    reinstate: gated(store.reinstate),
+    importHistories: gated(store.importHistories),
+    async *exportHistories(publicKeys) {
+      await pass();
+      yield* store.exportHistories(publicKeys);
+      await pass();
+    },
+  };
+}
+
+const NO_FLOOR: StoreFloor = { slot: 0, sourceEpoch: 0, targetEpoch: 0 };
+
+export function withoutProtection(backend: SlashingBackend, missing: Missing | undefined): SlashingBackend {
+  const store = forwardedStore(backend);
+  switch (missing) {
+    case 'minimal_merging':
+      return { ...store, importHistories: (histories) => store.importHistories(histories, { strategy: 'complete' }) };
+    case 'retirement':
+      return { ...store, retire: async () => undefined };
+    case 'jump':
+      return { ...store, jump: (_floor, options) => store.jump(NO_FLOOR, options) };
+    default:
+      return backend;
+  }
+}

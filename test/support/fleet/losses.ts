@@ -1,0 +1,102 @@
+// How stores of the model lose commits, and what is done about it: by themselves where the documentation says so, by hand where it
+// asks for that. And signers that are killed and start again.
+
+import { floorAt, jumpToPresent } from '../../../enclave/slashing/jump.ts';
+import { withoutProtection } from './gate.ts';
+import type { Random } from './random.ts';
+import { type Site, startSigner } from './sites.ts';
+import { type FleetStore, mixedCopy, type StoreCopy } from './stores.ts';
+import { CHAIN } from './time.ts';
+import type { FleetWorld } from './world.ts';
+
+const MAX_COPIES = 4;
+
+/** Killed, or stopped in order, and started again; a copy of the store is kept at times. */
+export function restart(world: FleetWorld, site: Site, random: Random): Promise<void> {
+  return site.exclusive(async () => {
+    const signer = random.pick(site.signers);
+    await (random.chance(0.5) ? signer.kill() : signer.stop());
+    world.note(`${signer.name} starts again`);
+    // Key files of keys that live elsewhere are cleared away, sooner or later.
+    for (const key of world.keys) {
+      if (key.site !== site.name && key.next !== site.name && random.chance(0.3)) site.fileKeys.delete(key.publicKey);
+    }
+    if (signer.options.store.kind === 'sqlite') await keepCopy(world, site, signer.options.store);
+    await startSigner(site, signer, world.keys, world.step);
+  });
+}
+
+export async function keepCopy(world: FleetWorld, site: Site, store: FleetStore): Promise<void> {
+  const copies = site.copies.get(store);
+  copies?.push(await store.copy(world.step));
+  if (copies !== undefined && copies.length > MAX_COPIES) copies.shift();
+  world.note(`a copy of ${store.name}`);
+}
+
+/** An older copy comes in the place of a store. */
+export function rollBack(world: FleetWorld, site: Site, random: Random): Promise<void> {
+  return site.exclusive(async () => {
+    const store = random.pick(site.stores);
+    const copies = site.copies.get(store) ?? [];
+    if (copies.length === 0) return;
+    const copy = random.pick(copies);
+    const signers = site.signers.filter(({ options }) => options.store === store);
+    const how = random.pick(['in_place', 'replaced'] as const);
+    if (site.isEnclave) return parentRollsBack(world, site, random);
+    if (store.kind === 'sqlite' && random.chance(0.3)) {
+      world.note(`the file of ${store.name} is replaced while it is in use, by the copy of step ${copy.step}`);
+      await store.restore(copy, 'replaced');
+      await world.burst();
+    }
+    for (const signer of signers) await (random.chance(0.5) ? signer.kill() : signer.stop());
+    world.note(`${store.name} is as it was in step ${copy.step}, ${how}`);
+    await store.restore(copy, how);
+    dropLaterCopies(site, store, copy);
+    if (!(await noticesItself(site, store, copy, how))) await byHand(world, site, store);
+    for (const signer of signers) await startSigner(site, signer, world.keys, world.step);
+  });
+}
+
+/** A copy of a store from after it went back is of another life. */
+function dropLaterCopies(site: Site, store: FleetStore, copy: StoreCopy): void {
+  site.copies.set(store, (site.copies.get(store) ?? []).filter(({ step }) => step <= copy.step));
+}
+
+/** A state table knows: another file, or a revision that its fleet noted and the copy does not have. */
+async function noticesItself(site: Site, store: FleetStore, copy: StoreCopy, how: string): Promise<boolean> {
+  if (site.binding === undefined) return false;
+  if (store.kind === 'sqlite' && how === 'replaced') return true;
+  const row = await site.binding.read();
+  return row === undefined || row.seat !== store.seat() || copy.revision < row.revision;
+}
+
+/** `strongroom slashing jump`; the keys that left after the copy was made are retired again, those that came are taken back. */
+async function byHand(world: FleetWorld, site: Site, store: FleetStore): Promise<void> {
+  const backend = withoutProtection(await store.open(), world.missing);
+  try {
+    world.note(`slashing jump of ${store.name} by hand`);
+    await jumpToPresent(backend, () => floorAt(world.time.now(), CHAIN));
+    const elsewhere = world.keys.filter(({ site: home, next }) => home !== site.name && next !== site.name);
+    await backend.retire(elsewhere.map(({ publicKey }) => publicKey));
+    const here = world.keys.filter(({ site: home, next }) => home === site.name && next === undefined);
+    await backend.reinstate(here.map(({ publicKey }) => publicKey));
+  } finally {
+    await backend.close();
+  }
+}
+
+/** The parent of an enclave writes all its tables and restarts it, as it likes. */
+async function parentRollsBack(world: FleetWorld, site: Site, random: Random): Promise<void> {
+  const [store] = site.stores;
+  const [enclave] = site.signers;
+  const copies = (store && site.copies.get(store))?.filter((copy) => 'items' in copy) ?? [];
+  const [oldest] = copies;
+  if (store === undefined || enclave === undefined || oldest === undefined) return;
+  const isMixed = random.chance(0.4);
+  const copy = isMixed ? mixedCopy(copies, random) : random.chance(0.2) ? { ...oldest, items: [] } : random.pick(copies);
+  const isRunning = random.chance(0.4) && copy.items.length > 0;
+  world.note(`the parent puts ${copy.items.length} older items back${isRunning ? ' under the running enclave' : ''}`);
+  if (!isRunning) await enclave.kill();
+  await store.restore(copy, 'in_place');
+  if (!isRunning) await startSigner(site, enclave, world.keys, world.step);
+}

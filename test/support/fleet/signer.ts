@@ -1,0 +1,222 @@
+// One signer of the model: the parts of the real program that decide whether a slashable message is signed, put together as boot
+// does it, with clocks of its own, in this process. It can be frozen, killed, stopped and started again; what it remembers
+// ends with it. A signature is what `ask` calls signed: nothing is computed with keys.
+
+import { setImmediate } from 'node:timers/promises';
+import { SignerError } from '../../../enclave/api/errors.ts';
+import { keyRoutes } from '../../../enclave/boot/key-management.ts';
+import type { BindingTable } from '../../../enclave/chamber/binding-table.ts';
+import { StoreBinding } from '../../../enclave/chamber/store-binding.ts';
+import type { Config } from '../../../enclave/config/options.ts';
+import type { KeyManagementParts } from '../../../enclave/keys/management.ts';
+import { KeyStore } from '../../../enclave/keys/store.ts';
+import type { TableLoader } from '../../../enclave/keys/table-loader.ts';
+import { systemClock } from '../../../enclave/observe/clock.ts';
+import { inFlightSigning } from '../../../enclave/signing/in-flight.ts';
+import { publicNetwork } from '../../../enclave/signing/networks.ts';
+import { floorAt, jumpFloor, jumpToPresent } from '../../../enclave/slashing/jump.ts';
+import { behindLocalFloor } from '../../../enclave/slashing/local-floor.ts';
+import { SlashingProtection } from '../../../enclave/slashing/protection.ts';
+import type { SlashableMessage, SlashingBackend } from '../../../enclave/slashing/types.ts';
+import { MAIN_ROOT, quietLog } from '../slashing.ts';
+import { behindGate, type Gate, gate, Killed, type Missing, withoutProtection } from './gate.ts';
+import type { FleetKeys } from './keys.ts';
+import type { FleetStore } from './stores.ts';
+import { CHAIN, type Freeze, type SignerClock, signerClock, type WorldTime } from './time.ts';
+
+/** What the signers of a fleet share. */
+export interface FleetTables {
+  readonly binding: BindingTable;
+  openKeys(store: KeyStore): { readonly rows: NonNullable<KeyManagementParts['table']>['rows']; readonly loader: TableLoader };
+}
+
+export interface SignerOptions {
+  readonly name: string;
+  readonly store: FleetStore;
+  readonly isEnclave: boolean;
+  readonly tables: FleetTables | undefined;
+  readonly missing: Missing | undefined;
+  readonly keys: FleetKeys;
+  readonly onReleased: (message: SlashableMessage, signer: FleetSigner) => void;
+}
+
+export const BOUND_MS = 10_000;
+const NETWORK = { ...publicNetwork('mainnet'), genesisValidatorsRoot: Buffer.from(MAIN_ROOT.slice(2), 'hex'), time: CHAIN };
+/** Of the configuration only limits of routes are read, and there are none here. */
+const OFF = { enabled: false };
+const CONFIG = {
+  chamber: {
+    keys: { list: {}, import: OFF, lifecycle: OFF, generate: OFF, generate_keys: OFF, deposit_data: OFF, backup: {} },
+  },
+  http: { key_manager_api: OFF },
+  server: {},
+} as unknown as Config;
+
+interface Running {
+  readonly gate: Gate;
+  readonly backend: SlashingBackend;
+  readonly slashing: SlashingProtection;
+  readonly store: KeyStore;
+  readonly parts: KeyManagementParts;
+  readonly inFlight: ReturnType<typeof inFlightSigning>;
+  readonly binding: StoreBinding | undefined;
+  readonly loader: TableLoader | undefined;
+}
+
+export class FleetSigner {
+  readonly options: SignerOptions;
+  readonly #time: WorldTime;
+  #clock: SignerClock;
+  #running: Running | undefined;
+  #look: Promise<void> | undefined;
+  isFrozen = false;
+  /** The step of the world in which it started last. */
+  startedAt = 0;
+
+  constructor(options: SignerOptions, time: WorldTime) {
+    this.options = options;
+    this.#time = time;
+    this.#clock = signerClock(time);
+  }
+
+  get name(): string {
+    return this.options.name;
+  }
+
+  get isRunning(): boolean {
+    return this.#running !== undefined;
+  }
+
+  get running(): Running {
+    if (this.#running === undefined) throw new Killed(`${this.name} is not running`);
+    return this.#running;
+  }
+
+  get mayManage(): boolean {
+    return this.isRunning && !this.isFrozen && this.#running?.binding?.hindrance === undefined;
+  }
+
+  /** @throws when the store cannot be used */
+  async start(step: number, isFreshTable = false): Promise<void> {
+    const { store, missing, tables, isEnclave } = this.options;
+    this.#clock = signerClock(this.#time);
+    const clock = this.#clock;
+    const opened = withoutProtection(await store.open(), missing);
+    const own = gate();
+    const floorOf = jumpFloor(CHAIN, () => clock.now());
+    let backend = behindGate(opened, own);
+    if (isEnclave && missing !== 'local_floor') {
+      const floor = floorOf(await opened.highestMarks());
+      backend = behindLocalFloor(backend, { floor, latest: () => floorAt(clock.now(), CHAIN) });
+    }
+    const keys = new KeyStore({}, { vault: this.options.keys.vault, clock });
+    const table = tables?.openKeys(keys);
+    let binding: StoreBinding | undefined;
+    const slashing = new SlashingProtection(
+      backend,
+      { hindrance: () => binding?.hindrance, onRollback: raisedOnce(backend, floorOf) },
+      // For the pace of batches alone, which is the machine's.
+      { clock: systemClock, log: quietLog },
+    );
+    if (tables !== undefined && missing !== 'binding') {
+      const jump = async (revision: number) => void (await jumpToPresent(backend, floorOf, revision));
+      binding = new StoreBinding(
+        { boundMs: BOUND_MS, isFreshTable, replica: `${this.name} ${step}`, seat: store.seat() },
+        { table: tables.binding, backend, jump, clock, log: quietLog },
+      );
+    }
+    const inFlight = inFlightSigning();
+    const loading = { keys, pool: this.options.keys.pool, table: table as never, loaded: Promise.resolve() };
+    const { management } = keyRoutes(
+      CONFIG,
+      { loading, network: NETWORK, inFlight, slashing, binding },
+      { logger: { module: () => quietLog } } as never,
+    );
+    this.startedAt = step;
+    const parts = management;
+    this.#running = { gate: own, backend, slashing, store: keys, parts, inFlight, binding, loader: table?.loader };
+    await this.look();
+    keys.completeFirstLoad();
+  }
+
+  /** What its timers do: a look at the key table, and a heartbeat. Never rejects. */
+  look(): Promise<void> {
+    const running = this.#running;
+    if (running === undefined || this.isFrozen) return Promise.resolve();
+    this.#look ??= (async () => {
+      await running.loader?.refresh().catch(() => undefined);
+      await running.binding?.beat();
+    })().finally(() => {
+      this.#look = undefined;
+    });
+    return this.#look;
+  }
+
+  /** `signed`, or why not. */
+  async ask(message: SlashableMessage): Promise<string> {
+    const running = this.#running;
+    if (running === undefined || this.isFrozen) return 'unreachable';
+    if (running.store.find(message.publicKey) === undefined) return 'unknown_key';
+    running.inFlight.begin(message.publicKey);
+    try {
+      const outcome = await running.slashing.check(message);
+      if (outcome.kind === 'refused') return outcome.reason;
+      // As long as a signature takes.
+      await setImmediate();
+      await running.gate.pass();
+      this.options.onReleased(message, this);
+      return 'signed';
+    } catch (error) {
+      if (error instanceof SignerError) return error.reason;
+      if (error instanceof Killed) return 'died';
+      throw error;
+    } finally {
+      running.inFlight.end(message.publicKey);
+    }
+  }
+
+  freeze(kind: Freeze): void {
+    if (this.#running === undefined || this.isFrozen) return;
+    this.isFrozen = true;
+    this.#clock.freeze(kind);
+    this.#running.gate.close();
+  }
+
+  thaw(): void {
+    if (!this.isFrozen) return;
+    this.isFrozen = false;
+    this.#clock.thaw();
+    this.#running?.gate.open();
+  }
+
+  /** Nothing that was under way goes on. */
+  async kill(): Promise<void> {
+    this.#running?.gate.kill();
+    await this.stop();
+  }
+
+  /** In order: what is under way ends first. */
+  async stop(): Promise<void> {
+    this.thaw();
+    const running = this.#running;
+    if (running === undefined) return;
+    this.#running = undefined;
+    running.binding?.stop();
+    await running.loader?.stop();
+    await running.slashing.close();
+  }
+}
+
+/** As boot does it: a store that holds less than this signer knows is raised to the present, one raise at a time. */
+function raisedOnce(backend: SlashingBackend, floorOf: ReturnType<typeof jumpFloor>): () => void {
+  let isRaising = false;
+  return () => {
+    if (isRaising) return;
+    isRaising = true;
+    jumpToPresent(backend, floorOf)
+      .catch(() => undefined)
+      .finally(() => {
+        isRaising = false;
+      });
+  };
+}

@@ -1,0 +1,149 @@
+// The places of the model where keys can be: a lone signer with a file, replicas with a table, a fleet that its state table binds
+// to one of three stores, and an enclave. Each starts its signers with the keys that belong there.
+
+import { createHash } from 'node:crypto';
+import { join } from 'node:path';
+import { createDynamoDBClient, type DynamoDBClient } from '../../../enclave/aws/dynamodb.ts';
+import { bindingCodes } from '../../../enclave/chamber/binding-row.ts';
+import { type BindingTable, bindingTable } from '../../../enclave/chamber/binding-table.ts';
+import { stateTableDefinition } from '../../../enclave/chamber/state-rows.ts';
+import { importKeys } from '../../../enclave/keys/management-import.ts';
+import { openKeyTable } from '../../../enclave/keys/table.ts';
+import { TableFreshness } from '../../../enclave/keys/table-freshness.ts';
+import { TableLoader } from '../../../enclave/keys/table-loader.ts';
+import { keyTableDefinition } from '../../../enclave/keys/table-rows.ts';
+import { KeySealer } from '../../../enclave/keys/table-seal.ts';
+import { systemClock } from '../../../enclave/observe/clock.ts';
+import { type DynamoDBServer, dynamoDBClientOptions } from '../dynamodb.ts';
+import { quietLog } from '../slashing.ts';
+import type { Missing } from './gate.ts';
+import { type FleetKey, type FleetKeys, KEYSTORE_PASSWORD } from './keys.ts';
+import { FleetSigner, type FleetTables, type SignerOptions } from './signer.ts';
+import { dynamodbStore, type FleetStore, sqliteStore, type StoreCopy } from './stores.ts';
+import type { WorldTime } from './time.ts';
+
+export interface Site {
+  readonly name: string;
+  readonly signers: readonly FleetSigner[];
+  readonly stores: readonly FleetStore[];
+  /** Keys come from a shared table, and a state table binds the fleet. */
+  readonly binding: BindingTable | undefined;
+  readonly isEnclave: boolean;
+  /** Public keys of the key files that signers find at their start. */
+  readonly fileKeys: Set<string>;
+  readonly copies: Map<FleetStore, StoreCopy[]>;
+  /** One at a time: what stops signers, and what commands do with their stores. */
+  exclusive<T>(work: () => Promise<T>): Promise<T>;
+}
+
+export interface SiteParts {
+  readonly server: DynamoDBServer;
+  readonly client: DynamoDBClient;
+  readonly directory: string;
+  /** Of this world, for names of tables. */
+  readonly id: string;
+  readonly time: WorldTime;
+  readonly keys: FleetKeys;
+  readonly missing: Missing | undefined;
+  readonly onReleased: SignerOptions['onReleased'];
+}
+
+export async function openSites(parts: SiteParts): Promise<Site[]> {
+  const file = (name: string) => sqliteStore(name, join(parts.directory, `${name}.sqlite`));
+  const table = (name: string) => dynamodbStore(name, `${parts.id}-${name}`, parts);
+  const lone = file('lone');
+  const shared = await table('shared');
+  const [first, second, common] = [file('first'), file('second'), await table('common')];
+  const sealed = await table('sealed');
+  const tables = await fleetTables(parts);
+  return [
+    siteOf('lone', [['lone', lone]], parts),
+    siteOf('replicas', ['replica 1', 'replica 2'].map((name) => [name, shared] as const), parts),
+    siteOf('fleet', [['first', first], ['second', second], ['common 1', common], ['common 2', common]], parts, { tables }),
+    siteOf('enclave', [['enclave', sealed]], parts, { isEnclave: true }),
+  ];
+}
+
+function siteOf(
+  name: string,
+  members: readonly (readonly [string, FleetStore])[],
+  { time, keys, missing, onReleased }: SiteParts,
+  { tables, isEnclave = false }: { readonly tables?: FleetTables; readonly isEnclave?: boolean } = {},
+): Site {
+  const stores = [...new Set(members.map(([_name, store]) => store))];
+  let turn: Promise<unknown> = Promise.resolve();
+  return {
+    name,
+    stores,
+    signers: members.map(([signer, store]) => {
+      const options = { name: `${name}/${signer}`, store, isEnclave, tables, missing, keys, onReleased };
+      return new FleetSigner(options, time);
+    }),
+    binding: tables?.binding,
+    isEnclave,
+    fileKeys: new Set(),
+    copies: new Map(stores.map((store) => [store, []])),
+    exclusive(work) {
+      const result = turn.then(work);
+      turn = result.catch(() => undefined);
+      return result;
+    },
+  };
+}
+
+async function fleetTables({ server, client, id }: SiteParts): Promise<FleetTables> {
+  const [stateTable, keyTable] = [`${id}-state`, `${id}-keys`];
+  await server.createTable(stateTableDefinition(stateTable));
+  await server.createTable(keyTableDefinition(keyTable));
+  const secret = (name: string) => createHash('sha256').update(name).digest();
+  return {
+    binding: bindingTable(client, stateTable, bindingCodes(secret('binding'))),
+    openKeys(store) {
+      const sealer = new KeySealer(secret('keys'));
+      const connection = { client, tableName: keyTable, sealer, freshness: new TableFreshness() };
+      const shared = { ...connection, clock: systemClock, log: quietLog };
+      const loader = new TableLoader(
+        { statusFilter: ['active'], refreshIntervalSeconds: 1, maxConcurrentReads: 16 },
+        { ...shared, store, onLoaded: () => undefined, onLookFailed: () => undefined },
+      );
+      return { rows: openKeyTable(shared), loader };
+    },
+  };
+}
+
+/** Start a signer, with the keys of its files, and of memory as whoever runs it puts them back. */
+export async function startSigner(site: Site, signer: FleetSigner, keys: readonly FleetKey[], step: number) {
+  await signer.start(step);
+  for (const key of keys) if (site.fileKeys.has(key.publicKey)) addFile(signer, key);
+  if (site.binding !== undefined) return;
+  for (const key of keys) if (isAtHome(key, site)) await postAgain(signer, key);
+}
+
+export function addFile(signer: FleetSigner, { secret, publicKey }: FleetKey): void {
+  signer.running.store.add(Uint8Array.from(secret), 'filesystem', publicKey);
+}
+
+/** The key signs here, by memory, and nobody is about to move it. */
+export function isAtHome(key: FleetKey, site: Site): boolean {
+  return !key.isBusy && key.site === site.name && key.next === undefined && !site.fileKeys.has(key.publicKey);
+}
+
+export async function postAgain(signer: FleetSigner, key: FleetKey): Promise<void> {
+  key.isBusy = true;
+  try {
+    await post(signer, key, undefined, false);
+  } finally {
+    key.isBusy = false;
+  }
+}
+
+export async function post(signer: FleetSigner, key: FleetKey, file: string | undefined, persist: boolean) {
+  const items = [{ keystore: key.keystore, password: Buffer.from(KEYSTORE_PASSWORD) }];
+  const request = { items, slashingProtection: file, persist, allows: () => true };
+  const [result] = await importKeys(request, signer.running.parts, new AbortController().signal);
+  return result?.status;
+}
+
+export function openClient(server: DynamoDBServer): DynamoDBClient {
+  return createDynamoDBClient(dynamoDBClientOptions(server.endpoint));
+}

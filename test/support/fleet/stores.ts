@@ -1,0 +1,129 @@
+// The slashing stores of the model: real SQLite files and real tables, with the hand of somebody who makes copies of them and
+// puts older copies in their place.
+
+import { readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  DeleteItemCommand,
+  type DynamoDBClient,
+  PutItemCommand,
+  ScanCommand,
+} from '../../../enclave/aws/dynamodb.ts';
+import { NETWORK_PARTITION, type Item, slashingTableDefinition } from '../../../enclave/slashing/dynamodb/items.ts';
+import { openSqliteBackend } from '../../../enclave/slashing/sqlite/backend.ts';
+import type { SlashingBackend } from '../../../enclave/slashing/types.ts';
+import type { DynamoDBServer } from '../dynamodb.ts';
+import { MAIN_ROOT, quietLog } from '../slashing.ts';
+import { openSlashingTable } from '../slashing-dynamodb.ts';
+import type { Random } from './random.ts';
+
+const INTEGRITY_KEY = Buffer.alloc(32, 7);
+
+/** What a store was at some moment. */
+export type StoreCopy = { readonly step: number; readonly revision: number } & (
+  | { readonly bytes: Buffer }
+  | { readonly items: readonly Item[] }
+);
+
+export interface FleetStore {
+  readonly name: string;
+  readonly kind: 'sqlite' | 'dynamodb';
+  open(): Promise<SlashingBackend>;
+  /** BoundStore. */
+  seat(): string;
+  /** SQLite: closed. */
+  copy(step: number): Promise<StoreCopy>;
+  /** `in_place`: the same file with other content. `replaced`: another file under the name. SQLite is closed, or replaced. */
+  restore(copy: StoreCopy, how: 'in_place' | 'replaced'): Promise<void>;
+}
+
+export function sqliteStore(name: string, path: string): FleetStore {
+  const open = () =>
+    openSqliteBackend({ path, genesisValidatorsRoot: MAIN_ROOT, integrityKey: INTEGRITY_KEY }, { log: quietLog });
+  return {
+    name,
+    kind: 'sqlite',
+    open,
+    seat() {
+      const { ino, birthtimeNs } = statSync(path, { bigint: true });
+      return `${ino}/${birthtimeNs}`;
+    },
+    async copy(step) {
+      const revision = await revisionOf(open);
+      return { step, revision, bytes: readFileSync(path) };
+    },
+    async restore(copy, how) {
+      if (!('bytes' in copy)) throw new Error('a copy of another store');
+      const beside = ['-wal', '-shm'].map((suffix) => path + suffix);
+      if (how === 'in_place') {
+        for (const file of beside) rmSync(file, { force: true });
+        writeFileSync(path, copy.bytes);
+        return;
+      }
+      writeFileSync(`${path}.copy`, copy.bytes, { mode: 0o600 });
+      for (const file of beside) rmSync(file, { force: true });
+      renameSync(`${path}.copy`, path);
+    },
+  };
+}
+
+export async function dynamodbStore(
+  name: string,
+  tableName: string,
+  { server, client }: { readonly server: DynamoDBServer; readonly client: DynamoDBClient },
+): Promise<FleetStore> {
+  await server.createTable(slashingTableDefinition(tableName));
+  const open = () => openSlashingTable(server.endpoint, tableName, { integrityKey: INTEGRITY_KEY });
+  return {
+    name,
+    kind: 'dynamodb',
+    open,
+    seat: () => '',
+    async copy(step) {
+      const items = await itemsOf(client, tableName);
+      const record = items.find((item) => item['pk']?.S === NETWORK_PARTITION);
+      return { step, items, revision: Number(record?.['revision']?.N ?? 0) };
+    },
+    async restore(copy) {
+      if (!('items' in copy)) throw new Error('a copy of another store');
+      await putBack(client, tableName, copy.items);
+    },
+  };
+}
+
+export async function itemsOf(client: DynamoDBClient, tableName: string): Promise<Item[]> {
+  const { Items = [] } = await client.send(new ScanCommand({ TableName: tableName, ConsistentRead: true }));
+  return Items;
+}
+
+/** The table holds these items and no others. */
+export async function putBack(client: DynamoDBClient, tableName: string, items: readonly Item[]): Promise<void> {
+  const nameOf = (item: Item) => JSON.stringify([item['pk'], item['sk']]);
+  const kept = new Set(items.map(nameOf));
+  for (const item of await itemsOf(client, tableName)) {
+    if (kept.has(nameOf(item))) continue;
+    const Key = Object.fromEntries(Object.entries(item).filter(([name]) => name === 'pk' || name === 'sk'));
+    await client.send(new DeleteItemCommand({ TableName: tableName, Key }));
+  }
+  for (const Item of items) await client.send(new PutItemCommand({ TableName: tableName, Item }));
+}
+
+/** What a parent can make of copies: each item as it was in one of them. The record is the newest that any of them has. */
+export function mixedCopy(copies: readonly (StoreCopy & { readonly items: readonly Item[] })[], random: Random) {
+  const newest = copies.at(-1);
+  if (newest === undefined) throw new Error('there is no copy');
+  const items = newest.items.flatMap((item) => {
+    if (item['pk']?.S === NETWORK_PARTITION) return [item];
+    const { items: others } = random.pick(copies);
+    return others.filter((other) => other['pk']?.S === item['pk']?.S);
+  });
+  return { ...newest, items };
+}
+
+async function revisionOf(open: () => Promise<SlashingBackend>): Promise<number> {
+  const backend = await open();
+  try {
+    return (await backend.identity()).revision;
+  } finally {
+    await backend.close();
+  }
+}

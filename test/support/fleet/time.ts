@@ -1,0 +1,53 @@
+// The time of the model of fleets: one clock that the world moves, and for each signer the clocks that it reads, which stand
+// still while it is frozen. A chain with short epochs, so that an epoch ends every few steps.
+
+import type { Clock } from '../../../enclave/observe/clock.ts';
+import { type ChainTime, floorAt } from '../../../enclave/slashing/jump.ts';
+import type { StoreFloor } from '../../../enclave/slashing/types.ts';
+
+export const CHAIN: ChainTime = { genesisTimeSeconds: 0, secondsPerSlot: 12, slotsPerEpoch: 4 };
+export const EPOCH_MS = CHAIN.secondsPerSlot * CHAIN.slotsPerEpoch * 1000;
+const FIRST_EPOCH = 1_000;
+
+export interface WorldTime {
+  now(): number;
+  pass(milliseconds: number): void;
+  /** The latest that an honest clock may be asked for. */
+  latest(): StoreFloor;
+}
+
+export function worldTime(): WorldTime {
+  let now = FIRST_EPOCH * EPOCH_MS;
+  return {
+    now: () => now,
+    pass(milliseconds) {
+      now += milliseconds;
+    },
+    latest: () => floorAt(now, CHAIN),
+  };
+}
+
+/** Of a process that was stopped both clocks go on; of a suspended machine the monotonic one stands still. */
+export type Freeze = 'stopped' | 'suspended';
+
+export interface SignerClock extends Clock {
+  freeze(kind: Freeze): void;
+  thaw(): void;
+}
+
+export function signerClock(time: WorldTime): SignerClock {
+  let behind = 0;
+  let frozen: { readonly at: number; readonly kind: Freeze } | undefined;
+  const now = () => frozen?.at ?? time.now();
+  return {
+    now,
+    monotonic: () => now() - behind,
+    freeze(kind) {
+      frozen ??= { at: time.now(), kind };
+    },
+    thaw() {
+      if (frozen?.kind === 'suspended') behind += time.now() - frozen.at;
+      frozen = undefined;
+    },
+  };
+}
