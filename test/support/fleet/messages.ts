@@ -28,13 +28,13 @@ export function randomMessage(asked: Asked, random: Random): SlashableMessage {
 
 function draw({ publicKey, latest }: Asked, random: Random): SlashableMessage {
   const signingRoot = random.pick(ROOTS);
-  const back = random.pick([0, 0, 1, 1, 1, 2, 3, 6]);
+  const back = random.pick([0, 0, 0, 1, 1, 2, 5]);
   if (random.chance(0.3)) {
     const slot = latest.slot - back * (random.chance(0.5) ? 1 : CHAIN.slotsPerEpoch);
     return { kind: 'block', publicKey, slot, signingRoot };
   }
   const targetEpoch = latest.targetEpoch - back;
-  const sourceEpoch = targetEpoch - random.pick([0, 1, 1, 1, 2, 3, 5]);
+  const sourceEpoch = targetEpoch - random.pick([0, 1, 1, 1, 1, 1, 2, 4]);
   return { kind: 'attestation', publicKey, sourceEpoch, targetEpoch, signingRoot };
 }
 

@@ -2,21 +2,23 @@
 // chamber) or by `slashing retire` and export; its file is imported at the next place before the key is loaded there; what failed
 // half way is finished where it was begun.
 
+import { setImmediate } from 'node:timers/promises';
 import { changeStatus } from '../../../enclave/keys/management-status.ts';
 import { deleteKeys } from '../../../enclave/keys/management-delete.ts';
 import { readInterchange } from '../../../enclave/slashing/interchange/file.ts';
 import { exportInterchangeText } from '../../../enclave/slashing/interchange/text.ts';
 import type { MergeStrategy, SlashingBackend, ValidatorHistory } from '../../../enclave/slashing/types.ts';
 import { MAIN_ROOT } from '../slashing.ts';
-import { withoutProtection } from './gate.ts';
+import { Killed, withoutProtection } from './gate.ts';
 import type { FleetKey } from './keys.ts';
 import type { Random } from './random.ts';
+import type { FleetSigner } from './signer.ts';
 import { type Site, post, startSigner } from './sites.ts';
 import type { FleetWorld } from './world.ts';
 
 /** Begin a move, or go on with one. The caller holds the key. */
 export async function move(world: FleetWorld, key: FleetKey, random: Random): Promise<void> {
-  key.next ??= random.pick(world.sites.filter(({ name, isEnclave }) => name !== key.site && (!isEnclave || random.chance(0.2)))).name;
+  key.next ??= destination(world, key, random);
   const site = world.sites.find(({ name }) => name === key.site);
   // What leaves an enclave comes back when its parent rolls the tables back (docs/security.md): keys only come there.
   if (site?.isEnclave === true) return;
@@ -39,6 +41,13 @@ export async function move(world: FleetWorld, key: FleetKey, random: Random): Pr
   key.file = undefined;
 }
 
+/** Back to where it was, at times. */
+function destination(world: FleetWorld, key: FleetKey, random: Random): string {
+  const others = world.sites.filter(({ name, isEnclave }) => name !== key.site && (!isEnclave || random.chance(0.1)));
+  const known = others.filter(({ name }) => key.leftAt.has(name));
+  return random.pick(known.length > 0 && random.chance(0.5) ? known : others).name;
+}
+
 export const nameOf = (world: FleetWorld, key: FleetKey) => `key ${world.keys.indexOf(key)}`;
 
 async function leave(world: FleetWorld, key: FleetKey, site: Site, random: Random): Promise<string | undefined> {
@@ -48,14 +57,25 @@ async function leave(world: FleetWorld, key: FleetKey, site: Site, random: Rando
   if (signers.length === 0) return undefined;
   const signer = random.pick(signers);
   world.note(`${nameOf(world, key)}: DELETE at ${signer.name}`);
-  const { parts } = signer.running;
+  const { running } = signer;
+  const { parts } = running;
   if (site.binding !== undefined && random.chance(0.2)) {
     await changeStatus([{ publicKey: key.publicKey, status: 'inactive' }], parts);
   }
   const request = { publicKeys: [key.publicKey], fromTable: site.binding !== undefined };
-  const { results, slashingProtection } = await deleteKeys(request, parts);
+  const answer = deleteKeys(request, parts);
+  answer.catch(() => undefined);
+  if (random.chance(0.3)) await freezeMeanwhile(world, signer, random);
+  const { results, slashingProtection } = await answer;
+  if (!signer.isRunning || signer.running !== running) throw new Killed('nobody got the answer');
   const [result] = results;
   return result?.status === 'deleted' || result?.recorded === true ? slashingProtection : undefined;
+}
+
+/** Somewhere between the steps of what it does. */
+async function freezeMeanwhile(world: FleetWorld, signer: FleetSigner, random: Random): Promise<void> {
+  for (let turns = random.below(40); turns > 0; turns--) await setImmediate();
+  world.freeze(signer, random);
 }
 
 function leaveByCommand(world: FleetWorld, key: FleetKey, site: Site, random: Random): Promise<string> {

@@ -204,6 +204,8 @@ export class FleetSigner {
     running.binding?.stop();
     await running.loader?.stop();
     await running.slashing.close();
+    // What a process was about to do ends with it.
+    running.gate.kill();
   }
 }
 

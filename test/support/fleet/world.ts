@@ -4,6 +4,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { SignerError } from '../../../enclave/api/errors.ts';
 import type { DynamoDBClient } from '../../../enclave/aws/dynamodb.ts';
 import { PRUNE_STEP_ENTRIES } from '../../../enclave/slashing/pruning.ts';
@@ -20,7 +21,11 @@ import type { FleetSigner } from './signer.ts';
 import { isAtHome, openSites, post, postAgain, type Site, startSigner } from './sites.ts';
 import { EPOCH_MS, type WorldTime, worldTime } from './time.ts';
 
-const KEYS = 12;
+const KEYS = 8;
+/** In one burst, at most. */
+const REQUESTS_OF_A_KEY = [2, 2, 4, 4, 8, 16];
+/** What waits for a frozen signer is left to later steps after so long. */
+const PATIENCE_MS = 20;
 const TICK_MS = 2_000;
 /** Of released messages of a key, those that later ones may be rivals of. */
 const RIVALS = 40;
@@ -43,6 +48,14 @@ export interface WorldServices {
   readonly server: DynamoDBServer;
   readonly client: DynamoDBClient;
 }
+
+/** What there is most of in a world; the seed decides which. */
+const EMPHASES = [
+  { moves: 40, losses: 2, place: undefined },
+  { moves: 8, losses: 4, place: undefined },
+  { moves: 4, losses: 6, place: 'enclave' },
+  { moves: 8, losses: 5, place: 'fleet' },
+] as const;
 
 let worlds = 0;
 
@@ -75,6 +88,7 @@ export class FleetWorld {
   step = 0;
   asked = 0;
   readonly #random: Random;
+  readonly #emphasis: (typeof EMPHASES)[number];
   readonly #outcomes = new Map<string, number>();
   readonly #notes: string[] = [];
   readonly #tasks = new Set<Promise<void>>();
@@ -85,12 +99,12 @@ export class FleetWorld {
     this.seed = seed;
     this.missing = missing;
     this.#random = randomChoices(seed);
+    this.#emphasis = EMPHASES[seed % EMPHASES.length] ?? EMPHASES[0];
     this.keys = keys.make(KEYS);
   }
 
   note(text: string): void {
     this.#notes.push(`step ${this.step}: ${text}`);
-    if (process.env["DEBUG"]) console.error(this.step, text);
   }
 
   release(message: SlashableMessage, signer: FleetSigner): void {
@@ -100,12 +114,8 @@ export class FleetWorld {
   }
 
   async begin(): Promise<void> {
-    this.note("begin");
     for (const site of this.sites) {
-      for (const [index, signer] of site.signers.entries()) {
-        await signer.start(0, site.binding !== undefined && index === 0);
-        this.note(signer.name);
-      }
+      for (const [index, signer] of site.signers.entries()) await signer.start(0, site.binding !== undefined && index === 0);
     }
     for (const [index, key] of this.keys.entries()) {
       const site = this.sites[index % this.sites.length];
@@ -114,7 +124,6 @@ export class FleetWorld {
       await post(first, key, undefined, site.binding !== undefined);
       if (site.binding === undefined) for (const other of others) await post(other, key, undefined, false);
       key.site = site.name;
-      this.note(`posted ${index}`);
     }
   }
 
@@ -130,7 +139,7 @@ export class FleetWorld {
     }
     await this.#pass(random);
     const before = this.burst();
-    if (random.chance(0.6)) this.#happen(random);
+    for (let events = random.below(4); events > 0; events--) this.#happen(random);
     if (random.chance(0.1)) this.#freezeOne(random);
     const after = this.burst();
     await Promise.all([before, after].map((burst) => this.#unlessFrozen(burst)));
@@ -141,7 +150,8 @@ export class FleetWorld {
   /** Clients ask, at many signers at once. */
   async burst(): Promise<void> {
     const random = this.#random.fork();
-    const asking = this.keys.flatMap((key) => Array.from({ length: random.below(5) }, () => this.#askOne(key, random)));
+    const most = random.pick(REQUESTS_OF_A_KEY);
+    const asking = this.keys.flatMap((key) => Array.from({ length: random.below(most) }, () => this.#askOne(key, random)));
     await Promise.all(asking);
   }
 
@@ -190,12 +200,13 @@ export class FleetWorld {
   }
 
   #happen(random: Random): void {
-    const site = random.pick(this.sites);
+    const { moves, losses, place } = this.#emphasis;
+    const site = this.sites.find(({ name }) => name === place && random.chance(0.6)) ?? random.pick(this.sites);
     const chances: readonly (readonly [number, () => Promise<void>])[] = [
-      [10, () => this.#withKey(random, (key, own) => move(this, key, own).then(() => void (this.#moves += 1)))],
-      [2, () => restart(this, site, random.fork())],
-      [2, () => rollBack(this, site, random.fork())],
-      [2, () => this.#keepTableCopy(site, random)],
+      [moves, () => this.#withKey(random, (key, own) => move(this, key, own).then(() => void (this.#moves += 1)))],
+      [losses, () => restart(this, site, random.fork())],
+      [losses, () => rollBack(this, site, random.fork())],
+      [losses, () => this.#keepTableCopy(site, random)],
       [2, () => this.#prune(site, random)],
       [1, () => this.#withKey(random, (key, own) => mergeOldFile(this, key, own))],
       [1, () => this.#withKey(random, (key, own) => pauseKey(this, key, own))],
@@ -265,8 +276,12 @@ export class FleetWorld {
 
   #freezeOne(random: Random): void {
     const signer = random.pick(random.pick(this.sites).signers);
-    if (!signer.isRunning) return;
     if (random.chance(0.3)) void signer.look();
+    this.freeze(signer, random);
+  }
+
+  freeze(signer: FleetSigner, random: Random): void {
+    if (!signer.isRunning || signer.isFrozen) return;
     signer.freeze(random.pick(['stopped', 'suspended']));
     this.#frozen.set(signer, this.step + 1 + random.below(12));
     this.note(`${signer.name} freezes`);
@@ -274,10 +289,14 @@ export class FleetWorld {
 
   /** Wait for it, but not for what a frozen signer keeps from ending. */
   async #unlessFrozen(work: Promise<unknown>): Promise<void> {
-    if (this.#frozen.size === 0) return void (await work);
-    const task: Promise<void> = work.then(() => undefined).finally(() => this.#tasks.delete(task));
+    let isOver = false;
+    const task: Promise<void> = work.then(() => undefined).finally(() => {
+      isOver = true;
+      this.#tasks.delete(task);
+    });
     this.#tasks.add(task);
-    await Promise.race([work, new Promise((resolve) => setTimeout(resolve, 30))]);
+    do await Promise.race([task, pause(PATIENCE_MS)]);
+    while (!isOver && this.#frozen.size === 0);
   }
 
   #report(key: FleetKey, { offence, one, other }: SlashablePair): string {
