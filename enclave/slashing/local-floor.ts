@@ -66,8 +66,14 @@ function judge(message: SlashableMessage, floor: StoreFloor, latest: StoreFloor)
   return decision.kind === 'refused' ? decision : undefined;
 }
 
+/**
+ * A source of the present epoch is ahead too: no chain has justified it. After a jump in that epoch the vote, if it were lost,
+ * could be surrounded by one from the epoch before.
+ */
 function isAhead(message: SlashableMessage, latest: StoreFloor): boolean {
-  return message.kind === 'block' ? message.slot > latest.slot : message.targetEpoch > latest.targetEpoch;
+  if (message.kind === 'block') return message.slot > latest.slot;
+  const { sourceEpoch, targetEpoch } = message;
+  return targetEpoch > latest.targetEpoch || (sourceEpoch > latest.sourceEpoch && sourceEpoch <= targetEpoch);
 }
 
 /**

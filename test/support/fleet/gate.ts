@@ -19,24 +19,26 @@ export interface Gate {
 export class Killed extends Error {}
 
 export function gate(): Gate {
-  let opening: PromiseWithResolvers<void> | undefined;
-  let isDead = false;
+  const state: { opening: PromiseWithResolvers<void> | undefined; isDead: boolean } = {
+    opening: undefined,
+    isDead: false,
+  };
+  const open = () => {
+    state.opening?.resolve();
+    state.opening = undefined;
+  };
   return {
     async pass() {
-      while (opening !== undefined) await opening.promise;
-      if (isDead) throw new Killed('the signer was killed');
+      while (state.opening !== undefined) await state.opening.promise;
+      if (state.isDead) throw new Killed('the signer was killed');
     },
     close() {
-      opening ??= Promise.withResolvers();
+      state.opening ??= Promise.withResolvers();
     },
-    open() {
-      opening?.resolve();
-      opening = undefined;
-    },
+    open,
     kill() {
-      isDead = true;
-      opening?.resolve();
-      opening = undefined;
+      state.isDead = true;
+      open();
     },
   };
 }

@@ -59,7 +59,10 @@ export function rollBack(world: FleetWorld, site: Site, random: Random): Promise
 
 /** A copy of a store from after it went back is of another life. */
 function dropLaterCopies(site: Site, store: FleetStore, copy: StoreCopy): void {
-  site.copies.set(store, (site.copies.get(store) ?? []).filter(({ step }) => step <= copy.step));
+  site.copies.set(
+    store,
+    (site.copies.get(store) ?? []).filter(({ step }) => step <= copy.step),
+  );
 }
 
 /** A state table knows: another file, or a revision that its fleet noted and the copy does not have. */
@@ -93,7 +96,11 @@ async function parentRollsBack(world: FleetWorld, site: Site, random: Random): P
   const [oldest] = copies;
   if (store === undefined || enclave === undefined || oldest === undefined) return;
   const isMixed = random.chance(0.4);
-  const copy = isMixed ? mixedCopy(copies, random) : random.chance(0.2) ? { ...oldest, items: [] } : random.pick(copies);
+  const copy = isMixed
+    ? mixedCopy(copies, random)
+    : random.chance(0.2)
+      ? { ...oldest, items: [] }
+      : random.pick(copies);
   const isRunning = random.chance(0.4) && copy.items.length > 0;
   world.note(`the parent puts ${copy.items.length} older items back${isRunning ? ' under the running enclave' : ''}`);
   if (!isRunning) await enclave.kill();

@@ -3,8 +3,8 @@
 
 import type { SlashableMessage, StoreFloor } from '../../../enclave/slashing/types.ts';
 import { rootOf } from '../slashing.ts';
-import { CHAIN } from './time.ts';
 import type { Random } from './random.ts';
+import { CHAIN } from './time.ts';
 
 const ROOTS = ['a', 'b', 'c'].map(rootOf);
 

@@ -3,8 +3,8 @@
 // half way is finished where it was begun.
 
 import { setImmediate } from 'node:timers/promises';
-import { changeStatus } from '../../../enclave/keys/management-status.ts';
 import { deleteKeys } from '../../../enclave/keys/management-delete.ts';
+import { changeStatus } from '../../../enclave/keys/management-status.ts';
 import { readInterchange } from '../../../enclave/slashing/interchange/file.ts';
 import { exportInterchangeText } from '../../../enclave/slashing/interchange/text.ts';
 import type { MergeStrategy, SlashingBackend, ValidatorHistory } from '../../../enclave/slashing/types.ts';
@@ -13,7 +13,7 @@ import { Killed, withoutProtection } from './gate.ts';
 import type { FleetKey } from './keys.ts';
 import type { Random } from './random.ts';
 import type { FleetSigner } from './signer.ts';
-import { type Site, post, startSigner } from './sites.ts';
+import { post, type Site, startSigner } from './sites.ts';
 import type { FleetWorld } from './world.ts';
 
 /** Begin a move, or go on with one. The caller holds the key. */
@@ -195,7 +195,14 @@ function hex(root: Uint8Array | null): string {
 }
 
 function summaryOf(file: string): string {
-  const [history] = (JSON.parse(file) as { data: { signed_blocks: { slot: string }[]; signed_attestations: { source_epoch: string; target_epoch: string }[] }[] }).data;
+  const [history] = (
+    JSON.parse(file) as {
+      data: {
+        signed_blocks: { slot: string }[];
+        signed_attestations: { source_epoch: string; target_epoch: string }[];
+      }[];
+    }
+  ).data;
   const blocks = history?.signed_blocks.map(({ slot }) => slot) ?? [];
   const votes = history?.signed_attestations.map((vote) => `${vote.source_epoch}>${vote.target_epoch}`) ?? [];
   return `blocks ${blocks.slice(-3).join(' ') || 'none'} (${blocks.length}), votes ${votes.slice(-3).join(' ') || 'none'} (${votes.length})`;

@@ -27,7 +27,10 @@ import { CHAIN, type Freeze, type SignerClock, signerClock, type WorldTime } fro
 /** What the signers of a fleet share. */
 export interface FleetTables {
   readonly binding: BindingTable;
-  openKeys(store: KeyStore): { readonly rows: NonNullable<KeyManagementParts['table']>['rows']; readonly loader: TableLoader };
+  openKeys(store: KeyStore): {
+    readonly rows: NonNullable<KeyManagementParts['table']>['rows'];
+    readonly loader: TableLoader;
+  };
 }
 
 export interface SignerOptions {
@@ -41,7 +44,11 @@ export interface SignerOptions {
 }
 
 export const BOUND_MS = 10_000;
-const NETWORK = { ...publicNetwork('mainnet'), genesisValidatorsRoot: Buffer.from(MAIN_ROOT.slice(2), 'hex'), time: CHAIN };
+const NETWORK = {
+  ...publicNetwork('mainnet'),
+  genesisValidatorsRoot: Buffer.from(MAIN_ROOT.slice(2), 'hex'),
+  time: CHAIN,
+};
 /** Of the configuration only limits of routes are read, and there are none here. */
 const OFF = { enabled: false };
 const CONFIG = {
@@ -127,11 +134,9 @@ export class FleetSigner {
     }
     const inFlight = inFlightSigning();
     const loading = { keys, pool: this.options.keys.pool, table: table as never, loaded: Promise.resolve() };
-    const { management } = keyRoutes(
-      CONFIG,
-      { loading, network: NETWORK, inFlight, slashing, binding },
-      { logger: { module: () => quietLog } } as never,
-    );
+    const { management } = keyRoutes(CONFIG, { loading, network: NETWORK, inFlight, slashing, binding }, {
+      logger: { module: () => quietLog },
+    } as never);
     this.startedAt = step;
     const parts = management;
     this.#running = { gate: own, backend, slashing, store: keys, parts, inFlight, binding, loader: table?.loader };

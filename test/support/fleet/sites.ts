@@ -19,7 +19,7 @@ import { quietLog } from '../slashing.ts';
 import type { Missing } from './gate.ts';
 import { type FleetKey, type FleetKeys, KEYSTORE_PASSWORD } from './keys.ts';
 import { FleetSigner, type FleetTables, type SignerOptions } from './signer.ts';
-import { dynamodbStore, type FleetStore, sqliteStore, type StoreCopy } from './stores.ts';
+import { dynamodbStore, type FleetStore, type StoreCopy, sqliteStore } from './stores.ts';
 import type { WorldTime } from './time.ts';
 
 export interface Site {
@@ -58,8 +58,22 @@ export async function openSites(parts: SiteParts): Promise<Site[]> {
   const tables = await fleetTables(parts);
   return [
     siteOf('lone', [['lone', lone]], parts),
-    siteOf('replicas', ['replica 1', 'replica 2'].map((name) => [name, shared] as const), parts),
-    siteOf('fleet', [['first', first], ['second', second], ['common 1', common], ['common 2', common]], parts, { tables }),
+    siteOf(
+      'replicas',
+      ['replica 1', 'replica 2'].map((name) => [name, shared] as const),
+      parts,
+    ),
+    siteOf(
+      'fleet',
+      [
+        ['first', first],
+        ['second', second],
+        ['common 1', common],
+        ['common 2', common],
+      ],
+      parts,
+      { tables },
+    ),
     siteOf('enclave', [['enclave', sealed]], parts, { isEnclave: true }),
   ];
 }

@@ -2,13 +2,8 @@
 // puts older copies in their place.
 
 import { readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import {
-  DeleteItemCommand,
-  type DynamoDBClient,
-  PutItemCommand,
-  ScanCommand,
-} from '../../../enclave/aws/dynamodb.ts';
-import { NETWORK_PARTITION, type Item, slashingTableDefinition } from '../../../enclave/slashing/dynamodb/items.ts';
+import { DeleteItemCommand, type DynamoDBClient, PutItemCommand, ScanCommand } from '../../../enclave/aws/dynamodb.ts';
+import { type Item, NETWORK_PARTITION, slashingTableDefinition } from '../../../enclave/slashing/dynamodb/items.ts';
 import { openSqliteBackend } from '../../../enclave/slashing/sqlite/backend.ts';
 import type { SlashingBackend } from '../../../enclave/slashing/types.ts';
 import type { DynamoDBServer } from '../dynamodb.ts';

@@ -115,7 +115,8 @@ export class FleetWorld {
 
   async begin(): Promise<void> {
     for (const site of this.sites) {
-      for (const [index, signer] of site.signers.entries()) await signer.start(0, site.binding !== undefined && index === 0);
+      for (const [index, signer] of site.signers.entries())
+        await signer.start(0, site.binding !== undefined && index === 0);
     }
     for (const [index, key] of this.keys.entries()) {
       const site = this.sites[index % this.sites.length];
@@ -151,7 +152,9 @@ export class FleetWorld {
   async burst(): Promise<void> {
     const random = this.#random.fork();
     const most = random.pick(REQUESTS_OF_A_KEY);
-    const asking = this.keys.flatMap((key) => Array.from({ length: random.below(most) }, () => this.#askOne(key, random)));
+    const asking = this.keys.flatMap((key) =>
+      Array.from({ length: random.below(most) }, () => this.#askOne(key, random)),
+    );
     await Promise.all(asking);
   }
 
@@ -190,7 +193,8 @@ export class FleetWorld {
       const epochs = random.pick([10, 520, 4_200]);
       this.time.pass(epochs * EPOCH_MS);
       this.note(`${epochs} epochs pass`);
-      return void (await look());
+      await look();
+      return;
     }
     const milliseconds = random.pick([0, 1_000, 2_000, 4_000, 8_000, 16_000, 40_000]);
     for (let passed = 0; passed < milliseconds; passed += TICK_MS) {
@@ -203,7 +207,7 @@ export class FleetWorld {
     const { moves, losses, place } = this.#emphasis;
     const site = this.sites.find(({ name }) => name === place && random.chance(0.6)) ?? random.pick(this.sites);
     const chances: readonly (readonly [number, () => Promise<void>])[] = [
-      [moves, () => this.#withKey(random, (key, own) => move(this, key, own).then(() => void (this.#moves += 1)))],
+      [moves, () => this.#withKey(random, (key, own) => this.#moveOne(key, own))],
       [losses, () => restart(this, site, random.fork())],
       [losses, () => rollBack(this, site, random.fork())],
       [losses, () => this.#keepTableCopy(site, random)],
@@ -215,7 +219,9 @@ export class FleetWorld {
     let left = random.below(chances.reduce((sum, [weight]) => sum + weight, 0));
     for (const [weight, work] of chances) {
       left -= weight;
-      if (left < 0) return this.#begin(work);
+      if (left >= 0) continue;
+      this.#begin(work);
+      return;
     }
   }
 
@@ -241,6 +247,11 @@ export class FleetWorld {
     } finally {
       key.isBusy = false;
     }
+  }
+
+  async #moveOne(key: FleetKey, random: Random): Promise<void> {
+    await move(this, key, random);
+    if (key.next === undefined) this.#moves += 1;
   }
 
   async #keepTableCopy(site: Site, random: Random): Promise<void> {
@@ -289,19 +300,17 @@ export class FleetWorld {
 
   /** Wait for it, but not for what a frozen signer keeps from ending. */
   async #unlessFrozen(work: Promise<unknown>): Promise<void> {
-    let isOver = false;
-    const task: Promise<void> = work.then(() => undefined).finally(() => {
-      isOver = true;
-      this.#tasks.delete(task);
-    });
+    const task: Promise<void> = work.then(() => undefined).finally(() => this.#tasks.delete(task));
     this.#tasks.add(task);
     do await Promise.race([task, pause(PATIENCE_MS)]);
-    while (!isOver && this.#frozen.size === 0);
+    while (this.#tasks.has(task) && this.#frozen.size === 0);
   }
 
   #report(key: FleetKey, { offence, one, other }: SlashablePair): string {
     const name = nameOf(this, key);
-    const signatures = key.released.filter(({ message }) => message === one || message === other).map(({ note }) => note);
+    const signatures = key.released
+      .filter(({ message }) => message === one || message === other)
+      .map(({ note }) => note);
     const about = this.#notes.filter((note) => !note.includes(': key ') || note.includes(`: ${name}`));
     return [`seed ${this.seed}, ${name}: ${offence}`, ...signatures, ...about.slice(-60)].join('\n  ');
   }
