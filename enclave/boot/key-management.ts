@@ -68,7 +68,10 @@ function keyManagement(
     <Given extends unknown[], Result>(run: (...given: Given) => Promise<Result>) =>
     async (...given: Given): Promise<Result> => {
       if (binding?.hindrance !== undefined) throw new SignerError(binding.hindrance);
-      return run(...given);
+      const result = await run(...given);
+      // A process that stood still meanwhile may have lost the fleet to another store.
+      if (binding?.hindrance !== undefined) throw new SignerError(binding.hindrance);
+      return result;
     };
   const records = { backend: slashing.backend, genesisValidatorsRoot: encodeHex(network.genesisValidatorsRoot) };
   return {
