@@ -1,24 +1,17 @@
 // A world of signers, stores and keys that lives by random steps under a seed: clients ask while keys move, stores lose commits,
 // signers freeze, die and come back, and time passes. It notes every signature that is released, and what led there.
 
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { SignerError } from '../../../enclave/api/errors.ts';
-import type { DynamoDBClient } from '../../../enclave/aws/dynamodb.ts';
-import { PRUNE_STEP_ENTRIES } from '../../../enclave/slashing/pruning.ts';
 import type { SlashableMessage } from '../../../enclave/slashing/types.ts';
-import type { DynamoDBServer } from '../dynamodb.ts';
-import { type SlashablePair, slashablePairs } from '../slashing-checker.ts';
+import { randomEvent } from './events.ts';
 import { Killed, type Missing } from './gate.ts';
-import { type FleetKey, type FleetKeys, fleetKeys } from './keys.ts';
-import { keepCopy, restart, rollBack } from './losses.ts';
+import type { FleetKey, FleetKeys } from './keys.ts';
 import { randomMessage } from './messages.ts';
-import { mergeOldFile, move, nameOf, pauseKey } from './moves.ts';
 import { type Random, randomChoices } from './random.ts';
+import { textOf } from './report.ts';
 import type { FleetSigner } from './signer.ts';
-import { isAtHome, openSites, post, postAgain, type Site, startSigner } from './sites.ts';
+import { post, type Site } from './sites.ts';
 import { EPOCH_MS, type WorldTime, worldTime } from './time.ts';
 
 const KEYS = 8;
@@ -30,55 +23,6 @@ const TICK_MS = 2_000;
 /** Of released messages of a key, those that later ones may be rivals of. */
 const RIVALS = 40;
 
-export interface WorldOptions {
-  readonly seed: number;
-  readonly messages: number;
-  readonly missing?: Missing | undefined;
-}
-
-export interface WorldResult {
-  readonly asked: number;
-  readonly outcomes: ReadonlyMap<string, number>;
-  readonly moves: number;
-  /** Empty when nobody could be slashed. */
-  readonly violations: readonly string[];
-}
-
-export interface WorldServices {
-  readonly server: DynamoDBServer;
-  readonly client: DynamoDBClient;
-}
-
-/** What there is most of in a world; the seed decides which. */
-const EMPHASES = [
-  { moves: 40, losses: 2, place: undefined },
-  { moves: 8, losses: 4, place: undefined },
-  { moves: 4, losses: 6, place: 'enclave' },
-  { moves: 8, losses: 5, place: 'fleet' },
-] as const;
-
-let worlds = 0;
-
-export async function runWorld(options: WorldOptions, services: WorldServices): Promise<WorldResult> {
-  const directory = mkdtempSync(join(tmpdir(), 'strongroom-fleet-'));
-  const keys = fleetKeys();
-  const world = new FleetWorld(options, keys);
-  try {
-    worlds += 1;
-    const id = `fleet-${options.seed}-${worlds}`;
-    const { time, missing } = world;
-    const onReleased = (message: SlashableMessage, signer: FleetSigner) => world.release(message, signer);
-    world.sites = await openSites({ ...services, directory, id, time, keys, missing, onReleased });
-    await world.begin();
-    while (world.asked < options.messages) await world.live();
-    return await world.result();
-  } finally {
-    await world.end();
-    await keys.close();
-    rmSync(directory, { recursive: true, force: true });
-  }
-}
-
 export class FleetWorld {
   readonly seed: number;
   readonly missing: Missing | undefined;
@@ -87,24 +31,22 @@ export class FleetWorld {
   sites: readonly Site[] = [];
   step = 0;
   asked = 0;
+  moves = 0;
   readonly #random: Random;
-  readonly #emphasis: (typeof EMPHASES)[number];
-  readonly #outcomes = new Map<string, number>();
-  readonly #notes: string[] = [];
+  readonly outcomes = new Map<string, number>();
+  readonly notes: string[] = [];
   readonly #tasks = new Set<Promise<void>>();
   readonly #frozen = new Map<FleetSigner, number>();
-  #moves = 0;
 
-  constructor({ seed, missing }: WorldOptions, keys: FleetKeys) {
+  constructor({ seed, missing }: Pick<FleetWorld, 'seed' | 'missing'>, keys: FleetKeys) {
     this.seed = seed;
     this.missing = missing;
     this.#random = randomChoices(seed);
-    this.#emphasis = EMPHASES[seed % EMPHASES.length] ?? EMPHASES[0];
     this.keys = keys.make(KEYS);
   }
 
   note(text: string): void {
-    this.#notes.push(`step ${this.step}: ${text}`);
+    this.notes.push(`step ${this.step}: ${text}`);
   }
 
   release(message: SlashableMessage, signer: FleetSigner): void {
@@ -158,15 +100,12 @@ export class FleetWorld {
     await Promise.all(asking);
   }
 
-  async result(): Promise<WorldResult> {
+  /** Everybody is awake, and what was begun ends. */
+  async settle(): Promise<void> {
     for (const { signers } of this.sites) for (const signer of signers) signer.thaw();
     this.#frozen.clear();
     await Promise.all(this.#tasks);
     for (let more = 0; more < 3; more++) await this.burst();
-    const violations = this.keys.flatMap((key) =>
-      slashablePairs(key.released.map(({ message }) => message)).map((pair) => this.#report(key, pair)),
-    );
-    return { asked: this.asked, outcomes: this.#outcomes, moves: this.#moves, violations };
   }
 
   async end(): Promise<void> {
@@ -183,7 +122,7 @@ export class FleetWorld {
     const asked = { publicKey: key.publicKey, latest: this.time.latest(), earlier, isUnbounded };
     this.asked += 1;
     const outcome = await signer.ask(randomMessage(asked, random));
-    this.#outcomes.set(outcome, (this.#outcomes.get(outcome) ?? 0) + 1);
+    this.outcomes.set(outcome, (this.outcomes.get(outcome) ?? 0) + 1);
   }
 
   async #pass(random: Random): Promise<void> {
@@ -203,86 +142,15 @@ export class FleetWorld {
     }
   }
 
-  #happen(random: Random): void {
-    const { moves, losses, place } = this.#emphasis;
-    const site = this.sites.find(({ name }) => name === place && random.chance(0.6)) ?? random.pick(this.sites);
-    const chances: readonly (readonly [number, () => Promise<void>])[] = [
-      [moves, () => this.#withKey(random, (key, own) => this.#moveOne(key, own))],
-      [losses, () => restart(this, site, random.fork())],
-      [losses, () => rollBack(this, site, random.fork())],
-      [losses, () => this.#keepTableCopy(site, random)],
-      [2, () => this.#prune(site, random)],
-      [1, () => this.#withKey(random, (key, own) => mergeOldFile(this, key, own))],
-      [1, () => this.#withKey(random, (key, own) => pauseKey(this, key, own))],
-      [2, () => this.#postMissing(site, random)],
-    ];
-    let left = random.below(chances.reduce((sum, [weight]) => sum + weight, 0));
-    for (const [weight, work] of chances) {
-      left -= weight;
-      if (left >= 0) continue;
-      this.#begin(work);
-      return;
-    }
-  }
-
   /** Beside the steps: what fails because its signer or store is gone is tried again by a later step. */
-  #begin(work: () => Promise<void>): void {
-    const task: Promise<void> = work()
+  #happen(random: Random): void {
+    const task: Promise<void> = randomEvent(this, random)
       .catch((error: unknown) => {
         if (error instanceof SignerError || error instanceof Killed) this.note(`failed: ${error.message}`);
         else throw error;
       })
       .finally(() => this.#tasks.delete(task));
     this.#tasks.add(task);
-  }
-
-  async #withKey(random: Random, work: (key: FleetKey, random: Random) => Promise<void>): Promise<void> {
-    // What was begun goes on first, more often than not.
-    const waiting = this.keys.filter(({ next, isBusy }) => next !== undefined && !isBusy);
-    const key = random.pick(waiting.length > 0 && random.chance(0.8) ? waiting : this.keys);
-    if (key.isBusy) return;
-    key.isBusy = true;
-    try {
-      await work(key, random.fork());
-    } finally {
-      key.isBusy = false;
-    }
-  }
-
-  async #moveOne(key: FleetKey, random: Random): Promise<void> {
-    await move(this, key, random);
-    if (key.next === undefined) this.#moves += 1;
-  }
-
-  async #keepTableCopy(site: Site, random: Random): Promise<void> {
-    const tables = site.stores.filter(({ kind }) => kind === 'dynamodb');
-    if (tables.length > 0) await keepCopy(this, site, random.pick(tables));
-  }
-
-  async #prune(site: Site, random: Random): Promise<void> {
-    const signer = random.pick(site.signers);
-    if (!signer.isRunning || signer.isFrozen) return;
-    for (let steps = 0; steps < 10; steps++) {
-      const pruned = await signer.running.backend.pruneStep(PRUNE_STEP_ENTRIES);
-      if (pruned === 0) return;
-      this.note(`${signer.name} prunes ${pruned} entries`);
-    }
-  }
-
-  /** Signers that lost keys of memory get them back; those that could not start are started. */
-  #postMissing(site: Site, random: Random): Promise<void> {
-    return site.exclusive(async () => {
-      for (const signer of site.signers) {
-        if (!signer.isRunning) await startSigner(site, signer, this.keys, this.step);
-        else if (!signer.isFrozen && site.binding === undefined && random.chance(0.5)) {
-          for (const key of this.keys) {
-            if (isAtHome(key, site) && signer.running.store.find(key.publicKey) === undefined) {
-              await postAgain(signer, key);
-            }
-          }
-        }
-      }
-    });
   }
 
   #freezeOne(random: Random): void {
@@ -305,19 +173,4 @@ export class FleetWorld {
     do await Promise.race([task, pause(PATIENCE_MS)]);
     while (this.#tasks.has(task) && this.#frozen.size === 0);
   }
-
-  #report(key: FleetKey, { offence, one, other }: SlashablePair): string {
-    const name = nameOf(this, key);
-    const signatures = key.released
-      .filter(({ message }) => message === one || message === other)
-      .map(({ note }) => note);
-    const about = this.#notes.filter((note) => !note.includes(': key ') || note.includes(`: ${name}`));
-    return [`seed ${this.seed}, ${name}: ${offence}`, ...signatures, ...about.slice(-60)].join('\n  ');
-  }
-}
-
-function textOf(message: SlashableMessage): string {
-  const root = Buffer.from(message.signingRoot).toString('utf8').replaceAll('\0', '');
-  if (message.kind === 'block') return `block ${message.slot} ${root}`;
-  return `vote ${message.sourceEpoch}>${message.targetEpoch} ${root}`;
 }

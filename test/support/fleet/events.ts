@@ -1,0 +1,91 @@
+// What happens in a world of the model beside its clients: one event at a time is drawn, and goes on beside the steps.
+
+import { PRUNE_STEP_ENTRIES } from '../../../enclave/slashing/pruning.ts';
+import type { FleetKey } from './keys.ts';
+import { keepCopy, restart, rollBack } from './losses.ts';
+import { mergeOldFile, move, pauseKey } from './moves.ts';
+import type { Random } from './random.ts';
+import { isAtHome, postAgain, type Site, startSigner } from './sites.ts';
+import type { FleetWorld } from './world.ts';
+
+/** What there is most of in a world; the seed decides which. */
+const EMPHASES = [
+  { moves: 40, losses: 2, place: undefined },
+  { moves: 8, losses: 4, place: undefined },
+  { moves: 4, losses: 6, place: 'enclave' },
+  { moves: 8, losses: 5, place: 'fleet' },
+] as const;
+const PRUNE_STEPS = 10;
+
+export function randomEvent(world: FleetWorld, drawing: Random): Promise<void> {
+  const random = drawing.fork();
+  const { moves, losses, place } = EMPHASES[world.seed % EMPHASES.length] ?? EMPHASES[0];
+  const site = world.sites.find(({ name }) => name === place && random.chance(0.6)) ?? random.pick(world.sites);
+  const chances: readonly (readonly [weight: number, work: () => Promise<void>])[] = [
+    [moves, () => withKey(world, random, moveOne)],
+    [losses, () => restart(world, site, random)],
+    [losses, () => rollBack(world, site, random)],
+    [losses, () => keepTableCopy(world, site, random)],
+    [2, () => prune(world, site, random)],
+    [1, () => withKey(world, random, mergeOldFile)],
+    [1, () => withKey(world, random, pauseKey)],
+    [2, () => putRight(world, site, random)],
+  ];
+  let left = random.below(chances.reduce((sum, [weight]) => sum + weight, 0));
+  for (const [weight, work] of chances) {
+    left -= weight;
+    if (left < 0) return work();
+  }
+  throw new Error('one of them was drawn');
+}
+
+type KeyEvent = (world: FleetWorld, key: FleetKey, random: Random) => Promise<void>;
+
+async function withKey(world: FleetWorld, random: Random, work: KeyEvent): Promise<void> {
+  // What was begun goes on first, more often than not.
+  const waiting = world.keys.filter(({ next, isBusy }) => next !== undefined && !isBusy);
+  const key = random.pick(waiting.length > 0 && random.chance(0.8) ? waiting : world.keys);
+  if (key.isBusy) return;
+  key.isBusy = true;
+  try {
+    await work(world, key, random);
+  } finally {
+    key.isBusy = false;
+  }
+}
+
+async function moveOne(world: FleetWorld, key: FleetKey, random: Random): Promise<void> {
+  await move(world, key, random);
+  if (key.next === undefined) world.moves += 1;
+}
+
+async function keepTableCopy(world: FleetWorld, site: Site, random: Random): Promise<void> {
+  const tables = site.stores.filter(({ kind }) => kind === 'dynamodb');
+  if (tables.length > 0) await keepCopy(world, site, random.pick(tables));
+}
+
+async function prune(world: FleetWorld, site: Site, random: Random): Promise<void> {
+  const signer = random.pick(site.signers);
+  if (!signer.isRunning || signer.isFrozen) return;
+  const { backend } = signer.running;
+  for (let steps = 0; steps < PRUNE_STEPS; steps++) {
+    const pruned = await backend.pruneStep(PRUNE_STEP_ENTRIES);
+    if (pruned === 0) return;
+    world.note(`${signer.name} prunes ${pruned} entries`);
+  }
+}
+
+/** Signers that lost keys of memory get them back; those that could not start are started. */
+function putRight(world: FleetWorld, site: Site, random: Random): Promise<void> {
+  return site.exclusive(async () => {
+    for (const signer of site.signers) {
+      if (!signer.isRunning) await startSigner(site, signer, world.keys, world.step);
+      else if (!signer.isFrozen && site.binding === undefined && random.chance(0.5)) {
+        for (const key of world.keys) {
+          const isThere = signer.running.store.find(key.publicKey) !== undefined;
+          if (isAtHome(key, site) && !isThere) await postAgain(signer, key);
+        }
+      }
+    }
+  });
+}
