@@ -18,10 +18,10 @@ import type { FleetWorld } from './world.ts';
 
 /** Begin a move, or go on with one. The caller holds the key. */
 export async function move(world: FleetWorld, key: FleetKey, random: Random): Promise<void> {
-  key.next ??= destination(world, key, random);
   const site = world.sites.find(({ name }) => name === key.site);
   // What leaves an enclave comes back when its parent rolls the tables back (docs/security.md): keys only come there.
   if (site?.isEnclave === true) return;
+  key.next ??= destination(world, key, random);
   if (site !== undefined) {
     const file = await leave(world, key, site, random);
     if (file === undefined) return;

@@ -16,7 +16,7 @@ import { EPOCH_MS, type WorldTime, worldTime } from './time.ts';
 
 const KEYS = 8;
 /** In one burst, at most. */
-const REQUESTS_OF_A_KEY = [2, 2, 4, 4, 8, 16];
+const REQUESTS_OF_A_KEY = [2, 2, 3, 4, 6, 12];
 /** What waits for a frozen signer is left to later steps after so long. */
 const PATIENCE_MS = 20;
 const TICK_MS = 2_000;
