@@ -64,13 +64,15 @@ function keyManagement(
   { logger }: KeyRoutesWorld,
 ): KeyManagementParts {
   /** What is said of another store than the one the fleet signs over would be no promise. */
+  const assertInForce = (): void => {
+    if (binding?.hindrance !== undefined) throw new SignerError(binding.hindrance);
+  };
   const bound =
     <Given extends unknown[], Result>(run: (...given: Given) => Promise<Result>) =>
     async (...given: Given): Promise<Result> => {
-      if (binding?.hindrance !== undefined) throw new SignerError(binding.hindrance);
+      assertInForce();
       const result = await run(...given);
-      // A process that stood still meanwhile may have lost the fleet to another store.
-      if (binding?.hindrance !== undefined) throw new SignerError(binding.hindrance);
+      assertInForce(); // a process that stood still meanwhile may have lost the fleet to another store
       return result;
     };
   const records = { backend: slashing.backend, genesisValidatorsRoot: encodeHex(network.genesisValidatorsRoot) };
@@ -83,6 +85,7 @@ function keyManagement(
       export: bound((publicKeys) => exportInterchangeText(publicKeys, records)),
       retire: bound((publicKeys) => slashing.backend.retire(publicKeys)),
       reinstate: bound((publicKeys) => slashing.backend.reinstate(publicKeys)),
+      assertInForce,
     },
     drain: inFlight.drain,
     turns: keyTurns(),

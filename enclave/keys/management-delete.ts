@@ -92,6 +92,8 @@ function deleteForGood({ removable, strays, fromTable }: Deletion, parts: KeyMan
     await retire(removable, takenOut, parts);
     const { file, recorded } = await parts.slashing.export(removable);
     const outcomes = (fromTable && (await parts.table?.rows.delete(removable))) || new Map<string, string>();
+    // With the rows gone nobody who takes the fleet over has the keys: a file that is good now stays good.
+    parts.slashing.assertInForce();
     const wasInMemory = (publicKey: string): boolean => takenOut.get(publicKey)?.source === 'memory';
     const isDeleted = (publicKey: string): boolean => outcomes.get(publicKey) === 'deleted' || wasInMemory(publicKey);
     const deleted = new Set(removable.filter(isDeleted));

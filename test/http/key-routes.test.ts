@@ -113,6 +113,7 @@ async function mount({ keyManager, chamber = {} }: Limits): Promise<FastifyInsta
             export: (publicKeys) => exportInterchangeText(publicKeys, records),
             retire: (publicKeys) => records.backend.retire(publicKeys),
             reinstate: (publicKeys) => records.backend.reinstate(publicKeys),
+            assertInForce: () => undefined,
           },
           drain: inFlight.drain,
           turns: keyTurns(),

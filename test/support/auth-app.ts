@@ -84,6 +84,7 @@ export function keylessApp(
             export: nothing('slashing'),
             retire: nothing('slashing'),
             reinstate: nothing('slashing'),
+            assertInForce: nothing('slashing'),
           },
           drain: inFlight.drain,
           turns: keyTurns(),

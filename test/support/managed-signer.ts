@@ -142,6 +142,7 @@ async function manageKeys(replica: Replica): Promise<ManagedSigner> {
       export: (publicKeys) => exportInterchangeText(publicKeys, records),
       retire: (publicKeys) => records.backend.retire(publicKeys),
       reinstate: (publicKeys) => records.backend.reinstate(publicKeys),
+      assertInForce: () => undefined,
     },
     drain: inFlight.drain,
     turns: keyTurns(),

@@ -4,7 +4,7 @@
 import { SignerError } from '../../api/errors.ts';
 import type { Log } from '../../observe/log.ts';
 import { higher } from '../history/state.ts';
-import { higherFloor, type JumpFloor } from '../jump.ts';
+import { higherFloor, JUMP_REVISIONS, type JumpFloor } from '../jump.ts';
 import type { HighWaterMarks, StoreFloor, StoreIdentity } from '../types.ts';
 import type { CheckTools } from './check.ts';
 import { type Connection, commit } from './connections.ts';
@@ -97,7 +97,7 @@ async function raise(
 ): Promise<StoreRecord> {
   const raised: StoreRecord = {
     ...record,
-    revision: Math.max(record.revision + 1, atLeast),
+    revision: Math.max(record.revision + JUMP_REVISIONS, atLeast),
     floor: higherFloor(record.floor, floor),
     server: { systemIdentifier: place.systemIdentifier, timeline: place.timeline },
   };

@@ -6,7 +6,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';
 import { systemClock } from '../../observe/clock.ts';
 import { rowIntegrity } from '../history/integrity.ts';
-import { higherFloor } from '../jump.ts';
+import { higherFloor, JUMP_REVISIONS } from '../jump.ts';
 import type { StoreFloor, StoreIdentity } from '../types.ts';
 import type { CallMessage, DatabaseCall, DatabaseCalls, DatabaseWorkerData, ReplyMessage } from './calls.ts';
 import { isDamage } from './cells.ts';
@@ -186,7 +186,7 @@ function raise({ connection, records, files }: Database, revision: number, floor
     const store = records.read();
     const raised = {
       ...store,
-      revision: Math.max(store.revision + 1, revision),
+      revision: Math.max(store.revision + (floor === null ? 1 : JUMP_REVISIONS), revision),
       floor: floor === null ? store.floor : higherFloor(store.floor, floor),
     };
     records.write(raised);
