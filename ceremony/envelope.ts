@@ -23,7 +23,7 @@ import { splitSecret } from './shares.ts';
 /** What a record is held to, and made for. */
 export interface EnvelopeTerms {
   readonly ceremony: Ceremony;
-  /** Of this signer. */
+  /** This signer's. */
   readonly deployment: Deployment;
   /** Refuse a record that names no deployment; every record that is written names one. */
   readonly requireBound: boolean;

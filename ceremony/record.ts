@@ -11,7 +11,7 @@ import { parseKeyArn } from './key-arn.ts';
 import { deriveSubKey } from './sub-key.ts';
 
 export const RECORD_VERSION = 2;
-/** Of a record that names no deployment. */
+/** A record that names no deployment has this. */
 const UNBOUND_VERSION = 1;
 const BINDING_BYTES = 32;
 /** AWS KMS API Reference, Decrypt: CiphertextBlob. */

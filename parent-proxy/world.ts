@@ -20,7 +20,7 @@ export interface World {
 export interface Limits {
   readonly maxConnections: number;
   readonly idleTimeoutMs: number;
-  /** Of clients of the enclave, which may not keep a place that the enclave has given up. */
+  /** Clients of the enclave, which may not keep a place that the enclave has given up. */
   readonly lingerMs?: number;
   readonly connectTimeoutMs: number;
   readonly connectRetryMs: number;

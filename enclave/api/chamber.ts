@@ -56,7 +56,7 @@ export const chamberStatusSchema = z.object({
       count: z.int(),
     }),
   ),
-  /** Of validator keys. What server.mlock asks for, which is off in an enclave; and the loaded keys whose memory is not locked. */
+  /** What server.mlock asks for (off in an enclave), and how many loaded keys lie in memory that is not locked. */
   memory: z.object({ mlock: z.enum(['off', 'best_effort', 'required']), unlocked_keys: z.int() }),
   slashing: z.object({
     backend: z.string(),
@@ -69,7 +69,7 @@ export const chamberStatusSchema = z.object({
     bound: z.boolean().nullable(),
     /** What this start refuses whatever the store says (anti_slashing.jump_at_boot); null when it did not jump. */
     jumped_at_boot: z.object({ slot: z.int(), source_epoch: z.int(), target_epoch: z.int() }).nullable(),
-    /** In an enclave: what whoever holds its parent and another's could do. Null elsewhere. */
+    /** What whoever holds the parents of two enclaves could do; null outside an enclave. */
     warning: z.string().nullable(),
   }),
   network: z.string(),

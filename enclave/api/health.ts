@@ -9,7 +9,7 @@ export const healthCheckSchema = z.object({
   status: z.enum(['UP', 'DOWN', 'NOT_OPENED']),
   /** What is wrong. */
   detail: z.string().exactOptional(),
-  /** Of the chamber while it is sealed: what the latch says, each null when it does not say. */
+  /** While the chamber is sealed: what the latch says, each null when it does not say. */
   sealed_at: z.string().nullable().exactOptional(),
   reason: z.string().nullable().exactOptional(),
 });

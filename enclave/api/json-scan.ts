@@ -12,12 +12,12 @@ export const MAX_JSON_VALUES = 20_000;
 /** Members of one object. JSON.parse makes an object of many times as many slowly. */
 export const MAX_JSON_MEMBERS = 1_000;
 
-/** With a number that is no plain integer in the body JSON.parse hands each value over, a microsecond a piece. */
+/** JSON.parse hands over each value of a body with a number that is no plain integer: a microsecond a piece. */
 export const MAX_JSON_VALUES_BESIDE_INEXACT = 5_000;
 
 export const NOT_JSON = 'the body is not JSON in UTF-8';
 
-/** As it is written. No name of ours has an escape. */
+/** The name as it is written: none of ours has an escape. */
 const MAX_ESCAPED_NAME_CHARACTERS = 128;
 const MAX_QUOTED_CHARACTERS = 40;
 /** Member names of one object that are looked through one by one. */

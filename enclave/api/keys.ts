@@ -23,7 +23,7 @@ export const keyListQuerySchema = z.strictObject({
 
 export const keyRecordSchema = z.object({
   pubkey: publicKeySchema,
-  /** Of the copy that is loaded; `dynamodb` where none is. */
+  /** The source of the loaded copy; `dynamodb` where none is loaded. */
   source: keySourceSchema,
   /** Every source that holds the key. */
   sources: z.array(keySourceSchema).min(1),

@@ -30,7 +30,7 @@ export {
   waitUntilTableExists,
 } from '@aws-sdk/client-dynamodb';
 
-/** Of a BatchGetItem of one table: its entry, whether the answer calls the table by its name or by its ARN. */
+/** The entry of a BatchGetItem of one table, whether the answer calls the table by its name or by its ARN. */
 export function ofOneTable<Entry>(byTable: Readonly<Record<string, Entry>> | undefined): Entry | undefined {
   const entries = Object.values(byTable ?? {});
   if (entries.length > 1) throw new Error('DynamoDB answered for tables that were not asked for');

@@ -25,7 +25,7 @@ export function isTable(text: string): boolean {
   return NAME.test(text) || parseTableArn(text) !== undefined;
 }
 
-/** Of a name, itself. */
+/** The name of a table: a name is its own. */
 export function tableNameIn(table: string): string {
   return parseTableArn(table)?.name ?? table;
 }

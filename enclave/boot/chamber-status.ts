@@ -25,7 +25,7 @@ export interface StatusParts {
   readonly loading: Pick<LoadingKeys, 'keys' | 'table'>;
   readonly slashing: Pick<SlashingProtection, 'backend' | 'health'>;
   readonly binding: Pick<StoreBinding, 'status'> | undefined;
-  /** Of the jump at boot. */
+  /** What the jump at boot refuses. */
   readonly floor: StoreFloor | null;
   readonly core: Pick<BlsCore, 'unlockedKeys'>;
 }

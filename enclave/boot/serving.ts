@@ -31,7 +31,7 @@ export interface Parts {
   readonly binding: StoreBinding | undefined;
   readonly core: BlsCore;
   readonly custody: Custody | undefined;
-  /** Of the jump at boot; null without. */
+  /** What the jump at boot refuses; null without one. */
   readonly floor: StoreFloor | null;
   readonly inFlight: InFlightSigning;
   readonly loading: LoadingKeys;

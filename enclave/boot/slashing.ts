@@ -29,7 +29,7 @@ import { bindStore } from './store-binding.ts';
 import type { Telemetry } from './telemetry.ts';
 import type { SignerTime } from './time.ts';
 
-/** Of what is left when the slashing store is closed; the rest is for what is still open then. */
+/** The slashing store's share of the time that is left; the rest is for what is still open then. */
 const STORE_SHARE = 0.8;
 
 export interface SlashingStoreOptions {
@@ -37,7 +37,7 @@ export interface SlashingStoreOptions {
   readonly network: Network;
   /** 32 bytes derived from the master key; without one rows carry checksums. */
   readonly integrityKey?: Uint8Array | undefined;
-  /** By the system's clock unless given. */
+  /** What a jump raises the store to; by the system's clock unless given. */
   readonly floorOf?: JumpFloor;
   /** Open also a store that only a jump can put right (dynamodb: bound to another region, or without its record). */
   readonly isForJump?: boolean;
@@ -56,7 +56,7 @@ export interface OpenSlashing {
   readonly slashing: SlashingProtection;
   /** Undefined without a state table: nothing is bound, and nothing can notice a second signer. */
   readonly binding: StoreBinding | undefined;
-  /** Of this start: everything up to it is refused, whatever the store says. Null when it did not jump. */
+  /** Everything up to it is refused by this start, whatever the store says; null when it did not jump. */
   readonly floor: StoreFloor | null;
 }
 

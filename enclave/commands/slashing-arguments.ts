@@ -12,11 +12,11 @@ export interface SlashingArguments {
   readonly output: string | undefined;
   /** Canonical. */
   readonly publicKeys: readonly string[] | undefined;
-  /** Of an import; `-` is standard input. */
+  /** The file to import; `-` is standard input. */
   readonly file: string | undefined;
   readonly strategy: MergeStrategy;
   readonly dryRun: boolean;
-  /** Of a jump by hand; undefined: the present, by the clock. */
+  /** What a jump by hand takes for the present; undefined: the clock decides. */
   readonly slot: number | undefined;
   readonly epoch: number | undefined;
 }

@@ -87,7 +87,7 @@ function boundBodyTime({ headers, context, raw }: HttpRequest): void {
   context.bodyDeadline = setTimeout(() => raw.socket.destroy(), BODY_TIMEOUT_MS);
 }
 
-/** Of a body of unannounced length (chunked) only its end tells (bodyGrows). */
+/** A body of unannounced length (chunked) shows its size only at its end (bodyGrows). */
 function sizeRefusal(
   { headers }: HttpRequest,
   streamsBody: boolean,

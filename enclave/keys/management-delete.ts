@@ -54,7 +54,7 @@ const OF_THE_TABLE = 'the key table holds this key: it is deleted through /api/v
 interface Problems {
   /** Why each key that stays cannot be deleted. */
   readonly problems: ReadonlyMap<string, string>;
-  /** Of those, inactive keys of the table of which a copy of memory signs: that copy has to stop all the same. */
+  /** Inactive keys of the table among them of which a copy in memory signs: that copy has to stop all the same. */
   readonly strays: readonly string[];
 }
 

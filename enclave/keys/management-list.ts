@@ -13,7 +13,7 @@ const KEY_SOURCES: readonly KeySource[] = ['filesystem', 'dynamodb', 'memory'];
 
 export interface ListedKey {
   readonly publicKey: string;
-  /** Of the copy that is loaded; `dynamodb` where none is. */
+  /** The source of the loaded copy; `dynamodb` where none is loaded. */
   readonly source: KeySource;
   /** Every source that holds it, in the order of KEY_SOURCES: never empty. */
   readonly sources: readonly KeySource[];

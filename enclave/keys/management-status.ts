@@ -73,7 +73,7 @@ async function changeInTurn(changes: readonly StatusChange[], parts: KeyManageme
   return results;
 }
 
-/** Of a key whose row is not to be touched; undefined for the others. */
+/** The result of a key whose row is not to be touched; undefined for the others. */
 function resultWithoutChange(
   { publicKey, status }: StatusChange,
   rows: Rows,

@@ -90,7 +90,7 @@ export class KeyStore {
     this.#alsoInFiles.add(publicKey);
   }
 
-  /** Of isInFile, those whose loaded copy, if there is one, is of another source. */
+  /** Keys that files hold (isInFile) whose loaded copy, if there is one, is of another source. */
   alsoInFiles(): ReadonlySet<string> {
     return this.#alsoInFiles;
   }

@@ -6,7 +6,7 @@
 export type KeyTurns = <T>(publicKeys: readonly string[], work: () => Promise<T>) => Promise<T>;
 
 export function keyTurns(): KeyTurns {
-  /** Of each key, the end of its last turn; never rejects. */
+  /** The end of each key's last turn; never rejects. */
   const lastTurns = new Map<string, Promise<void>>();
   return async (publicKeys, work) => {
     // All places are taken at once, so no two turns wait for each other.

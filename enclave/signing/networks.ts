@@ -31,7 +31,7 @@ export function publicNetwork(name: PublicNetworkName): Network {
   };
 }
 
-/** Of a chain with mainnet's slots: 12 seconds each, 32 an epoch. */
+/** A chain with mainnet's slots: 12 seconds each, 32 an epoch. */
 export function chainTime(genesisTimeSeconds: number): ChainTime {
   return { genesisTimeSeconds, secondsPerSlot: 12, slotsPerEpoch: 32 };
 }

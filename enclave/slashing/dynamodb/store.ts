@@ -40,7 +40,7 @@ const CHANGE_PAUSE_MS = 4;
 const MAX_CHANGE_PAUSE_MS = 200;
 
 export interface StoreBinding extends RecordBinding {
-  /** Of the client: the region whose signers use the store. */
+  /** The client's region: its signers use the store. */
   readonly region: string;
   /**
    * For `strongroom slashing jump`: open also a store that is bound to another region, or whose record is lost. Nothing is

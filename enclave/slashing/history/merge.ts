@@ -42,7 +42,7 @@ export interface KeyToMerge {
   readonly state: KeyState;
   /** The whole history, shown to be whole. */
   readonly recorded: KeyHistory;
-  /** Of the store: what it refuses stays refused, also when a file says that it was signed. */
+  /** The store's floor: what it refuses stays refused, also when a file says that it was signed. */
   readonly floor: StoreFloor | null;
 }
 

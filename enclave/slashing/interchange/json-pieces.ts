@@ -27,7 +27,7 @@ export interface JsonPiece {
 
 /** An entry of a list that is handed over entry by entry; the element it belongs to comes later, with the list empty. */
 export interface JsonEntry {
-  /** Of the element in the streamed array. */
+  /** The place of the element in the streamed array. */
   readonly element: number;
   readonly list: string;
   readonly index: number;
@@ -43,7 +43,7 @@ export interface PieceOptions {
   readonly onEntry?: (entry: JsonEntry) => void;
 }
 
-/** Of a file, between two turns of the event loop: a few milliseconds. */
+/** Bytes of a file between two turns of the event loop: a few milliseconds. */
 const TURN_BYTES = 64 * 1024;
 const MAX_DEPTH = 8;
 const MAX_TOKEN_CHARACTERS = 4096;

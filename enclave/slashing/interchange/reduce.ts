@@ -64,7 +64,7 @@ const NOTHING: LeftOutEntries = { blockSlot: null, sourceEpoch: null, targetEpoc
 interface Kind<Entry> {
   /** Slot or target. */
   readonly placeOf: (entry: Entry) => number;
-  /** Of the entries at one place the highest says most. */
+  /** The highest of the entries at one place says most. */
   readonly rankOf: (entry: Entry) => number;
   /** Places kept behind the highest. */
   readonly retained: number;

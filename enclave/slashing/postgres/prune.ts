@@ -62,7 +62,7 @@ const FIRST_KEPT_VOTES = `
 
 export interface PruneOutcome {
   readonly deleted: number;
-  /** Of the key that was looked at; undefined when no later key has anything to prune. */
+  /** The key that was looked at; undefined when no later key has anything to prune. */
   readonly validatorId: number | undefined;
 }
 

@@ -13,7 +13,7 @@ import type { ServerIdentity, ServerPlace, ServerQuestions } from './server.ts';
 
 export interface StoreRecord extends StoreIdentity {
   readonly keys: KeyList;
-  /** Of the server that the store was last raised on. */
+  /** The server that the store was last raised on. */
   readonly server: ServerIdentity;
 }
 

@@ -31,7 +31,7 @@ function problemOf(file: string): string | undefined {
   return undefined;
 }
 
-/** Of this process's mount namespace; a file of the same device that is bound to a name is seen only here (Linux). */
+/** The mounts of this process's namespace; a file of the same device that is bound to a name is seen only here (Linux). */
 function mountPoints(): ReadonlySet<string> {
   let text: string;
   try {
