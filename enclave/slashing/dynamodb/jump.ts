@@ -9,6 +9,7 @@ import { jittered } from '../../aws/dynamodb-transact.ts';
 import type { Log } from '../../observe/log.ts';
 import type { RowIntegrity } from '../history/integrity.ts';
 import { NO_MARKS } from '../history/rules.ts';
+import { higherMarks } from '../history/state.ts';
 import type { HighWaterMarks, StoreFloor } from '../types.ts';
 import type { VerifiedItems } from './check.ts';
 import { highWaterMarks, type MarkItem, type MarkKey, sealItem } from './items.ts';
@@ -53,14 +54,6 @@ export async function highestMarks(table: SlashingTable): Promise<HighWaterMarks
   return highest;
 }
 
-export function higherMarks(one: HighWaterMarks, other: HighWaterMarks): HighWaterMarks {
-  return {
-    blockSlot: higher(one.blockSlot, other.blockSlot),
-    sourceEpoch: higher(one.sourceEpoch, other.sourceEpoch),
-    targetEpoch: higher(one.targetEpoch, other.targetEpoch),
-  };
-}
-
 async function raiseItem({ key, stored }: ScannedItem, floor: HighWaterMarks, context: JumpContext): Promise<void> {
   let found: ScannedItem['stored'] = stored;
   for (let attempt = 1; attempt <= MAX_WRITE_ATTEMPTS; attempt++) {
@@ -100,11 +93,6 @@ async function patient(write: () => Promise<ReplaceOutcome>): Promise<ReplaceOut
 function triesAfter(fault: unknown): number {
   if (fault === 'throttled') return MAX_THROTTLED_TRIES;
   return fault === 'unreachable' ? MAX_UNANSWERED_TRIES : 1;
-}
-
-function higher(one: number | null, other: number | null): number | null {
-  if (one === null || other === null) return one ?? other;
-  return Math.max(one, other);
 }
 
 const DAMAGED =

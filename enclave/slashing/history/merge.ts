@@ -18,6 +18,7 @@ import {
   effectiveLowWater,
   hasRecords,
   higher,
+  higherMarks,
   type KeyHistory,
   type KeyState,
   type LowWaterMarks,
@@ -118,14 +119,6 @@ function highestOf({ blocks, attestations, leftOut }: Omit<ValidatorHistory, 'pu
       (most: number | null, { targetEpoch }) => higher(most, targetEpoch),
       leftOut?.targetEpoch ?? null,
     ),
-  };
-}
-
-function higherMarks(one: HighWaterMarks, other: HighWaterMarks): HighWaterMarks {
-  return {
-    blockSlot: higher(one.blockSlot, other.blockSlot),
-    sourceEpoch: higher(one.sourceEpoch, other.sourceEpoch),
-    targetEpoch: higher(one.targetEpoch, other.targetEpoch),
   };
 }
 

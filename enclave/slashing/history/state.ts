@@ -94,3 +94,12 @@ export function higher<Other extends number | null>(mark: number | null, other: 
   if (mark === null) return other;
   return other === null || mark > other ? mark : other;
 }
+
+/** The higher of two keys' marks, or of two moments', member by member. */
+export function higherMarks(one: HighWaterMarks, other: HighWaterMarks): HighWaterMarks {
+  return {
+    blockSlot: higher(one.blockSlot, other.blockSlot),
+    sourceEpoch: higher(one.sourceEpoch, other.sourceEpoch),
+    targetEpoch: higher(one.targetEpoch, other.targetEpoch),
+  };
+}

@@ -3,7 +3,7 @@
 
 import { SignerError } from '../../api/errors.ts';
 import type { Log } from '../../observe/log.ts';
-import { higher } from '../history/state.ts';
+import { higherMarks } from '../history/state.ts';
 import { higherFloor, JUMP_REVISIONS, type JumpFloor } from '../jump.ts';
 import type { HighWaterMarks, StoreFloor, StoreIdentity } from '../types.ts';
 import type { CheckTools } from './check.ts';
@@ -104,14 +104,6 @@ async function raise(
   await Promise.all([writeStore(connection, codes, raised), commit(connection)]);
   lineage.adopt(place, raised);
   return raised;
-}
-
-function higherMarks(one: HighWaterMarks, other: HighWaterMarks): HighWaterMarks {
-  return {
-    blockSlot: higher(one.blockSlot, other.blockSlot),
-    sourceEpoch: higher(one.sourceEpoch, other.sourceEpoch),
-    targetEpoch: higher(one.targetEpoch, other.targetEpoch),
-  };
 }
 
 function floorOf({ blockSlot, sourceEpoch, targetEpoch }: HighWaterMarks): StoreFloor {

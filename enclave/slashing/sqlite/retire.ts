@@ -2,7 +2,7 @@
 
 import type { DatabaseSync } from 'node:sqlite';
 import { NO_MARKS } from '../history/rules.ts';
-import { higher, NEW_KEY } from '../history/state.ts';
+import { higherMarks, NEW_KEY } from '../history/state.ts';
 import type { HighWaterMarks, PublicKeyHex } from '../types.ts';
 import { damaged, isDamage, numberOf } from './cells.ts';
 import { headTable } from './heads.ts';
@@ -110,12 +110,4 @@ function* slicesOf(publicKeys: readonly PublicKeyHex[]): Generator<Uint8Array[]>
 
 function hexOf(publicKey: Uint8Array): PublicKeyHex {
   return `0x${Buffer.from(publicKey).toString('hex')}`;
-}
-
-function higherMarks(one: HighWaterMarks, other: HighWaterMarks): HighWaterMarks {
-  return {
-    blockSlot: higher(one.blockSlot, other.blockSlot),
-    sourceEpoch: higher(one.sourceEpoch, other.sourceEpoch),
-    targetEpoch: higher(one.targetEpoch, other.targetEpoch),
-  };
 }
