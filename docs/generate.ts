@@ -5,7 +5,7 @@ import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { errorReference } from '../enclave/api/error-reference.ts';
 import { configurationReference } from '../enclave/config/reference.ts';
-import { metricsReference } from '../enclave/observe/metrics-reference.ts';
+import { metricsReference } from '../enclave/metrics/reference.ts';
 import { operatorReference } from '../operator/reference.ts';
 import { parentProxyReference } from '../parent-proxy/reference.ts';
 

@@ -5,21 +5,21 @@ import { basename, join } from 'node:path';
 import { version as esbuildVersion } from 'esbuild';
 import { type Ceremony, ceremonyDigest, InvalidCeremony, parseCeremony } from '../ceremony/definition.ts';
 import { readCeremonyValue } from '../ceremony/yaml.ts';
-import { type Bundle, bundleSigner } from './bundle.ts';
+import { type Bundle, bundleSigner } from './bundle/bundle.ts';
+import { writeCompiledModule } from './bundle/compiled-module.ts';
+import { INIT, readCompiledPart } from './bundle/compiled-parts.ts';
 import { caBundle } from './certificates.ts';
 import { checkConfiguration, type NamedConfiguration } from './check-configuration.ts';
-import { writeCompiledModule } from './compiled-module.ts';
-import { INIT, readCompiledPart } from './compiled-parts.ts';
-import { writeCpio } from './cpio.ts';
-import { type Architecture, type EnclaveImage, writeImage } from './format.ts';
-import { type ImageParts, readImageFile } from './image-file.ts';
+import { writeCpio } from './format/cpio.ts';
+import { type Architecture, type EnclaveImage, writeImage } from './format/format.ts';
+import { type ImageParts, readImageFile } from './format/image-file.ts';
+import { metadataOf } from './format/metadata.ts';
+import { type ImageSigner, readSigner, SignerError, signImage } from './format/signature.ts';
 import { BuildError, type Input, inputOf, readInput, sortedInputs } from './inputs.ts';
 import { findLibraries } from './libraries.ts';
 import { type Measurements, measureImage, sha256Hex } from './measure.ts';
-import { metadataOf } from './metadata.ts';
 import { PINNED_NODE, readNode } from './node-binary.ts';
 import { applicationRamdisk, checkDisjoint, initRamdisk } from './ramdisks.ts';
-import { type ImageSigner, readSigner, SignerError, signImage } from './signature.ts';
 
 export interface BuildRequest {
   /** The project's folder. */
@@ -158,7 +158,7 @@ function readGiven({ ceremonyFile, configurationFile, caFiles, signing }: BuildR
   };
 }
 
-/** What the enclave would refuse for its size (enclave/tee/configuration-source.ts). */
+/** What the enclave would refuse for its size (enclave/tee/parent/configuration-source.ts). */
 function readConfiguration(file: string): Buffer {
   const bytes = readInput(file, 'the configuration');
   if (bytes.length === 0) throw new BuildError(`the configuration ${file} is empty`);

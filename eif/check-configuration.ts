@@ -5,8 +5,8 @@ import { execFile } from 'node:child_process';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type BundleFile, MAIN_FILE } from './bundle.ts';
-import { COMPILED_FILE } from './compiled-module.ts';
+import { type BundleFile, MAIN_FILE } from './bundle/bundle.ts';
+import { COMPILED_FILE } from './bundle/compiled-module.ts';
 import { BuildError } from './inputs.ts';
 
 const TIME_LIMIT_MS = 120_000;

@@ -1,9 +1,9 @@
 // The first difference of two images, in the order in which a reader would look: what is measured first, by section and by file, then
 // what is not. Two images are equal when their bytes are.
 
-import type { ReadEntry } from './cpio.ts';
 import { describeRamdisk } from './describe.ts';
-import { type EnclaveImage, readImage } from './format.ts';
+import type { ReadEntry } from './format/cpio.ts';
+import { type EnclaveImage, readImage } from './format/format.ts';
 import { sha256Hex } from './measure.ts';
 
 export interface Difference {

@@ -2,12 +2,12 @@
 // what cannot be read is said to be so, and nothing in it is believed about itself but by its digests.
 
 import { ceremonyDigest } from '../ceremony/definition.ts';
-import { type Compiled, readCompiledModule } from './compiled-module.ts';
-import { CpioError, type ReadEntry, readCpio } from './cpio.ts';
-import { type EnclaveImage, readImage } from './format.ts';
+import { type Compiled, readCompiledModule } from './bundle/compiled-module.ts';
+import { CpioError, type ReadEntry, readCpio } from './format/cpio.ts';
+import { type EnclaveImage, readImage } from './format/format.ts';
+import { checkSignature, type SignatureCheck } from './format/signature.ts';
 import { type Measurements, measureImage, sha256Hex } from './measure.ts';
 import { BAKED_PATH, COMPILED_PATH } from './ramdisks.ts';
-import { checkSignature, type SignatureCheck } from './signature.ts';
 
 export interface ImageDescription {
   readonly image: EnclaveImage;

@@ -2,7 +2,7 @@
 // libraries. Files are the build host's own or pinned; a file that is odd is refused all the same, because a library that is missing in
 // an image is found out when the enclave does not start.
 
-import type { Architecture } from './format.ts';
+import type { Architecture } from './format/format.ts';
 
 export interface ElfFile {
   readonly architecture: Architecture;

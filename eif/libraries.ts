@@ -3,7 +3,7 @@
 
 import { existsSync } from 'node:fs';
 import { ElfError, type ElfFile, readElf } from './elf.ts';
-import type { Architecture } from './format.ts';
+import type { Architecture } from './format/format.ts';
 import { BuildError, readInput } from './inputs.ts';
 
 export interface Library {

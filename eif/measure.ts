@@ -2,7 +2,7 @@
 // bytes were started; that they are good is for whoever read and built them.
 
 import { createHash, hash } from 'node:crypto';
-import type { EnclaveImage } from './format.ts';
+import type { EnclaveImage } from './format/format.ts';
 
 /** A PCR starts as 48 zero bytes (AWS, Nitro Enclaves: Cryptographic attestation). */
 const EMPTY_PCR = Buffer.alloc(48);

@@ -2,7 +2,7 @@
 // of `bin/node` in the packages; docs/guides/image.md says how to compare them with Node's own release.
 
 import { join } from 'node:path';
-import type { Architecture } from './format.ts';
+import type { Architecture } from './format/format.ts';
 import { readPinned } from './inputs.ts';
 
 export interface PinnedNode {

@@ -1,10 +1,10 @@
 // What lies where in the two ramdisks. The first (PCR1) brings the system up and knows nothing of the signer; the second (PCR2) is the
 // signer with everything it runs on. The kernel unpacks both into one tree, so no file may be in both.
 
-import type { BundleFile } from './bundle.ts';
-import { COMPILED_FILE, CONFIGURATION_PATH } from './compiled-module.ts';
-import type { CpioEntry } from './cpio.ts';
-import type { KernelModule } from './image-file.ts';
+import type { BundleFile } from './bundle/bundle.ts';
+import { COMPILED_FILE, CONFIGURATION_PATH } from './bundle/compiled-module.ts';
+import type { CpioEntry } from './format/cpio.ts';
+import type { KernelModule } from './format/image-file.ts';
 import { BuildError } from './inputs.ts';
 import type { Library } from './libraries.ts';
 

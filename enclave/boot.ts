@@ -2,6 +2,8 @@
 // a message that names the step. What a step opens is closed in the opposite order, also when a later step fails.
 // It trusts a configuration that config/ has checked.
 
+import type { Clock } from '../observe/clock.ts';
+import type { Logger } from '../observe/logger.ts';
 import { openAuthorization } from './boot/authorization.ts';
 import { type AwsAccess, openAwsAccess } from './boot/aws-access.ts';
 import { startBackground } from './boot/background.ts';
@@ -20,8 +22,6 @@ import { openTelemetry } from './boot/telemetry.ts';
 import { clockBy, openTime } from './boot/time.ts';
 import { warmUp } from './boot/warm-up.ts';
 import type { Config } from './config/options.ts';
-import type { Clock } from './observe/clock.ts';
-import type { Logger } from './observe/logger.ts';
 import { inFlightSigning } from './signing/in-flight.ts';
 
 export interface World {

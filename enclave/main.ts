@@ -5,7 +5,9 @@
 import { setFlagsFromString } from 'node:v8';
 import type { Worker } from 'node:worker_threads';
 import { parseCeremony } from '../ceremony/definition.ts';
-import { renderViolations } from './api/violations.ts';
+import { renderViolations } from '../command-line/violations.ts';
+import { systemClock } from '../observe/clock.ts';
+import { createLogger, type Logger } from '../observe/logger.ts';
 import { ConfigurationRefused, type EnclaveParts, measureEnclave } from './boot/enclave.ts';
 import { openEnclaveLog } from './boot/enclave-log.ts';
 import { lookAtFiles } from './boot/files.ts';
@@ -17,8 +19,6 @@ import { COMPILED, type CompiledImage } from './compiled.ts';
 import { serverHelp } from './config/help.ts';
 import { asksForHelp, type Loaded, loadConfig } from './config/load.ts';
 import type { Config } from './config/options.ts';
-import { systemClock } from './observe/clock.ts';
-import { createLogger, type Logger } from './observe/logger.ts';
 import { isDebugMode } from './tee/measure.ts';
 import { type EnclavePlatform, openNitroPlatform } from './tee/platform.ts';
 

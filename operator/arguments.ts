@@ -3,7 +3,7 @@
 // that runs without what was asked of it may do the opposite.
 
 import { parseArgs } from 'node:util';
-import { nearest } from '../enclave/api/nearest.ts';
+import { nearest } from '../command-line/nearest.ts';
 import type { Argument, Command, Flag, Flags, FlagValue } from './command.ts';
 import { UsageFailure } from './exit.ts';
 import { bounded } from './text.ts';

@@ -1,7 +1,7 @@
 // What the key commands share: naming keys, asking in batches with progress on stderr, and showing what came of each key.
 
 import { readFile } from 'node:fs/promises';
-import { canonicalPublicKey } from '../enclave/api/hex.ts';
+import { canonicalPublicKey } from '../formats/hex.ts';
 import type { Flags } from './command.ts';
 import { CommandFailure, EXIT, localFailure, UsageFailure } from './exit.ts';
 import type { Output } from './output.ts';

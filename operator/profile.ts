@@ -8,7 +8,7 @@ import { homedir } from 'node:os';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { parseDocument } from 'yaml';
 import { z } from 'zod';
-import { nearest } from '../enclave/api/nearest.ts';
+import { nearest } from '../command-line/nearest.ts';
 import { localFailure } from './exit.ts';
 import type { Terminal } from './terminal.ts';
 import { bounded, renderPlace } from './text.ts';

@@ -4,7 +4,7 @@
 // that the signer is an enclave: it then has to be attested, and nothing that belongs to an ordinary signer stands in for that.
 
 import { readFileSync } from 'node:fs';
-import { nearest } from '../enclave/api/nearest.ts';
+import { nearest } from '../command-line/nearest.ts';
 import { type AttestationPolicy, DEFAULT_MAX_AGE_SECONDS } from './attestation/peer-evidence.ts';
 import type { DocumentProvider } from './attestation/provider.ts';
 import { readReferenceValues } from './attestation/reference-values.ts';

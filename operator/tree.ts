@@ -1,6 +1,6 @@
 // The command tree, and finding a command in it by the words of the command line.
 
-import { nearest } from '../enclave/api/nearest.ts';
+import { nearest } from '../command-line/nearest.ts';
 import type { Command, Group } from './command.ts';
 import { completion } from './commands/completion.ts';
 import { keys } from './commands/keys.ts';

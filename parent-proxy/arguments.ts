@@ -1,6 +1,6 @@
 // The arguments of `strongroom parent-proxy`. Unknown, repeated and incomplete flags are refused, all of them at once.
 
-import { renderName, suggest, type Violation } from '../enclave/api/violations.ts';
+import { renderName, suggest, type Violation } from '../command-line/violations.ts';
 
 export interface Arguments {
   readonly configPath: string | undefined;

@@ -2,19 +2,19 @@
 // Exit codes: 0 a clean end, 78 a configuration that cannot be used, 1 any other failure to start, 70 a bug.
 
 import { readFileSync } from 'node:fs';
-import { renderViolations, type Violation } from '../enclave/api/violations.ts';
+import { renderViolations, type Violation } from '../command-line/violations.ts';
 import { loadAddon } from '../enclave/native/load.ts';
 import type { Transport } from '../enclave/native/transport.ts';
 import { vsockTransport } from '../enclave/native/vsock.ts';
 import { readArguments } from './arguments.ts';
 import { systemClock } from './clock.ts';
 import { type LoadedConfiguration, type ProxyConfiguration, readProxyConfiguration } from './configuration.ts';
-import { defaultChain } from './credentials.ts';
 import { warnOfFewDescriptors } from './descriptors.ts';
 import { HELP } from './help.ts';
 import { createLogger, errorCode, type Logger } from './log.ts';
 import { createMetrics } from './metrics.ts';
 import { type Output, openOutput } from './output.ts';
+import { defaultChain } from './services/instance-credentials.ts';
 import { type RunningProxy, startParentProxy } from './start.ts';
 
 const EXIT = { ok: 0, startup: 1, bug: 70, configuration: 78 } as const;

@@ -3,16 +3,16 @@
 
 import { CREDENTIALS_PORT } from '../enclave/api/parent-ports.ts';
 import { INGRESS, type Ingress, type ProxyConfiguration } from './configuration.ts';
-import { listenConfiguration } from './configuration-service.ts';
-import { type CredentialsProvider, sharedCredentials } from './credentials.ts';
-import { listenCredentials } from './credentials-service.ts';
-import { listenEgress } from './egress.ts';
-import type { ForwardingListener } from './forwarding.ts';
-import { listenIngress } from './ingress.ts';
+import { listenEgress } from './forwarding/egress.ts';
+import type { ForwardingListener } from './forwarding/forwarding.ts';
+import { listenIngress } from './forwarding/ingress.ts';
 import { CLIENT_LINGERS_MS, DRAIN_QUIET_MS } from './limits.ts';
-import { listenLogs } from './log-service.ts';
 import { listenMetrics } from './metrics-listener.ts';
-import type { Service } from './service.ts';
+import { listenConfiguration } from './services/configuration.ts';
+import { listenCredentials } from './services/credentials.ts';
+import { type CredentialsProvider, sharedCredentials } from './services/instance-credentials.ts';
+import { listenLogs } from './services/log.ts';
+import type { Service } from './services/service.ts';
 import type { Limits, World } from './world.ts';
 
 export interface RunningProxy {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { VERSION } from '../../enclave/api/version.ts';
 import { type BuiltImage, buildImage } from '../build.ts';
-import type { Architecture } from '../format.ts';
+import type { Architecture } from '../format/format.ts';
 import { BuildError } from '../inputs.ts';
 import { type Arguments, type Command, json, outputOf, readArguments, rows } from './command.ts';
 

@@ -3,11 +3,11 @@
 
 import { ceremonyBlock, ceremonyDigest } from '../../ceremony/definition.ts';
 import { testOnlyStatements } from '../cmdline.ts';
-import type { ReadEntry } from '../cpio.ts';
 import { describeImage, type ImageDescription, type RamdiskDescription } from '../describe.ts';
+import type { ReadEntry } from '../format/cpio.ts';
+import type { SignatureCheck } from '../format/signature.ts';
 import { BuildError, readInput } from '../inputs.ts';
 import { sha256Hex } from '../measure.ts';
-import type { SignatureCheck } from '../signature.ts';
 import { type Command, json, outputOf, readArguments, rows } from './command.ts';
 import { naming, readImageBytes } from './images.ts';
 

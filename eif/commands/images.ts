@@ -1,6 +1,6 @@
 // Reading the image files that a command names.
 
-import { ImageFormatError } from '../format.ts';
+import { ImageFormatError } from '../format/format.ts';
 import { BuildError, readInput } from '../inputs.ts';
 
 /** @throws BuildError when it cannot be read */

@@ -2,7 +2,7 @@
 // vote is read here only in the way that the schema reads it, and whatever is spelled in another way, or is wrong, is left to the schema
 // and its refusals. Only values of JSON.parse come here.
 
-import { decodeHex } from './hex.ts';
+import { decodeHex } from '../../formats/hex.ts';
 import { readSlotOrEpoch, readUint64 } from './primitives.ts';
 import type { SIGN_REQUEST_SCHEMAS } from './sign-request.ts';
 

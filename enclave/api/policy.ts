@@ -3,8 +3,8 @@
 // Strict: an unknown member, an empty list or a null is refused, because each of them could widen a rule unnoticed.
 
 import { z } from 'zod';
-import { canonicalPublicKey } from './hex.ts';
-import { nearest } from './nearest.ts';
+import { nearest } from '../../command-line/nearest.ts';
+import { canonicalPublicKey } from '../../formats/hex.ts';
 import { OPERATIONS, SCOPES } from './operations.ts';
 
 export const MAX_RULES_PER_POLICY = 256;

@@ -3,7 +3,7 @@
 // rounds, truncates or pads. The JSON schema of each is given by hand, because a transform has none.
 
 import { z } from 'zod';
-import { decodeHex } from './hex.ts';
+import { decodeHex } from '../../formats/hex.ts';
 
 const MAX_UINT64 = 2n ** 64n - 1n;
 const DECIMAL = /^[0-9]{1,20}$/;

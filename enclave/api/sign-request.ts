@@ -3,6 +3,7 @@
 // place that was refused, never the value. The zod schemas here are also what the OpenAPI document is made from.
 
 import { z } from 'zod';
+import { parseStrictJson } from '../../formats/strict-json.ts';
 import {
   aggregateAndProof,
   aggregationSlot,
@@ -18,7 +19,6 @@ import {
 import type { Operation } from './operations.ts';
 import { readPlainAttestation } from './plain-attestation.ts';
 import { forkVersion, refuse, root, uint64, upperCaseWord } from './primitives.ts';
-import { parseStrictJson } from './strict-json.ts';
 
 /** Web3Signer's own OpenAPI examples spell the versions both ways, so both are read; they may not contradict each other. */
 const fork = z

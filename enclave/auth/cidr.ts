@@ -3,7 +3,7 @@
 // and a range that would let in a large part of the Internet is called unsafe. An IPv4 range is written as IPv4, never as
 // an IPv4-mapped IPv6 one.
 
-import { addressText, isMapped, parseAddress, parsePeerAddress } from '../api/ip-address.ts';
+import { addressText, isMapped, parseAddress, parsePeerAddress } from '../../formats/ip-address.ts';
 
 export interface Cidr {
   readonly family: 4 | 6;

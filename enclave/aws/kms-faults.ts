@@ -2,8 +2,8 @@
 // of Encrypt, Decrypt and DescribeKey; what the SDK and every other service share is told apart in errors.ts.
 
 import type { KeyFault } from '../../ceremony/custody-keys.ts';
-import { EnvelopeError } from '../tee/cms.ts';
-import { NsmError } from '../tee/nsm.ts';
+import { EnvelopeError } from '../tee/kms/cms.ts';
+import { NsmError } from '../tee/nsm/nsm.ts';
 import { type AwsFault, awsFault } from './errors.ts';
 
 /** An answer that arrived and cannot be used. */

@@ -13,10 +13,10 @@ import {
 } from '@aws-sdk/client-kms';
 import type { CustodyKeys, KeyAnswer, KeyAttempt } from '../../ceremony/custody-keys.ts';
 import { keyArn } from '../../ceremony/key-arn.ts';
-import type { Log } from '../observe/log.ts';
-import { EnvelopeError } from '../tee/cms.ts';
-import { KEY_ENCRYPTION_ALGORITHM, type KmsRecipient } from '../tee/kms-recipient.ts';
-import { NsmError } from '../tee/nsm.ts';
+import type { Log } from '../../observe/log.ts';
+import { EnvelopeError } from '../tee/kms/cms.ts';
+import { KEY_ENCRYPTION_ALGORITHM, type KmsRecipient } from '../tee/kms/recipient.ts';
+import { NsmError } from '../tee/nsm/nsm.ts';
 import { type AwsClientOptions, awsClientConfiguration, CALL_WATCHER_STEP, callWatcher } from './client.ts';
 import { kmsFault, UnusableKey } from './kms-faults.ts';
 

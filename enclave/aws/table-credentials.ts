@@ -6,7 +6,7 @@
 import { z } from 'zod';
 import { KEY_FAULTS, type KeyAttempt } from '../../ceremony/custody-keys.ts';
 import { type Ceremony, ceremonyArns } from '../../ceremony/definition.ts';
-import { parseStrictJson } from '../api/strict-json.ts';
+import { parseStrictJson } from '../../formats/strict-json.ts';
 import type { AwsCredentials } from './client.ts';
 import type { EncryptionContext, Kms } from './kms.ts';
 

@@ -1,15 +1,15 @@
 // Step "authorization": who may do what, from the configuration (stateless) or from the signer-state table under the chamber's
 // master key (stateful). The two modes exclude each other (service.md, startup failure 1).
 
+import type { Log } from '../../observe/log.ts';
 import type { Authenticator } from '../auth/authenticator.ts';
-import { StatefulAuthenticator } from '../auth/stateful.ts';
-import { AuthHeadRejected } from '../auth/stateful-load.ts';
-import { tokensWithoutLifetime } from '../auth/stateful-snapshot.ts';
+import { AuthHeadRejected } from '../auth/stateful/load.ts';
+import { tokensWithoutLifetime } from '../auth/stateful/snapshot.ts';
+import { StatefulAuthenticator } from '../auth/stateful/stateful.ts';
 import { createStaticAuthenticator } from '../auth/static.ts';
 import type { World } from '../boot.ts';
 import { patiently } from '../chamber/startup-failures.ts';
 import type { Config } from '../config/options.ts';
-import type { Log } from '../observe/log.ts';
 import type { Custody } from './chamber.ts';
 import type { Telemetry } from './telemetry.ts';
 

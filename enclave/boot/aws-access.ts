@@ -10,9 +10,9 @@ import { openTableCredentials } from '../aws/table-credentials.ts';
 import type { World } from '../boot.ts';
 import { dynamodbRegions, usesDynamoDB } from '../config/egress-needs.ts';
 import type { Config } from '../config/options.ts';
-import { firstCredentials, parentCredentials } from '../tee/credentials.ts';
-import { cachedDocuments } from '../tee/evidence.ts';
-import { createKmsRecipient } from '../tee/kms-recipient.ts';
+import { createKmsRecipient } from '../tee/kms/recipient.ts';
+import { cachedDocuments } from '../tee/nsm/evidence.ts';
+import { firstCredentials, parentCredentials } from '../tee/parent/credentials.ts';
 import type { Enclave } from './enclave.ts';
 import type { Telemetry } from './telemetry.ts';
 

@@ -1,10 +1,10 @@
 // What goes on beside the requests: polling the slashing database for /healthcheck, and reading off the gauges.
 
+import type { Logger } from '../../observe/logger.ts';
 import type { Config } from '../config/options.ts';
 import { countKeys } from '../keys/counts.ts';
-import type { Logger } from '../observe/logger.ts';
-import type { Metrics } from '../observe/metrics.ts';
-import type { BlsCore, Lane } from '../signing/bls.ts';
+import type { Metrics } from '../metrics/metrics.ts';
+import type { BlsCore, Lane } from '../signing/bls/bls.ts';
 import type { Permits } from '../signing/permits.ts';
 import type { SlashingProtection } from '../slashing/protection.ts';
 import type { Enclave } from './enclave.ts';

@@ -10,7 +10,7 @@ import type { Watcher } from '../chamber/watcher.ts';
 import type { Config } from '../config/options.ts';
 import type { ChamberRoutes } from '../http/routes/chamber.ts';
 import { countKeys } from '../keys/counts.ts';
-import type { BlsCore } from '../signing/bls.ts';
+import type { BlsCore } from '../signing/bls/bls.ts';
 import type { SlashingProtection } from '../slashing/protection.ts';
 import type { StoreFloor } from '../slashing/types.ts';
 import { parentsRisk } from './boot-jump.ts';

@@ -2,7 +2,7 @@
 
 import type { World } from '../boot.ts';
 import type { Config } from '../config/options.ts';
-import { openEgress } from '../tee/egress.ts';
+import { openEgress } from '../tee/parent/egress.ts';
 import type { Telemetry } from './telemetry.ts';
 
 export async function openEgressAliases(

@@ -2,7 +2,7 @@
 // store. Requests are cut a little before it, so that a store that is well is closed in order; whatever hangs is left behind at
 // the deadline, because the process ends then and nothing that is not durable by now was signed.
 
-import type { Clock } from '../observe/clock.ts';
+import type { Clock } from '../../observe/clock.ts';
 
 /** What closing after a start that failed may take: there is no deadline then, and somebody waits for the message. */
 const UNHURRIED_MS = 15_000;

@@ -4,7 +4,7 @@
 
 import { accessSync, constants, readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import type { Violation } from '../api/violations.ts';
+import type { Violation } from '../../command-line/violations.ts';
 import type { Config, OptionPath } from '../config/options.ts';
 import type { ConfigWarning } from '../config/warnings.ts';
 import { parsePostgresUrl } from '../slashing/postgres/address.ts';

@@ -3,13 +3,13 @@
 
 import type { World } from '../boot.ts';
 import type { Config } from '../config/options.ts';
-import { closeGracefully } from '../http/listen.ts';
-import { listenMetricsOnTransport } from '../http/metrics-listener.ts';
-import { listenProbes } from '../http/probe-listener.ts';
-import { listenRatls } from '../http/ratls-listener.ts';
-import type { TransportServer } from '../http/transport-server.ts';
-import { statusClass } from '../observe/metrics.ts';
-import { RatlsRotation } from '../tee/ratls-rotation.ts';
+import { closeGracefully } from '../http/listeners/listen.ts';
+import { listenMetricsOnTransport } from '../http/listeners/metrics.ts';
+import { listenProbes } from '../http/listeners/probe.ts';
+import { listenRatls } from '../http/listeners/ratls.ts';
+import type { TransportServer } from '../http/listeners/transport-server.ts';
+import { statusClass } from '../metrics/metrics.ts';
+import { RatlsRotation } from '../tee/ratls/rotation.ts';
 import type { Enclave } from './enclave.ts';
 import type { OpenListeners } from './listeners.ts';
 import type { Application } from './serving.ts';

@@ -1,6 +1,6 @@
 // Step "network": the configured network's constants.
 
-import { decodeHex } from '../api/hex.ts';
+import { decodeHex } from '../../formats/hex.ts';
 import type { Config } from '../config/options.ts';
 import { chainTime, type Network, publicNetwork } from '../signing/networks.ts';
 

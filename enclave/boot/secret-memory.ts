@@ -5,8 +5,8 @@ import { COMPILED } from '../compiled.ts';
 import type { Config } from '../config/options.ts';
 import { applyMemoryPolicy, type KeyMemoryWatch, watchKeyMemory } from '../harden/memory.ts';
 import type { MemoryPolicy } from '../native/load.ts';
-import type { BlsCore } from '../signing/bls.ts';
-import { openBlsCore } from '../signing/bls-open.ts';
+import type { BlsCore } from '../signing/bls/bls.ts';
+import { openBlsCore } from '../signing/bls/open.ts';
 import type { Telemetry } from './telemetry.ts';
 
 export interface SecretMemory {

@@ -1,10 +1,10 @@
 // Step "HTTP application": what a request meets, put together from the configuration.
 
 import type { FastifyInstance } from 'fastify';
-import { encodeHex } from '../api/hex.ts';
+import { encodeHex } from '../../formats/hex.ts';
 import type { Operation } from '../api/operations.ts';
 import type { Authenticator } from '../auth/authenticator.ts';
-import type { StatefulAuthenticator } from '../auth/stateful.ts';
+import type { StatefulAuthenticator } from '../auth/stateful/stateful.ts';
 import type { SignerState, World } from '../boot.ts';
 import type { StoreBinding } from '../chamber/store-binding.ts';
 import type { Watcher } from '../chamber/watcher.ts';
@@ -12,7 +12,7 @@ import type { Config } from '../config/options.ts';
 import { buildApp } from '../http/app.ts';
 import type { AttestationRoute } from '../http/routes/attestation.ts';
 import type { Readiness } from '../http/routes/health.ts';
-import type { BlsCore } from '../signing/bls.ts';
+import type { BlsCore } from '../signing/bls/bls.ts';
 import type { InFlightSigning } from '../signing/in-flight.ts';
 import type { Network } from '../signing/networks.ts';
 import { createPermits, type Permits } from '../signing/permits.ts';

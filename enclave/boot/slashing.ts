@@ -2,12 +2,12 @@
 // behind it. Also what the offline `slashing` commands open.
 
 import { setTimeout as pause } from 'node:timers/promises';
-import { encodeHex } from '../api/hex.ts';
+import { encodeHex } from '../../formats/hex.ts';
+import { systemClock } from '../../observe/clock.ts';
+import type { Log } from '../../observe/log.ts';
 import type { World } from '../boot.ts';
 import type { StoreBinding } from '../chamber/store-binding.ts';
 import type { Config } from '../config/options.ts';
-import { systemClock } from '../observe/clock.ts';
-import type { Log } from '../observe/log.ts';
 import type { Network } from '../signing/networks.ts';
 import { openDynamoDBBackend } from '../slashing/dynamodb/backend.ts';
 import { rowIntegrity } from '../slashing/history/integrity.ts';

@@ -2,9 +2,9 @@
 // hypervisor's, which the parent does not set; the one clock that reads it serves slashing protection and tokens alike.
 // Elsewhere it is the system's clock. A module that stops answering stops nothing: the last reading is carried on.
 
+import type { Clock } from '../../observe/clock.ts';
 import type { World } from '../boot.ts';
-import type { Clock } from '../observe/clock.ts';
-import { keepReading, openNsmClock } from '../tee/nsm-time.ts';
+import { keepReading, openNsmClock } from '../tee/nsm/time.ts';
 
 export type SignerTime = Pick<Clock, 'now'>;
 

@@ -2,7 +2,7 @@
 
 import { parseSignRequest } from '../api/sign-request.ts';
 import type { Network } from '../signing/networks.ts';
-import { computeSigningRoot } from '../signing/root.ts';
+import { computeSigningRoot } from '../signing/roots/root.ts';
 
 const ROOT = `0x${'00'.repeat(32)}`;
 const SAMPLE = {

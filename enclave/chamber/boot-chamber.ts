@@ -9,9 +9,9 @@ import { type EnvelopeTerms, unwrapMasterKey, wrapMasterKey } from '../../ceremo
 import { parseRecord, serializeRecord } from '../../ceremony/record.ts';
 import { type CustodyRefusal, malformedRecord } from '../../ceremony/refusals.ts';
 import { sealRootToken } from '../../ceremony/root-token.ts';
+import type { Clock } from '../../observe/clock.ts';
+import type { Log } from '../../observe/log.ts';
 import type { MemoryPolicy } from '../native/load.ts';
-import type { Clock } from '../observe/clock.ts';
-import type { Log } from '../observe/log.ts';
 import { MasterKey } from './master-key.ts';
 import { patiently, StateTableFailure } from './startup-failures.ts';
 import type { AuthHead, MasterKeyRow, SealOverride } from './state-rows.ts';

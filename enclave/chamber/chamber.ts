@@ -2,10 +2,10 @@
 // and tells every part that holds a secret to forget it. The break-glass latch is written before this replica seals, so
 // that a seal that was answered holds for every replica and across restarts.
 
+import type { Clock } from '../../observe/clock.ts';
+import type { Log } from '../../observe/log.ts';
 import type { ChamberState } from '../api/chamber.ts';
 import { SignerError } from '../api/errors.ts';
-import type { Clock } from '../observe/clock.ts';
-import type { Log } from '../observe/log.ts';
 import type { MasterKey } from './master-key.ts';
 import type { SealOverride } from './state-rows.ts';
 import type { StateTable } from './state-table.ts';

@@ -3,7 +3,7 @@
 
 import type { KeyAttempt } from '../../ceremony/custody-keys.ts';
 import type { CustodyKey } from '../../ceremony/definition.ts';
-import type { Clock } from '../observe/clock.ts';
+import type { Clock } from '../../observe/clock.ts';
 
 export const CUSTODY_HEALTH_SECONDS = 5;
 

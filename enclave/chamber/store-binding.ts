@@ -12,8 +12,8 @@
 // was noted has lost records, or is an older copy beside the store in use. Nobody can tell which, so it counts as another store.
 // A store for one signer (sqlite) also has a seat: its file, which a lock keeps to one process. A copied file has another.
 
-import type { Clock } from '../observe/clock.ts';
-import type { Log } from '../observe/log.ts';
+import type { Clock } from '../../observe/clock.ts';
+import type { Log } from '../../observe/log.ts';
 import type { SlashingBackend } from '../slashing/types.ts';
 import type { BindingRow, BoundStore } from './binding-row.ts';
 import type { BindingTable } from './binding-table.ts';

@@ -3,8 +3,8 @@
 // another way to the same revision), and says `stale` when that has not come out well for too long. Time comes from the injected clock, so a process that was stopped is stale the moment it goes on.
 
 import { strict as assert } from 'node:assert';
-import type { Clock } from '../observe/clock.ts';
-import type { Log } from '../observe/log.ts';
+import type { Clock } from '../../observe/clock.ts';
+import type { Log } from '../../observe/log.ts';
 import type { AuthHead, SealOverride } from './state-rows.ts';
 import type { StateTable } from './state-table.ts';
 

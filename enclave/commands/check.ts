@@ -1,10 +1,10 @@
 // What `server --check` says, and what the start says of a configuration that is good and unwise. Data goes to
 // stdout, the rest to stderr; exit code 0 for a configuration that can be used, 78 for another.
 
-import { renderViolations, type Violation } from '../api/violations.ts';
+import { renderViolations, type Violation } from '../../command-line/violations.ts';
+import type { Log } from '../../observe/log.ts';
 import type { Loaded } from '../config/load.ts';
 import { type ConfigWarning, warningText } from '../config/warnings.ts';
-import type { Log } from '../observe/log.ts';
 
 export interface Found {
   readonly violations: readonly Violation[];

@@ -3,13 +3,13 @@
 // be used or a fault, 78 a configuration that cannot be used.
 
 import { parseArgs } from 'node:util';
-import { renderViolations } from '../api/violations.ts';
+import { renderViolations } from '../../command-line/violations.ts';
 import { type CreateTableCommandInput, createDynamoDBClient, type DynamoDBClient } from '../aws/dynamodb.ts';
 import { backupsOf, byName, setUpTable } from '../aws/dynamodb-setup.ts';
 import { stateTableDefinition } from '../chamber/state-rows.ts';
 import { loadConfig } from '../config/load.ts';
 import type { Config } from '../config/options.ts';
-import { keyTableDefinition } from '../keys/table-rows.ts';
+import { keyTableDefinition } from '../keys/table/rows.ts';
 import { slashingTableDefinition } from '../slashing/dynamodb/items.ts';
 import type { Terminal } from './slashing-parts.ts';
 

@@ -1,7 +1,7 @@
 // The arguments of `strongroom slashing …`, read strictly: what a command does not take is refused.
 
 import { type ParseArgsConfig, parseArgs } from 'node:util';
-import { canonicalPublicKey } from '../api/hex.ts';
+import { canonicalPublicKey } from '../../formats/hex.ts';
 import type { MergeStrategy } from '../slashing/types.ts';
 
 export const SLASHING_COMMANDS = ['export', 'import', 'jump', 'prune', 'reinstate', 'retire', 'status'] as const;

@@ -1,6 +1,6 @@
 // What every `strongroom slashing` command works with.
 
-import type { Clock } from '../observe/clock.ts';
+import type { Clock } from '../../observe/clock.ts';
 import type { Network } from '../signing/networks.ts';
 import type { SlashingBackend } from '../slashing/types.ts';
 import type { SlashingArguments } from './slashing-arguments.ts';

@@ -2,7 +2,7 @@
 // belongs to the operator commands, was injected by Kubernetes for a Service, or is a mistake. A mistake is refused,
 // because a mistyped name would otherwise leave its option at the default unnoticed.
 
-import { renderName, suggest, type Violation } from '../api/violations.ts';
+import { renderName, suggest, type Violation } from '../../command-line/violations.ts';
 import { isInjectedByKubernetes } from './kubernetes.ts';
 import { type Layer, type MemberSetting, readText, type Setting } from './layer.ts';
 import { MEMBERS, type ObjectMember, readMember } from './members.ts';

@@ -2,8 +2,8 @@
 // refused with its line. A null or empty section sets nothing but counts as written: `signer_state:` without a table is
 // a mistake to report, not a section to forget.
 
-import { renderPath, suggest, type Violation, yamlViolations } from '../api/violations.ts';
-import { MAX_DOCUMENT_BYTES, parseStrictYaml, type StrictDocument } from '../api/yaml.ts';
+import { renderPath, suggest, type Violation, yamlViolations } from '../../command-line/violations.ts';
+import { MAX_DOCUMENT_BYTES, parseStrictYaml, type StrictDocument } from '../../formats/yaml.ts';
 import type { Layer, Setting } from './layer.ts';
 import { isOptionPath, OPTION_PATHS, type OptionPath, SECTION_PATHS } from './options.ts';
 

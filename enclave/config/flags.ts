@@ -3,7 +3,7 @@
 // repeated single flags, flags without their value, stray arguments.
 
 import { parseArgs } from 'node:util';
-import { renderName, suggest, type Violation } from '../api/violations.ts';
+import { renderName, suggest, type Violation } from '../../command-line/violations.ts';
 import { type Layer, readText, type Setting } from './layer.ts';
 import { flagOf, OPTION_PATHS, type OptionPath, optionAt } from './options.ts';
 

@@ -4,8 +4,8 @@
 
 import { readFileSync } from 'node:fs';
 import type { Ceremony } from '../../ceremony/definition.ts';
+import { renderPath, type Violation } from '../../command-line/violations.ts';
 import { explainIssue } from '../api/issues.ts';
-import { renderPath, type Violation } from '../api/violations.ts';
 import { type Environment, readEnvironment, unknownVariables } from './environment.ts';
 import { EMPTY_LAYER, readConfigurationFile, refused } from './file.ts';
 import { type Flags, readFlags } from './flags.ts';
@@ -13,8 +13,8 @@ import type { Layer, MemberSetting, Setting } from './layer.ts';
 import { withMember } from './members.ts';
 import { type Config, OPTION_PATHS, type OptionPath, optionAt, type SectionPath } from './options.ts';
 import { remedyFor } from './remedy.ts';
-import type { Facts, Finding } from './rule.ts';
-import { RULES } from './rules.ts';
+import type { Facts, Finding } from './rules/rule.ts';
+import { RULES } from './rules/rules.ts';
 import { BrokenReference, readSecret, Secret, type SecretSources } from './secret.ts';
 import { withSecrets } from './static-auth.ts';
 import { type ConfigWarning, warningsOf } from './warnings.ts';

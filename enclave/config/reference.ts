@@ -4,7 +4,7 @@
 import { SERVER_FLAGS } from './flags.ts';
 import { defaultText } from './help.ts';
 import { flagOf, OPTION_PATHS, type OptionPath, optionAt, variableOf } from './options.ts';
-import { RULES } from './rules.ts';
+import { RULES } from './rules/rules.ts';
 import { MAX_STATIC_POLICIES, MAX_STATIC_TOKENS, MIN_SECRET_CHARACTERS } from './static-auth.ts';
 import { WARNINGS } from './warnings.ts';
 

@@ -2,7 +2,7 @@
 // value's type. It looks at the value and repeats nothing of it.
 
 import type { z } from 'zod';
-import { suggest } from '../api/violations.ts';
+import { suggest } from '../../command-line/violations.ts';
 import { type OptionPath, optionAt } from './options.ts';
 
 type Issue = z.core.$ZodIssue;

@@ -5,11 +5,11 @@ import { isIP } from 'node:net';
 import { z } from 'zod';
 import { isDeploymentId } from '../../ceremony/deployment.ts';
 import { parseKeyArn } from '../../ceremony/key-arn.ts';
+import { canonicalPublicKey } from '../../formats/hex.ts';
+import { LOG_LEVELS, LOG_MODULES, parseLogFilter } from '../../observe/logger.ts';
 import { HOSTNAME } from '../api/egress.ts';
-import { canonicalPublicKey } from '../api/hex.ts';
 import { type Cidr, parseCidr, unsafeCidrReason } from '../auth/cidr.ts';
 import { isTable } from '../aws/table-name.ts';
-import { LOG_LEVELS, LOG_MODULES, parseLogFilter } from '../observe/logger.ts';
 import { parsePostgresUrl } from '../slashing/postgres/address.ts';
 import { BrokenReference, Secret } from './secret.ts';
 

@@ -5,7 +5,7 @@
 import { isAbsolute } from 'node:path';
 import { USED_POOL_CONNECTIONS } from '../slashing/postgres/pool.ts';
 import type { Config, OptionPath, SectionPath } from './options.ts';
-import type { Facts } from './rule.ts';
+import type { Facts } from './rules/rule.ts';
 
 export interface ConfigWarning {
   readonly at: OptionPath | SectionPath;

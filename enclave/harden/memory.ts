@@ -2,8 +2,8 @@
 // (platform.md, "Memory locking"). Not mlockall: it crashes V8. JavaScript's own heap, where requests and passwords pass through, stays
 // unlocked, and docs/security.md says so.
 
+import type { Log } from '../../observe/log.ts';
 import { loadAddon, type MemoryPolicy, RAISE_MEMLOCK } from '../native/load.ts';
-import type { Log } from '../observe/log.ts';
 
 /** The part of a BlsCore that this is about. */
 export interface SecretKeyMemory {

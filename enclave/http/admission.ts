@@ -3,13 +3,13 @@
 // may hold is decided while it comes in; and again, when it is here: who was revoked, or what was sealed or lost meanwhile, gets nothing done.
 
 import assert from 'node:assert/strict';
+import { canonicalPublicKey } from '../../formats/hex.ts';
 import { type ErrorReason, SignerError } from '../api/errors.ts';
-import { canonicalPublicKey } from '../api/hex.ts';
 import type { Authenticator, Caller } from '../auth/authenticator.ts';
 import { parseAuthorization } from '../auth/credentials.ts';
 import { admitsRoute, type Decision, evaluateBeforeBody } from '../auth/evaluate.ts';
 import type { KeyStore } from '../keys/store.ts';
-import { createBodyBudget } from './body-budget.ts';
+import { createBodyBudget } from './bodies/budget.ts';
 import type { HttpRequest, RouteAccess } from './context.ts';
 import { headerValues } from './header-values.ts';
 import type { ForeignOrigin } from './origins.ts';

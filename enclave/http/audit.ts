@@ -2,10 +2,10 @@
 // values: no token, no body, no signature is ever in it.
 
 import type { ServerResponse } from 'node:http';
+import type { Clock } from '../../observe/clock.ts';
+import type { Log } from '../../observe/log.ts';
 import { ERROR_REASONS, type ErrorReason } from '../api/errors.ts';
 import { type ClientAddressOptions, clientAddress } from '../auth/client-address.ts';
-import type { Clock } from '../observe/clock.ts';
-import type { Log } from '../observe/log.ts';
 import type { HttpRequest } from './context.ts';
 import { headerValues } from './header-values.ts';
 

@@ -4,10 +4,10 @@
 import { randomUUIDv7 } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { FastifyRequest } from 'fastify';
+import type { Span } from '../../observe/tracing.ts';
 import type { ErrorReason } from '../api/errors.ts';
 import type { Operation, Scope } from '../api/operations.ts';
 import type { Caller } from '../auth/authenticator.ts';
-import type { Span } from '../observe/tracing.ts';
 import type { PublicKeyHex } from '../slashing/types.ts';
 
 /** What a caller needs to be admitted to a route. Every route states one; a route without one is refused at mounting. */
@@ -53,7 +53,7 @@ export interface RequestContext {
   deniedBy: string | undefined;
   /** The trace of this request, when tracing is on. */
   span: Span | undefined;
-  /** Bytes this request holds of the budget for bodies (body-budget.ts). */
+  /** Bytes this request holds of the budget for bodies (bodies/budget.ts). */
   bodyReservation: number;
   /** The request has ended and gave it back: it takes no more. */
   released: boolean;

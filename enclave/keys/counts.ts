@@ -3,7 +3,7 @@
 // of memory have no row: they are active.
 
 import type { KeySource, KeyStore } from './store.ts';
-import type { KeyStatus } from './table-types.ts';
+import type { KeyStatus } from './table/types.ts';
 
 export interface KeyCount {
   readonly source: KeySource;

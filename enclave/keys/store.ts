@@ -3,9 +3,9 @@
 // or an error, never a shorter list: validator clients drop a validator that vanishes from it (wire.md, How clients behave).
 
 import assert from 'node:assert/strict';
+import { encodeHex } from '../../formats/hex.ts';
+import type { Clock } from '../../observe/clock.ts';
 import { SignerError } from '../api/errors.ts';
-import { encodeHex } from '../api/hex.ts';
-import type { Clock } from '../observe/clock.ts';
 import { mergeSorted, sortInPieces } from './sorted.ts';
 
 /** The handle of signing/bls.ts, declared again because keys lies below signing. */

@@ -1,4 +1,4 @@
-// The signing core for enclave/signing/bls-native.ts: keys in, batches of signatures out.
+// The signing core for enclave/signing/bls/native.ts: keys in, batches of signatures out.
 #ifndef STRONGROOM_CORE_H
 #define STRONGROOM_CORE_H
 

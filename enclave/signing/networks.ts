@@ -1,7 +1,7 @@
 // What a network fixes for signing: the root that names its chain, and the two fork versions that requests do not
 // decide. The values are public constants of the networks' own configuration (eth-clients/mainnet, sepolia, hoodi).
 
-import { decodeHex } from '../api/hex.ts';
+import { decodeHex } from '../../formats/hex.ts';
 import type { ChainTime } from '../slashing/jump.ts';
 
 export const PUBLIC_NETWORK_NAMES = ['mainnet', 'hoodi', 'sepolia'] as const;

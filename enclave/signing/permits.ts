@@ -3,7 +3,7 @@
 // A waiter whose signal aborts leaves the queue and frees its place.
 
 import { SignerError } from '../api/errors.ts';
-import type { Lane } from './bls.ts';
+import type { Lane } from './bls/bls.ts';
 
 export interface PermitOptions {
   /** signing.max_concurrent_jobs: permits of both pools together. */

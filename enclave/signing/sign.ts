@@ -2,18 +2,18 @@
 // It trusts that the caller was authorised for this key and operation; it refuses other networks, roots it did not
 // compute, and whatever slashing protection does not call safe. The slashing record is durable before the key signs.
 
+import type { Span } from '../../observe/tracing.ts';
 import type { ErrorReason } from '../api/errors.ts';
 import type { Operation } from '../api/operations.ts';
 import type { SignRequest } from '../api/sign-request.ts';
 import type { LoadedKey } from '../keys/store.ts';
-import type { Span } from '../observe/tracing.ts';
 import type { SlashingProtection } from '../slashing/protection.ts';
-import type { BlsCore, Lane } from './bls.ts';
+import type { BlsCore, Lane } from './bls/bls.ts';
 import type { InFlightSigning } from './in-flight.ts';
 import type { Network } from './networks.ts';
 import type { Permits } from './permits.ts';
-import type { ComputeRoot } from './remembered-roots.ts';
-import { computeSigningRoot, slashableMessage } from './root.ts';
+import type { ComputeRoot } from './roots/remembered.ts';
+import { computeSigningRoot, slashableMessage } from './roots/root.ts';
 
 export interface SigningDependencies {
   readonly network: Network;

@@ -3,9 +3,9 @@
 // It trusts nothing a backend does not say plainly: a failed, short or unknown answer is a doubt, and a doubt is 503.
 
 import { strict as assert } from 'node:assert';
+import type { Clock } from '../../observe/clock.ts';
+import type { Log } from '../../observe/log.ts';
 import { type ErrorReason, SignerError } from '../api/errors.ts';
-import type { Clock } from '../observe/clock.ts';
-import type { Log } from '../observe/log.ts';
 import { checkQueue } from './check-queue.ts';
 import { signingMemory } from './doubts.ts';
 import type { KeyFault, SlashableMessage, SlashingBackend, SlashingRefusal, Verdict } from './types.ts';

@@ -1,7 +1,7 @@
 // When a signing history is pruned: in the background, in small steps. What may be forgotten is the rule of
 // history/prune.ts, which each backend applies to one key at a time.
 
-import type { Log } from '../observe/log.ts';
+import type { Log } from '../../observe/log.ts';
 import type { SlashingBackend } from './types.ts';
 
 /** Entries deleted in one step at most: a few milliseconds of a store's time, so that checks hardly wait. */

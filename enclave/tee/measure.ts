@@ -3,7 +3,7 @@
 // value would not say what this boot runs.
 
 import { extendedOnce, PCR_BYTES } from '../api/attestation.ts';
-import type { Nsm, NsmDescription } from './nsm.ts';
+import type { Nsm, NsmDescription } from './nsm/nsm.ts';
 
 /** Of the image (0, 1, 2), of who signed it (8), and ours. */
 export const REPORTED_PCRS = [0, 1, 2, 8, 16, 17] as const;

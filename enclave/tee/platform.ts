@@ -5,7 +5,7 @@ import { type Addon, loadAddon } from '../native/load.ts';
 import { openNsmDevice } from '../native/nsm-device.ts';
 import type { Transport } from '../native/transport.ts';
 import { PARENT_CID, vsockTransport } from '../native/vsock.ts';
-import type { NsmDevice } from './nsm.ts';
+import type { NsmDevice } from './nsm/nsm.ts';
 
 export interface EnclavePlatform {
   readonly nsmDevice: NsmDevice;

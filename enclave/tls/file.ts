@@ -4,7 +4,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createSecureContext, type Server as TlsServer } from 'node:tls';
-import type { Log } from '../observe/log.ts';
+import type { Log } from '../../observe/log.ts';
 
 const DAY_MS = 86_400_000;
 /** Short enough for certificates that live a week or less, which are renewed by themselves. */

@@ -4,7 +4,7 @@
 
 import type { X509Certificate } from 'node:crypto';
 import { CMW_EVIDENCE, CMW_EXTENSION_OID, DOCUMENT_MEDIA_TYPE, keyBinding } from '../../enclave/api/attestation.ts';
-import { CborError, type CborValue, decodeCbor } from '../../enclave/api/cbor.ts';
+import { CborError, type CborValue, decodeCbor } from '../../formats/cbor.ts';
 import { readExtensions, readOctetString } from './certificate-extensions.ts';
 import { type Moment, parseCertificate } from './chain.ts';
 import { demand, EvidenceError } from './failure.ts';

@@ -4,7 +4,7 @@
 
 import { type KeyObject, verify as verifySignature } from 'node:crypto';
 import { MAX_DOCUMENT_FIELD_BYTES, PCR_BYTES, PCR_COUNT } from '../../enclave/api/attestation.ts';
-import { CborError, type CborValue, decodeCbor, encodeCbor } from '../../enclave/api/cbor.ts';
+import { CborError, type CborValue, decodeCbor, encodeCbor } from '../../formats/cbor.ts';
 import { bounded } from '../text.ts';
 import { demand, EvidenceError, type FailureCode } from './failure.ts';
 

@@ -3,7 +3,7 @@
 // are refused as values to expect. Read from pcrs.json of `strongroom eif build` or of nitro-cli, and from N=HEX.
 
 import { PCR_BYTES, PCR_COUNT } from '../../enclave/api/attestation.ts';
-import { parseStrictJson } from '../../enclave/api/strict-json.ts';
+import { parseStrictJson } from '../../formats/strict-json.ts';
 import { bounded } from '../text.ts';
 import type { AttestationDocument } from './document.ts';
 import type { Failure } from './failure.ts';

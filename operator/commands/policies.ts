@@ -4,7 +4,7 @@
 import { readFileSync } from 'node:fs';
 import { type PolicyRecord, policyListSchema, policyRecordSchema } from '../../enclave/api/auth.ts';
 import { type Policy, policyNameSchema, policyRulesSchema } from '../../enclave/api/policy.ts';
-import { parseStrictJson } from '../../enclave/api/strict-json.ts';
+import { parseStrictJson } from '../../formats/strict-json.ts';
 import { type Group, remoteCommand, YES } from '../command.ts';
 import { localFailure, UsageFailure } from '../exit.ts';
 import { renderFields, renderTable } from '../table.ts';

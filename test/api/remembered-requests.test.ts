@@ -12,8 +12,8 @@ import {
 } from '../../enclave/api/remembered-requests.ts';
 import { parseSignRequest } from '../../enclave/api/sign-request.ts';
 import { publicNetwork } from '../../enclave/signing/networks.ts';
-import { rememberedRoots } from '../../enclave/signing/remembered-roots.ts';
-import { computeSigningRoot } from '../../enclave/signing/root.ts';
+import { rememberedRoots } from '../../enclave/signing/roots/remembered.ts';
+import { computeSigningRoot } from '../../enclave/signing/roots/root.ts';
 import { signRequestBody } from '../signing/sign-request-arbitraries.ts';
 import { attestation, randaoReveal, rootOf } from '../support/requests.ts';
 

@@ -3,8 +3,8 @@
 import * as fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import { z } from 'zod';
-import { encodeHex } from '../../enclave/api/hex.ts';
 import { parseSignRequest, SIGN_REQUEST_SCHEMAS, type SignRequest } from '../../enclave/api/sign-request.ts';
+import { encodeHex } from '../../formats/hex.ts';
 import { signRequestBody } from '../signing/sign-request-arbitraries.ts';
 import { vectorJson } from '../support/vectors.ts';
 

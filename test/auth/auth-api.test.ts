@@ -13,8 +13,8 @@ import {
   tokenListSchema,
   tokenRecordSchema,
 } from '../../enclave/api/auth.ts';
-import { MAX_POLICY_BYTES } from '../../enclave/auth/auth-state.ts';
-import { LONGEST_PAUSE_SECONDS, SHORTEST_PAUSE_SECONDS } from '../../enclave/auth/renewal-pace.ts';
+import { LONGEST_PAUSE_SECONDS, SHORTEST_PAUSE_SECONDS } from '../../enclave/auth/stateful/renewal-pace.ts';
+import { MAX_POLICY_BYTES } from '../../enclave/auth/stateful/state.ts';
 import { authApp } from '../support/auth-app.ts';
 import {
   type AuthReplica,

@@ -7,9 +7,9 @@ import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import { SecretKey } from '@chainsafe/blst';
 import { loadAddon } from '../../enclave/native/load.ts';
-import type { BlsCore, KeyHandle } from '../../enclave/signing/bls.ts';
-import { NativeBlsCore } from '../../enclave/signing/bls-native.ts';
-import { PortableBlsCore } from '../../enclave/signing/bls-portable.ts';
+import type { BlsCore, KeyHandle } from '../../enclave/signing/bls/bls.ts';
+import { NativeBlsCore } from '../../enclave/signing/bls/native.ts';
+import { PortableBlsCore } from '../../enclave/signing/bls/portable.ts';
 
 const CORES = availableParallelism();
 const KEYS = 624;

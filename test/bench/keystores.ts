@@ -4,13 +4,13 @@
 import { availableParallelism } from 'node:os';
 import { setImmediate } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { loadFilesystemKeys } from '../../enclave/keys/filesystem.ts';
-import { KeystorePool, memoryLimitBytes } from '../../enclave/keys/keystore-pool.ts';
+import { loadFilesystemKeys } from '../../enclave/keys/files/filesystem.ts';
+import { KeystorePool, memoryLimitBytes } from '../../enclave/keys/keystores/pool.ts';
 import { KeyStore } from '../../enclave/keys/store.ts';
-import { systemClock } from '../../enclave/observe/clock.ts';
-import type { Log } from '../../enclave/observe/log.ts';
-import type { BlsCore } from '../../enclave/signing/bls.ts';
-import { openBlsCore } from '../../enclave/signing/bls-open.ts';
+import type { BlsCore } from '../../enclave/signing/bls/bls.ts';
+import { openBlsCore } from '../../enclave/signing/bls/open.ts';
+import { systemClock } from '../../observe/clock.ts';
+import type { Log } from '../../observe/log.ts';
 import { FULL_PBKDF2, FULL_SCRYPT, makeKeyDirectory, testSecret, writeKeystore, writeRawKey } from '../support/keys.ts';
 
 const { values } = parseArgs({

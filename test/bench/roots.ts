@@ -6,10 +6,10 @@ import { hasher as webAssembly } from '@chainsafe/persistent-merkle-tree/hasher/
 import { hasher as noble } from '@chainsafe/persistent-merkle-tree/hasher/noble';
 import * as fc from 'fast-check';
 import { parseSignRequest, type SignRequest } from '../../enclave/api/sign-request.ts';
-import { computeDomain, DOMAIN_TYPES } from '../../enclave/signing/domains.ts';
-import { useFastestHasher } from '../../enclave/signing/hasher.ts';
 import { publicNetwork } from '../../enclave/signing/networks.ts';
-import { computeSigningRoot } from '../../enclave/signing/root.ts';
+import { computeDomain, DOMAIN_TYPES } from '../../enclave/signing/roots/domains.ts';
+import { useFastestHasher } from '../../enclave/signing/roots/hasher.ts';
+import { computeSigningRoot } from '../../enclave/signing/roots/root.ts';
 import { type Body, signRequestBody } from '../signing/sign-request-arbitraries.ts';
 
 const NETWORK = publicNetwork('mainnet');

@@ -5,15 +5,15 @@
 // Run: bin/pinned-node test/bench/slashing-dynamodb.ts [rounds]
 
 import { type AddressInfo, connect, createServer } from 'node:net';
-import { decodeHex } from '../../enclave/api/hex.ts';
 import { createDynamoDBClient } from '../../enclave/aws/dynamodb.ts';
-import { systemClock } from '../../enclave/observe/clock.ts';
 import { checkAndRecordOne, verifiedItems } from '../../enclave/slashing/dynamodb/check.ts';
 import { slashingTable } from '../../enclave/slashing/dynamodb/table.ts';
 import { rowIntegrity } from '../../enclave/slashing/history/integrity.ts';
 import { NO_MARKS } from '../../enclave/slashing/history/rules.ts';
 import { SlashingProtection } from '../../enclave/slashing/protection.ts';
 import type { AttestationVote } from '../../enclave/slashing/types.ts';
+import { decodeHex } from '../../formats/hex.ts';
+import { systemClock } from '../../observe/clock.ts';
 import { dynamoDBClientOptions } from '../support/dynamodb.ts';
 import { history, MAIN_ROOT, quietLog, stream, vote } from '../support/slashing.ts';
 import { startSlashingTables } from '../support/slashing-dynamodb.ts';

@@ -3,10 +3,10 @@
 // performance.md asks for 5 at 64 concurrent signings.
 // Run: bin/pinned-node test/bench/slashing-postgres.ts [rounds]
 
-import { systemClock } from '../../enclave/observe/clock.ts';
 import { NO_MARKS } from '../../enclave/slashing/history/rules.ts';
 import { SlashingProtection } from '../../enclave/slashing/protection.ts';
 import type { AttestationVote } from '../../enclave/slashing/types.ts';
+import { systemClock } from '../../observe/clock.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { history, quietLog, stream, vote } from '../support/slashing.ts';
 import { openTestBackend } from '../support/slashing-postgres.ts';

@@ -5,11 +5,11 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { systemClock } from '../../enclave/observe/clock.ts';
 import { forwardedStore } from '../../enclave/slashing/forwarded-store.ts';
 import { SlashingProtection } from '../../enclave/slashing/protection.ts';
 import { openSqliteBackend } from '../../enclave/slashing/sqlite/backend.ts';
 import type { SlashingBackend } from '../../enclave/slashing/types.ts';
+import { systemClock } from '../../observe/clock.ts';
 import { MAIN_ROOT, quietLog, vote } from '../support/slashing.ts';
 
 const SECONDS = 2;

@@ -3,8 +3,8 @@
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { CeremonyBlock } from '../../ceremony/definition.ts';
-import { createKmsRecipient, type KmsRecipient } from '../../enclave/tee/kms-recipient.ts';
-import { createNsm } from '../../enclave/tee/nsm-client.ts';
+import { createKmsRecipient, type KmsRecipient } from '../../enclave/tee/kms/recipient.ts';
+import { createNsm } from '../../enclave/tee/nsm/client.ts';
 import { type CustodyWorld, startCustody } from '../support/custody.ts';
 import type { KeyBehaviour } from '../support/kms-server.ts';
 import { createNsmEmulator, type NsmEmulatorOptions, testPcr } from '../support/nsm-emulator.ts';

@@ -9,8 +9,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi 
 import { stringify } from 'yaml';
 import { boot, type RunningSigner } from '../../enclave/boot.ts';
 import { loadConfig } from '../../enclave/config/load.ts';
-import { systemClock } from '../../enclave/observe/clock.ts';
-import { createLogger } from '../../enclave/observe/logger.ts';
+import { systemClock } from '../../observe/clock.ts';
+import { createLogger } from '../../observe/logger.ts';
 import { type CustodyWorld, startCustody } from '../support/custody.ts';
 import { FAULTS, type FaultProxy, randomFaults, startFaultProxy } from '../support/fault-proxy.ts';
 import { type Answer, attestation, call, signCall, testKey } from '../support/requests.ts';

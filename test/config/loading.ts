@@ -1,6 +1,6 @@
 // How the configuration tests load: a file given as text, the rest as the server would see it.
 
-import { renderViolations, type Violation } from '../../enclave/api/violations.ts';
+import { renderViolations, type Violation } from '../../command-line/violations.ts';
 import { type Build, type Loaded, loadConfig } from '../../enclave/config/load.ts';
 import type { Config } from '../../enclave/config/options.ts';
 

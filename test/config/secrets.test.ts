@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { renderViolations } from '../../enclave/api/violations.ts';
+import { renderViolations } from '../../command-line/violations.ts';
 import { Secret } from '../../enclave/config/secret.ts';
 import { load, loadGood, sentencesOf, violationsOf } from './loading.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { renderViolations } from '../../enclave/api/violations.ts';
+import { renderViolations } from '../../command-line/violations.ts';
 import { asksForHelp, loadConfig } from '../../enclave/config/load.ts';
 import { load, loadGood, sentencesOf, violationsOf } from './loading.ts';
 

@@ -1,10 +1,10 @@
-// What every BLS core must do, whichever computes: run by test/signing/bls-native.test.ts and bls-portable.test.ts. Signatures and secret
+// What every BLS core must do, whichever computes: run by test/signing/bls/native.test.ts and bls-portable.test.ts. Signatures and secret
 // keys are in bls-signatures.ts; here are handles, the queue, and the core's life.
 
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { SignerError } from '../../enclave/api/errors.ts';
-import type { BlsCore, KeyHandle } from '../../enclave/signing/bls.ts';
-import { MAX_QUEUED_JOBS } from '../../enclave/signing/bls-queue.ts';
+import type { BlsCore, KeyHandle } from '../../enclave/signing/bls/bls.ts';
+import { MAX_QUEUED_JOBS } from '../../enclave/signing/bls/queue.ts';
 import { bytesOf, expectedSignature, outcome, ROOT, secretKeyOf } from '../support/bls.ts';
 import { blsSignaturesContract } from './bls-signatures.ts';
 

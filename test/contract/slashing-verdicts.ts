@@ -1,10 +1,10 @@
 // Slashing contract: every message gets the verdict that EIP-3076 asks for, alone, in batches and in races.
 
 import { describe, expect, test } from 'vitest';
-import { systemClock } from '../../enclave/observe/clock.ts';
 import { NO_MARKS } from '../../enclave/slashing/history/rules.ts';
 import { SlashingProtection } from '../../enclave/slashing/protection.ts';
 import type { SlashableMessage } from '../../enclave/slashing/types.ts';
+import { systemClock } from '../../observe/clock.ts';
 import {
   block,
   blockOf,

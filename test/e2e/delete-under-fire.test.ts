@@ -3,7 +3,7 @@
 // the next signer. Real processes, one key table, one slashing store. TEST keys.
 
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { keyTableDefinition } from '../../enclave/keys/table-rows.ts';
+import { keyTableDefinition } from '../../enclave/keys/table/rows.ts';
 import { type CustodyWorld, startCustody } from '../support/custody.ts';
 import type { InterchangeFile } from '../support/interchange.ts';
 import { encryptKeystore, publicKeyOf, testSecret } from '../support/keys.ts';

@@ -3,10 +3,10 @@
 import { expect, it } from 'vitest';
 import { parseCeremony } from '../../ceremony/definition.ts';
 import { readCeremonyValue } from '../../ceremony/yaml.ts';
-import { writeCompiledModule } from '../../eif/compiled-module.ts';
-import { type CpioEntry, writeCpio } from '../../eif/cpio.ts';
+import { writeCompiledModule } from '../../eif/bundle/compiled-module.ts';
 import { describeImage } from '../../eif/describe.ts';
-import { type EnclaveImage, writeImage } from '../../eif/format.ts';
+import { type CpioEntry, writeCpio } from '../../eif/format/cpio.ts';
+import { type EnclaveImage, writeImage } from '../../eif/format/format.ts';
 import { BAKED_PATH, COMPILED_PATH } from '../../eif/ramdisks.ts';
 
 const KEYS = [1, 2, 3].map((n) => `arn:aws:kms:eu-central-1:111122223333:key/00000000-0000-4000-8000-00000000000${n}`);

@@ -26,7 +26,18 @@ export function copyOfCopy(from: string, to: string): void {
 
 function copySources(from: string, to: string): void {
   mkdirSync(to, { recursive: true });
-  const parts = ['bin', 'ceremony', 'eif', 'enclave', 'Makefile', 'package.json', 'package-lock.json'];
+  const parts = [
+    'bin',
+    'ceremony',
+    'command-line',
+    'eif',
+    'enclave',
+    'formats',
+    'observe',
+    'Makefile',
+    'package.json',
+    'package-lock.json',
+  ];
   for (const part of parts) cpSync(join(from, part), join(to, part), { recursive: true, preserveTimestamps: true });
   symlinkSync(join(PROJECT_ROOT, 'node_modules'), join(to, 'node_modules'));
 }

@@ -2,7 +2,7 @@
 // shared libraries it needs. What a test adds lies in ramdisks of its own, over this one.
 
 import { readFileSync, realpathSync } from 'node:fs';
-import type { CpioEntry } from '../../eif/cpio.ts';
+import type { CpioEntry } from '../../eif/format/cpio.ts';
 import { modulesInOrder } from './modules.ts';
 import type { GuestPackages } from './packages.ts';
 import { GuestUnavailable, run } from './tools.ts';

@@ -3,8 +3,8 @@
 import type { AddressInfo } from 'node:net';
 import { connect } from 'node:net';
 import { afterEach, expect, test, vi } from 'vitest';
-import { createPolicy } from '../../enclave/auth/stateful-policies.ts';
-import { issueToken } from '../../enclave/auth/stateful-tokens.ts';
+import { createPolicy } from '../../enclave/auth/stateful/policies.ts';
+import { issueToken } from '../../enclave/auth/stateful/tokens.ts';
 import type { SlashingBackend } from '../../enclave/slashing/types.ts';
 import { authApp } from '../support/auth-app.ts';
 import { openAuthReplica, startAuthServer } from '../support/stateful-auth.ts';

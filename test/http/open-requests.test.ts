@@ -7,7 +7,7 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { createStaticAuthenticator } from '../../enclave/auth/static.ts';
 import { type HttpRequest, NO_ROUTE, newContext } from '../../enclave/http/context.ts';
 import { trackOpenRequests } from '../../enclave/http/open-requests.ts';
-import { systemClock } from '../../enclave/observe/clock.ts';
+import { systemClock } from '../../observe/clock.ts';
 import { keylessApp } from '../support/auth-app.ts';
 import { recordingLog } from '../support/recording-log.ts';
 

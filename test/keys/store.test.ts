@@ -1,10 +1,10 @@
 // The key store on a real BLS core: what is found, what is listed, and when.
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { encodeHex } from '../../enclave/api/hex.ts';
 import { KeyStore, type LoadedKey, type SecretKeyVault } from '../../enclave/keys/store.ts';
-import type { BlsCore } from '../../enclave/signing/bls.ts';
-import { openBlsCore } from '../../enclave/signing/bls-open.ts';
+import type { BlsCore } from '../../enclave/signing/bls/bls.ts';
+import { openBlsCore } from '../../enclave/signing/bls/open.ts';
+import { encodeHex } from '../../formats/hex.ts';
 import { publicKeyOf, testSecret } from '../support/keys.ts';
 import { recordingLog } from '../support/recording-log.ts';
 

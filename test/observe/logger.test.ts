@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createLogger, parseLogFilter } from '../../enclave/observe/logger.ts';
+import { createLogger, parseLogFilter } from '../../observe/logger.ts';
 
 function recorder(): { lines: string[]; write(line: string): void } {
   const lines: string[] = [];

@@ -3,7 +3,7 @@
 import * as fc from 'fast-check';
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
-import { plainLine } from '../../enclave/observe/plain-record.ts';
+import { plainLine } from '../../observe/plain-record.ts';
 
 const SECRETS = new Set(['token', 'password']);
 

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { KeyList, KeyPatchAnswer } from '../../enclave/api/keys.ts';
-import { keyTableDefinition } from '../../enclave/keys/table-rows.ts';
+import { keyTableDefinition } from '../../enclave/keys/table/rows.ts';
 import { type CustodyWorld, startCustody } from '../support/custody.ts';
 import { interchangeOf } from '../support/interchange.ts';
 import { encryptKeystore, publicKeyOf, testSecret } from '../support/keys.ts';

@@ -12,9 +12,9 @@ import {
   EXPORTER_LABEL,
   keyBinding,
 } from '../../enclave/api/attestation.ts';
-import type { Nsm } from '../../enclave/tee/nsm.ts';
-import { createNsm } from '../../enclave/tee/nsm-client.ts';
-import { createIdentity, type RatlsIdentity } from '../../enclave/tee/ratls-identity.ts';
+import { createNsm } from '../../enclave/tee/nsm/client.ts';
+import type { Nsm } from '../../enclave/tee/nsm/nsm.ts';
+import { createIdentity, type RatlsIdentity } from '../../enclave/tee/ratls/identity.ts';
 import { createNsmEmulator, type NsmEmulatorOptions } from '../support/nsm-emulator.ts';
 import { type Answerer, answering, type Received } from './fixture-signer.ts';
 

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { extendedOnce, keyBinding } from '../../enclave/api/attestation.ts';
-import { createIdentity } from '../../enclave/tee/ratls-identity.ts';
+import { createIdentity } from '../../enclave/tee/ratls/identity.ts';
 import { testPcr } from '../support/nsm-emulator.ts';
 import { createNsmPki } from '../support/nsm-pki.ts';
 import { vectorPath } from '../support/vectors.ts';

@@ -2,8 +2,8 @@
 
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
+import { renderViolations } from '../../command-line/violations.ts';
 import { extendedOnce } from '../../enclave/api/attestation.ts';
-import { renderViolations } from '../../enclave/api/violations.ts';
 import { optionAt } from '../../enclave/config/options.ts';
 import { readProxyConfiguration } from '../../parent-proxy/configuration.ts';
 

@@ -3,8 +3,8 @@
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../parent-proxy/clock.ts';
-import type { ForwardingListener } from '../../parent-proxy/forwarding.ts';
-import { listenIngress } from '../../parent-proxy/ingress.ts';
+import type { ForwardingListener } from '../../parent-proxy/forwarding/forwarding.ts';
+import { listenIngress } from '../../parent-proxy/forwarding/ingress.ts';
 import { createLogger } from '../../parent-proxy/log.ts';
 import { createMetrics, type Metrics } from '../../parent-proxy/metrics.ts';
 import { listenMetrics } from '../../parent-proxy/metrics-listener.ts';

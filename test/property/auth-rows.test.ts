@@ -5,13 +5,13 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Rule } from '../../enclave/api/policy.ts';
-import type { AuthHead, AuthRow, AuthState } from '../../enclave/auth/auth-state.ts';
 import { evaluate } from '../../enclave/auth/evaluate.ts';
-import { loadAuth } from '../../enclave/auth/stateful-load.ts';
-import { replaceRootToken } from '../../enclave/auth/stateful-root-token.ts';
-import { pkOf, policyFields, type TokenContent, tokenFields } from '../../enclave/auth/stateful-rows.ts';
-import { type AuthSnapshot, isExpired } from '../../enclave/auth/stateful-snapshot.ts';
-import { prepare } from '../../enclave/auth/stateful-write.ts';
+import { loadAuth } from '../../enclave/auth/stateful/load.ts';
+import { replaceRootToken } from '../../enclave/auth/stateful/root-token.ts';
+import { pkOf, policyFields, type TokenContent, tokenFields } from '../../enclave/auth/stateful/rows.ts';
+import { type AuthSnapshot, isExpired } from '../../enclave/auth/stateful/snapshot.ts';
+import type { AuthHead, AuthRow, AuthState } from '../../enclave/auth/stateful/state.ts';
+import { prepare } from '../../enclave/auth/stateful/write.ts';
 import { createToken } from '../../enclave/auth/tokens.ts';
 import { START, testKeys } from '../support/stateful-auth.ts';
 

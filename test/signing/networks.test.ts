@@ -1,9 +1,9 @@
 // The constants of the public networks. A wrong one makes signatures that nobody accepts, or that another chain does.
 
 import { describe, expect, it, test } from 'vitest';
-import { encodeHex } from '../../enclave/api/hex.ts';
-import { computeDomain, DOMAIN_TYPES } from '../../enclave/signing/domains.ts';
 import { PUBLIC_NETWORK_NAMES, publicNetwork } from '../../enclave/signing/networks.ts';
+import { computeDomain, DOMAIN_TYPES } from '../../enclave/signing/roots/domains.ts';
+import { encodeHex } from '../../formats/hex.ts';
 
 /** What eth-clients/<network> and the clients' own configurations publish. */
 const PUBLISHED = {

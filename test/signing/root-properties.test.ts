@@ -2,10 +2,10 @@
 
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { encodeHex } from '../../enclave/api/hex.ts';
 import { parseSignRequest, type SignRequest } from '../../enclave/api/sign-request.ts';
 import { type Network, publicNetwork } from '../../enclave/signing/networks.ts';
-import { computeSigningRoot, slashableMessage } from '../../enclave/signing/root.ts';
+import { computeSigningRoot, slashableMessage } from '../../enclave/signing/roots/root.ts';
+import { encodeHex } from '../../formats/hex.ts';
 import { type Json, oracleObjectRoot, oracleSigningRoot } from './root-oracle.ts';
 import { type Body, MESSAGE_MEMBERS, respelled, signRequestBody } from './sign-request-arbitraries.ts';
 

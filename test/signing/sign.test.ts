@@ -4,11 +4,11 @@ import { expect, it } from 'vitest';
 import { SignerError } from '../../enclave/api/errors.ts';
 import { parseSignRequest, type SignRequest } from '../../enclave/api/sign-request.ts';
 import type { LoadedKey } from '../../enclave/keys/store.ts';
-import type { Span } from '../../enclave/observe/tracing.ts';
 import { inFlightSigning } from '../../enclave/signing/in-flight.ts';
 import { publicNetwork } from '../../enclave/signing/networks.ts';
 import { createPermits } from '../../enclave/signing/permits.ts';
 import { type SigningDependencies, sign } from '../../enclave/signing/sign.ts';
+import type { Span } from '../../observe/tracing.ts';
 import { attestation, testKey } from '../support/requests.ts';
 
 const KEY: LoadedKey = {

@@ -2,15 +2,15 @@
 // before its routes. It has no keys and refuses to pretend: whatever would sign or touch slashing records throws.
 
 import type { FastifyInstance } from 'fastify';
-import { encodeHex } from '../../enclave/api/hex.ts';
 import { type AppDependencies, type AppOptions, buildApp } from '../../enclave/http/app.ts';
 import { KeyStore } from '../../enclave/keys/store.ts';
 import { keyTurns } from '../../enclave/keys/turns.ts';
-import type { BlsCore } from '../../enclave/signing/bls.ts';
+import type { BlsCore } from '../../enclave/signing/bls/bls.ts';
 import { inFlightSigning } from '../../enclave/signing/in-flight.ts';
 import { publicNetwork } from '../../enclave/signing/networks.ts';
 import { createPermits } from '../../enclave/signing/permits.ts';
 import type { SlashingBackend } from '../../enclave/slashing/types.ts';
+import { encodeHex } from '../../formats/hex.ts';
 import type { AuthReplica } from './stateful-auth.ts';
 
 export interface AuthAppOptions {

@@ -10,15 +10,15 @@ import {
   PutItemCommand,
 } from '../../enclave/aws/dynamodb.ts';
 import { KeyStore } from '../../enclave/keys/store.ts';
-import { openKeyTable } from '../../enclave/keys/table.ts';
-import { TableFreshness } from '../../enclave/keys/table-freshness.ts';
-import { type TableLoad, TableLoader, type TableLoaderOptions } from '../../enclave/keys/table-loader.ts';
-import { type Item, keyOfRevision, keyOfRow, keyTableDefinition, shardOf } from '../../enclave/keys/table-rows.ts';
-import { KeySealer } from '../../enclave/keys/table-seal.ts';
-import type { KeyTable, NewTableKey } from '../../enclave/keys/table-types.ts';
-import { type Clock, systemClock } from '../../enclave/observe/clock.ts';
-import type { BlsCore } from '../../enclave/signing/bls.ts';
-import { openBlsCore } from '../../enclave/signing/bls-open.ts';
+import { TableFreshness } from '../../enclave/keys/table/freshness.ts';
+import { type TableLoad, TableLoader, type TableLoaderOptions } from '../../enclave/keys/table/loader.ts';
+import { type Item, keyOfRevision, keyOfRow, keyTableDefinition, shardOf } from '../../enclave/keys/table/rows.ts';
+import { KeySealer } from '../../enclave/keys/table/seal.ts';
+import { openKeyTable } from '../../enclave/keys/table/table.ts';
+import type { KeyTable, NewTableKey } from '../../enclave/keys/table/types.ts';
+import type { BlsCore } from '../../enclave/signing/bls/bls.ts';
+import { openBlsCore } from '../../enclave/signing/bls/open.ts';
+import { type Clock, systemClock } from '../../observe/clock.ts';
 import { type DynamoDBServer, dynamoDBClientOptions } from './dynamodb.ts';
 import { publicKeyOf, testSecret } from './keys.ts';
 import { PATIENT } from './patience.ts';

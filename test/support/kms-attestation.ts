@@ -3,7 +3,7 @@
 // key in the document. And every way in which KMS, or whoever stands in its place, could get that wrong.
 
 import { generateKeyPairSync } from 'node:crypto';
-import { decodeCbor } from '../../enclave/api/cbor.ts';
+import { decodeCbor } from '../../formats/cbor.ts';
 import { readPayload } from '../../operator/attestation/document.ts';
 import { verifyDocument } from '../../operator/attestation/verify.ts';
 import { ENVELOPE_SHAPES, envelopeFor } from './cms-envelope.ts';

@@ -1,7 +1,7 @@
 // Attestation documents as a Nitro Secure Module writes them: COSE_Sign1 (RFC 9052 §4.2) with ES384 over a CBOR payload. Whatever
 // payload a test gives is signed, right or wrong.
 
-import { type CborValue, encodeCbor } from '../../enclave/api/cbor.ts';
+import { type CborValue, encodeCbor } from '../../formats/cbor.ts';
 import type { Credential } from './nsm-pki.ts';
 
 /** Field names of the payload, in the order the NSM writes them. */

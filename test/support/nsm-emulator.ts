@@ -4,9 +4,9 @@
 
 import { createHash, randomBytes } from 'node:crypto';
 import { MAX_DOCUMENT_FIELD_BYTES, PCR_BYTES, PCR_COUNT } from '../../enclave/api/attestation.ts';
-import { type CborValue, decodeCbor, encodeCbor } from '../../enclave/api/cbor.ts';
-import { type Clock, systemClock } from '../../enclave/observe/clock.ts';
-import type { NsmDevice } from '../../enclave/tee/nsm.ts';
+import type { NsmDevice } from '../../enclave/tee/nsm/nsm.ts';
+import { type CborValue, decodeCbor, encodeCbor } from '../../formats/cbor.ts';
+import { type Clock, systemClock } from '../../observe/clock.ts';
 import { type DocumentPayload, type DocumentShape, signDocument } from './nsm-document.ts';
 import { type Credential, createNsmPki, type NsmPki } from './nsm-pki.ts';
 

@@ -2,7 +2,7 @@
 // to the end of the stream. What the enclave's program is given in place of /dev/nsm, so that a test sees and sets its registers.
 
 import { connect, createServer } from 'node:net';
-import type { NsmDevice } from '../../enclave/tee/nsm.ts';
+import type { NsmDevice } from '../../enclave/tee/nsm/nsm.ts';
 import { hear } from './streams.ts';
 
 /** @param device asked anew for every exchange: another one is an enclave that was started again */

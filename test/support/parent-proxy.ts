@@ -8,10 +8,10 @@ import { join } from 'node:path';
 import type { Transport } from '../../enclave/native/transport.ts';
 import { type Clock, systemClock } from '../../parent-proxy/clock.ts';
 import { readProxyConfiguration } from '../../parent-proxy/configuration.ts';
-import type { CredentialsProvider } from '../../parent-proxy/credentials.ts';
 import { createLogger } from '../../parent-proxy/log.ts';
 import { createMetrics, type Metrics } from '../../parent-proxy/metrics.ts';
 import type { Output } from '../../parent-proxy/output.ts';
+import type { CredentialsProvider } from '../../parent-proxy/services/instance-credentials.ts';
 import { type RunningProxy, startParentProxy } from '../../parent-proxy/start.ts';
 import { unixTransport } from './unix-transport.ts';
 

@@ -1,6 +1,6 @@
 // A log that keeps its lines, for tests that say what the operator gets to see (and what never is there).
 
-import type { Log } from '../../enclave/observe/log.ts';
+import type { Log } from '../../observe/log.ts';
 
 export interface LogLine {
   readonly level: 'debug' | 'info' | 'warn' | 'error';

@@ -3,10 +3,10 @@
 // stdout says so. Arguments: the store, that file, the first slot, a name for its roots. It goes on until it is killed.
 
 import { openSync, writeSync } from 'node:fs';
-import { systemClock } from '../../enclave/observe/clock.ts';
 import { SlashingProtection } from '../../enclave/slashing/protection.ts';
 import { openSqliteBackend } from '../../enclave/slashing/sqlite/backend.ts';
 import type { SlashableMessage } from '../../enclave/slashing/types.ts';
+import { systemClock } from '../../observe/clock.ts';
 import { block, MAIN_ROOT, quietLog, vote } from './slashing.ts';
 
 const KEYS = 24;

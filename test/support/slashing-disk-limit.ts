@@ -2,9 +2,9 @@
 // (prlimit) and raises it again. For each line on stdin, `KEY SLOT ROOT`, it checks a block and prints what came of it.
 
 import { createInterface } from 'node:readline';
-import { systemClock } from '../../enclave/observe/clock.ts';
 import { SlashingProtection } from '../../enclave/slashing/protection.ts';
 import { openSqliteBackend } from '../../enclave/slashing/sqlite/backend.ts';
+import { systemClock } from '../../observe/clock.ts';
 import { block, MAIN_ROOT, quietLog } from './slashing.ts';
 
 const backend = await openSqliteBackend(

@@ -1,7 +1,6 @@
 // Slashing tables on a DynamoDB of their own: makes tables, opens backends on them, and reads and alters their items
 // behind the backend's back, as somebody with access to the table could.
 
-import { decodeHex } from '../../enclave/api/hex.ts';
 import type { AwsClientOptions } from '../../enclave/aws/client.ts';
 import {
   createDynamoDBClient,
@@ -10,11 +9,12 @@ import {
   GetItemCommand,
   PutItemCommand,
 } from '../../enclave/aws/dynamodb.ts';
-import type { Log } from '../../enclave/observe/log.ts';
 import { openDynamoDBBackend } from '../../enclave/slashing/dynamodb/backend.ts';
 import { type Item, slashingTableDefinition } from '../../enclave/slashing/dynamodb/items.ts';
 import { rowIntegrity } from '../../enclave/slashing/history/integrity.ts';
 import type { SlashingBackend } from '../../enclave/slashing/types.ts';
+import { decodeHex } from '../../formats/hex.ts';
+import type { Log } from '../../observe/log.ts';
 import { type DynamoDBServer, dynamoDBClientOptions, startDynamoDB } from './dynamodb.ts';
 import { MAIN_ROOT, quietLog } from './slashing.ts';
 

@@ -1,14 +1,14 @@
 // Backends on databases of a test's PostgreSQL.
 
-import { decodeHex } from '../../enclave/api/hex.ts';
-import { type Clock, systemClock } from '../../enclave/observe/clock.ts';
-import type { Log } from '../../enclave/observe/log.ts';
 import { rowIntegrity } from '../../enclave/slashing/history/integrity.ts';
 import { type JumpFloor, jumpFloor } from '../../enclave/slashing/jump.ts';
 import { type PostgresAddress, parsePostgresUrl } from '../../enclave/slashing/postgres/address.ts';
 import { openPostgresBackend } from '../../enclave/slashing/postgres/backend.ts';
 import type { PostgresConnectionOptions } from '../../enclave/slashing/postgres/connections.ts';
 import type { SlashingBackend } from '../../enclave/slashing/types.ts';
+import { decodeHex } from '../../formats/hex.ts';
+import { type Clock, systemClock } from '../../observe/clock.ts';
+import type { Log } from '../../observe/log.ts';
 import { MAIN_ROOT, quietLog } from './slashing.ts';
 
 /** The key of the integrity codes in tests. */

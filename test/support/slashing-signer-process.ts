@@ -3,10 +3,10 @@
 // with its parent, or when it is killed, which is what it is for. Run by slashing-signers.ts.
 
 import { SignerError } from '../../enclave/api/errors.ts';
-import { systemClock } from '../../enclave/observe/clock.ts';
 import { SlashingProtection } from '../../enclave/slashing/protection.ts';
 import { openSqliteBackend } from '../../enclave/slashing/sqlite/backend.ts';
 import type { SlashableMessage, SlashingBackend } from '../../enclave/slashing/types.ts';
+import { systemClock } from '../../observe/clock.ts';
 import { MAIN_ROOT, quietLog } from './slashing.ts';
 import { openSlashingTable } from './slashing-dynamodb.ts';
 import { openTestBackend } from './slashing-postgres.ts';

@@ -1,7 +1,5 @@
 // Makers of slashing messages and readers of the official EIP-3076 test files, shared by the tests of all backends.
 
-import { canonicalPublicKey, decodeHex } from '../../enclave/api/hex.ts';
-import type { Log } from '../../enclave/observe/log.ts';
 import { NO_MARKS } from '../../enclave/slashing/history/rules.ts';
 import type {
   AttestationVote,
@@ -11,6 +9,8 @@ import type {
   ValidatorHistory,
   Verdict,
 } from '../../enclave/slashing/types.ts';
+import { canonicalPublicKey, decodeHex } from '../../formats/hex.ts';
+import type { Log } from '../../observe/log.ts';
 
 export const MAIN_ROOT = `0x${'11'.repeat(32)}`;
 export const OTHER_ROOT = `0x${'22'.repeat(32)}`;

@@ -1,12 +1,12 @@
 // The stateful mode on a real state table: a table server, a table whose root token is known, and replicas that hold the
 // same sub-keys. Whoever attacks the table in a test writes its rows as items, without any key. All keys are TEST keys.
 
-import type { AuthHead, AuthKeys, AuthRow } from '../../enclave/auth/auth-state.ts';
 import type { Authentication } from '../../enclave/auth/authenticator.ts';
-import { StatefulAuthenticator } from '../../enclave/auth/stateful.ts';
-import type { HeadProblem } from '../../enclave/auth/stateful-load.ts';
-import { replaceRootToken } from '../../enclave/auth/stateful-root-token.ts';
-import { kindOf, type RowKind } from '../../enclave/auth/stateful-rows.ts';
+import type { HeadProblem } from '../../enclave/auth/stateful/load.ts';
+import { replaceRootToken } from '../../enclave/auth/stateful/root-token.ts';
+import { kindOf, type RowKind } from '../../enclave/auth/stateful/rows.ts';
+import type { AuthHead, AuthKeys, AuthRow } from '../../enclave/auth/stateful/state.ts';
+import { StatefulAuthenticator } from '../../enclave/auth/stateful/stateful.ts';
 import { createToken } from '../../enclave/auth/tokens.ts';
 import {
   createDynamoDBClient,
@@ -23,7 +23,7 @@ import {
   stateTableDefinition,
 } from '../../enclave/chamber/state-rows.ts';
 import { type StateTable, stateTable } from '../../enclave/chamber/state-table.ts';
-import type { Clock } from '../../enclave/observe/clock.ts';
+import type { Clock } from '../../observe/clock.ts';
 import { dynamoDBClientOptions, startDynamoDB } from './dynamodb.ts';
 import { recordingLog } from './recording-log.ts';
 

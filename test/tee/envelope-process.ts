@@ -2,7 +2,7 @@
 // opens what comes, keeps what came out until it is told to wipe it.
 
 import { createHash, generateKeyPairSync } from 'node:crypto';
-import { openEnvelope } from '../../enclave/tee/cms.ts';
+import { openEnvelope } from '../../enclave/tee/kms/cms.ts';
 
 export type EnvelopeRequest =
   | { readonly kind: 'open'; readonly envelopes: readonly Uint8Array[] }

@@ -4,9 +4,9 @@ import { createHash } from 'node:crypto';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { extendedOnce } from '../../enclave/api/attestation.ts';
 import { describeNsm, isDebugMode, measureOnce, readMeasurements } from '../../enclave/tee/measure.ts';
-import type { Nsm } from '../../enclave/tee/nsm.ts';
-import { createNsm } from '../../enclave/tee/nsm-client.ts';
-import { fillMixedRandom, nsmRandomBytes } from '../../enclave/tee/nsm-random.ts';
+import { createNsm } from '../../enclave/tee/nsm/client.ts';
+import type { Nsm } from '../../enclave/tee/nsm/nsm.ts';
+import { fillMixedRandom, nsmRandomBytes } from '../../enclave/tee/nsm/random.ts';
 import { createNsmEmulator, type NsmEmulator, testPcr } from '../support/nsm-emulator.ts';
 import { createNsmPki, type NsmPki } from '../support/nsm-pki.ts';
 

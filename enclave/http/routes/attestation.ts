@@ -6,6 +6,7 @@
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { parsePeerAddress } from '../../../formats/ip-address.ts';
 import {
   CLIENT_NONCE_BYTES,
   connectionNonce,
@@ -15,12 +16,11 @@ import {
   keyBinding,
 } from '../../api/attestation.ts';
 import { SignerError } from '../../api/errors.ts';
-import { parsePeerAddress } from '../../api/ip-address.ts';
-import { type Nsm, NsmError } from '../../tee/nsm.ts';
-import { attestedIdentityOf, peerAddressOf } from '../connections.ts';
+import { type Nsm, NsmError } from '../../tee/nsm/nsm.ts';
 import { FairQueue, type FairQueueLimits } from '../fair-queue.ts';
-import { attestationRouteSchema } from '../openapi-attestation.ts';
+import { attestedIdentityOf, peerAddressOf } from '../listeners/connections.ts';
 import { refuse } from '../replies.ts';
+import { attestationRouteSchema } from './attestation-openapi.ts';
 
 export const ATTESTATION_OUTCOMES = ['ok', 'overloaded', 'connection_limit', 'client_closed', 'failed'] as const;
 /** How a request for a document ended. */

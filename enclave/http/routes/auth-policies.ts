@@ -4,13 +4,13 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { PolicyRecord } from '../../api/auth.ts';
 import { policyNameSchema, policyRulesSchema, policySchema } from '../../api/policy.ts';
-import type { ChangeRefused, Done, StatefulAuthenticator } from '../../auth/stateful.ts';
-import { createPolicy, deletePolicy, replacePolicy } from '../../auth/stateful-policies.ts';
-import { findPolicy, policiesOf, policyRecord } from '../../auth/stateful-snapshot.ts';
+import { createPolicy, deletePolicy, replacePolicy } from '../../auth/stateful/policies.ts';
+import { findPolicy, policiesOf, policyRecord } from '../../auth/stateful/snapshot.ts';
+import type { ChangeRefused, Done, StatefulAuthenticator } from '../../auth/stateful/stateful.ts';
 import { actorOf } from '../admission.ts';
-import { readJsonBody } from '../json-body.ts';
-import * as schemas from '../openapi-auth.ts';
+import { readJsonBody } from '../bodies/json.ts';
 import { refuse, sendJson } from '../replies.ts';
+import * as schemas from './auth-openapi.ts';
 
 const LIST_PATH = '/api/v1/auth/policies';
 const PATH = '/api/v1/auth/policies/:name';

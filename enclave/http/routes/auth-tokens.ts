@@ -3,16 +3,16 @@
 // creation and nowhere else.
 
 import type { FastifyInstance } from 'fastify';
+import type { Clock } from '../../../observe/clock.ts';
 import { renewRequestSchema, tokenRequestSchema } from '../../api/policy.ts';
-import { pacedRenewals } from '../../auth/renewal-pace.ts';
-import type { StatefulAuthenticator } from '../../auth/stateful.ts';
-import { findToken, tokenRecord, tokensOf } from '../../auth/stateful-snapshot.ts';
-import { issueToken, revokeToken } from '../../auth/stateful-tokens.ts';
-import type { Clock } from '../../observe/clock.ts';
+import { pacedRenewals } from '../../auth/stateful/renewal-pace.ts';
+import { findToken, tokenRecord, tokensOf } from '../../auth/stateful/snapshot.ts';
+import type { StatefulAuthenticator } from '../../auth/stateful/stateful.ts';
+import { issueToken, revokeToken } from '../../auth/stateful/tokens.ts';
 import { actorOf } from '../admission.ts';
-import { readJsonBody } from '../json-body.ts';
-import * as schemas from '../openapi-auth.ts';
+import { readJsonBody } from '../bodies/json.ts';
 import { refuse, sendJson } from '../replies.ts';
+import * as schemas from './auth-openapi.ts';
 
 const LIST_PATH = '/api/v1/auth/tokens';
 const PATH = '/api/v1/auth/tokens/:accessor';

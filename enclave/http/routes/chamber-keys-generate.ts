@@ -11,14 +11,18 @@ import {
   keyGenerateBlsSchema,
   keyGenerateSchema,
 } from '../../api/keys.ts';
-import type { DepositTerms } from '../../keys/deposit.ts';
-import type { GenerationOptions, KeyManagementParts, TableParts } from '../../keys/management.ts';
-import { generateKeys, makeDeposits } from '../../keys/management-generate.ts';
-import { DEFAULT_DEPOSIT_GWEI, depositAmountRefusal, withdrawalCredentialsOf } from '../../keys/withdrawal.ts';
-import { assertKeysAllowed, keyRequestBody } from '../key-requests.ts';
-import * as schemas from '../openapi-keys.ts';
+import type { DepositTerms } from '../../keys/generation/deposit.ts';
+import {
+  DEFAULT_DEPOSIT_GWEI,
+  depositAmountRefusal,
+  withdrawalCredentialsOf,
+} from '../../keys/generation/withdrawal.ts';
+import { generateKeys, makeDeposits } from '../../keys/management/generate.ts';
+import type { GenerationOptions, KeyManagementParts, TableParts } from '../../keys/management/management.ts';
 import { sendJson } from '../replies.ts';
 import { assertItems, type ItemLimits, limitWork } from '../work-limits.ts';
+import { assertKeysAllowed, keyRequestBody } from './key-requests.ts';
+import * as schemas from './keys-openapi.ts';
 
 export interface GenerateRoutes {
   readonly options: GenerationOptions;

@@ -15,15 +15,15 @@ import {
   keyListQuerySchema,
   keyPatchSchema,
 } from '../../api/keys.ts';
-import type { KeyManagementParts } from '../../keys/management.ts';
-import { deleteKeys } from '../../keys/management-delete.ts';
-import { importKeys } from '../../keys/management-import.ts';
-import { listKeys } from '../../keys/management-list.ts';
-import { changeStatus } from '../../keys/management-status.ts';
-import { allowsKey, assertKeysAllowed, keyRequestBody, said, secretRequestBody } from '../key-requests.ts';
-import * as schemas from '../openapi-keys.ts';
+import { deleteKeys } from '../../keys/management/delete.ts';
+import { importKeys } from '../../keys/management/import.ts';
+import { listKeys } from '../../keys/management/list.ts';
+import type { KeyManagementParts } from '../../keys/management/management.ts';
+import { changeStatus } from '../../keys/management/status.ts';
 import { sendJson } from '../replies.ts';
 import { assertItems, type ItemLimits, limitWork, type WorkLimits } from '../work-limits.ts';
+import { allowsKey, assertKeysAllowed, keyRequestBody, said, secretRequestBody } from './key-requests.ts';
+import * as schemas from './keys-openapi.ts';
 
 /** Undefined: not mounted. */
 export interface ChamberKeyLimits {

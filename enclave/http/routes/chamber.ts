@@ -3,7 +3,7 @@
 
 import type { FastifyInstance } from 'fastify';
 import { type ChamberStatus, type SealAnswer, sealRequestSchema } from '../../api/chamber.ts';
-import { readJsonBody } from '../json-body.ts';
+import { readJsonBody } from '../bodies/json.ts';
 import { chamberSealRouteSchema, chamberStatusRouteSchema } from '../openapi.ts';
 import { refuse, sendJson } from '../replies.ts';
 

@@ -3,13 +3,13 @@
 
 import type { FastifyInstance } from 'fastify';
 import { deleteKeystoresSchema, importKeystoresSchema } from '../../api/key-manager.ts';
-import type { KeyManagementParts } from '../../keys/management.ts';
-import { deleteKeys } from '../../keys/management-delete.ts';
-import { importKeys } from '../../keys/management-import.ts';
-import { allowsKey, assertKeysAllowed, keyRequestBody, said, secretRequestBody } from '../key-requests.ts';
-import * as schemas from '../openapi-keys.ts';
+import { deleteKeys } from '../../keys/management/delete.ts';
+import { importKeys } from '../../keys/management/import.ts';
+import type { KeyManagementParts } from '../../keys/management/management.ts';
 import { sendJson } from '../replies.ts';
 import { assertItems, limitWork } from '../work-limits.ts';
+import { allowsKey, assertKeysAllowed, keyRequestBody, said, secretRequestBody } from './key-requests.ts';
+import * as schemas from './keys-openapi.ts';
 
 /** http.key_manager_api.* */
 export interface KeyManagerLimits {

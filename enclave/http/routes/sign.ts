@@ -2,14 +2,14 @@
 // body was read (admission.ts); which operation it is, and whether that is allowed, is decided here.
 
 import type { FastifyInstance } from 'fastify';
+import type { Log } from '../../../observe/log.ts';
 import { SignerError } from '../../api/errors.ts';
 import { answerFormat, signatureAnswer } from '../../api/negotiate.ts';
 import { rememberedRequests } from '../../api/remembered-requests.ts';
 import type { SignRequest } from '../../api/sign-request.ts';
 import { evaluate } from '../../auth/evaluate.ts';
 import type { LoadedKey } from '../../keys/store.ts';
-import type { Log } from '../../observe/log.ts';
-import { rememberedRoots } from '../../signing/remembered-roots.ts';
+import { rememberedRoots } from '../../signing/roots/remembered.ts';
 import { type SigningDependencies, type SignOutcome, sign } from '../../signing/sign.ts';
 import { isAllowed } from '../admission.ts';
 import type { AppDependencies, AppOptions } from '../app.ts';

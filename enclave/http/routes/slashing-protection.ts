@@ -4,8 +4,8 @@
 
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { canonicalPublicKey } from '../../../formats/hex.ts';
 import { SignerError } from '../../api/errors.ts';
-import { canonicalPublicKey } from '../../api/hex.ts';
 import type { SlashingImportAnswer } from '../../api/slashing-protection.ts';
 import type { CompiledAccess } from '../../auth/evaluate.ts';
 import { evaluate, evaluateBatch } from '../../auth/evaluate.ts';
@@ -13,7 +13,7 @@ import { readInterchange, writeInterchange } from '../../slashing/interchange/fi
 import { InterchangeError } from '../../slashing/interchange/json-pieces.ts';
 import type { SlashingBackend, ValidatorHistory } from '../../slashing/types.ts';
 import type { Admission } from '../admission.ts';
-import { slashingExportRouteSchema, slashingImportRouteSchema } from '../openapi-slashing.ts';
+import { slashingExportRouteSchema, slashingImportRouteSchema } from './slashing-protection-openapi.ts';
 
 export interface SlashingRecords {
   readonly backend: Pick<SlashingBackend, 'exportHistories' | 'importHistories'>;

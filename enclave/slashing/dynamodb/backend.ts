@@ -4,12 +4,12 @@
 // be allowed to describe, get, batch-get, put, scan, check conditions and update by statement (PartiQLUpdate), and not to
 // delete.
 
+import { encodeHex } from '../../../formats/hex.ts';
+import type { Log } from '../../../observe/log.ts';
 import { SignerError } from '../../api/errors.ts';
-import { encodeHex } from '../../api/hex.ts';
 import type { AwsClientOptions } from '../../aws/client.ts';
 import { createDynamoDBClient, type DynamoDBClient } from '../../aws/dynamodb.ts';
 import { parseTableArn } from '../../aws/table-name.ts';
-import type { Log } from '../../observe/log.ts';
 import type { RowIntegrity } from '../history/integrity.ts';
 import { NO_MARKS } from '../history/rules.ts';
 import { higherFloor, JUMP_REVISIONS } from '../jump.ts';

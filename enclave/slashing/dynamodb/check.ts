@@ -9,8 +9,8 @@
 // A write whose answer was lost is repeated by the SDK and then finds its own item: same epochs and same root, which
 // may be signed again, so it is safe. A write that arrives after it was given up can only raise the mark, or fail.
 
+import { decodeHex, encodeHex } from '../../../formats/hex.ts';
 import { SignerError } from '../../api/errors.ts';
-import { decodeHex, encodeHex } from '../../api/hex.ts';
 import type { RowIntegrity } from '../history/integrity.ts';
 import { type Decision, decideAttestation, decideBlock, isRolledBack, refused } from '../history/rules.ts';
 import type { HighWaterMarks, SlashableMessage, StoreFloor, Verdict } from '../types.ts';

@@ -2,8 +2,8 @@
 // table at one moment; marks only rise, so each exported mark was the highest when it was read, and an export taken
 // while keys are signing is right for every key that has stopped. What the floor of the store refuses is exported too.
 
+import { decodeHex } from '../../../formats/hex.ts';
 import { SignerError } from '../../api/errors.ts';
-import { decodeHex } from '../../api/hex.ts';
 import type { PublicKeyHex, StoreFloor, ValidatorHistory } from '../types.ts';
 import { MARK_KINDS, type Mark, type MarkKind } from './items.ts';
 import { raisedMark } from './merge.ts';

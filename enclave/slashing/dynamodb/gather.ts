@@ -3,7 +3,7 @@
 // is made again by itself, and its own condition decides. So a condition that failed, a throttled statement, a lost answer and a service
 // that takes no statements end as they would without this file. A write that is alone never waits.
 
-import type { Log } from '../../observe/log.ts';
+import type { Log } from '../../../observe/log.ts';
 import { partitionOf } from './items.ts';
 import { isUpdate, MAX_STATEMENTS, type StatementOutcome, type Update } from './statements.ts';
 import { type Replacement, type ReplaceOutcome, unavailable } from './table.ts';

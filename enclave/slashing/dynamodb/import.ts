@@ -6,9 +6,9 @@
 // written below the floor of the store, and retired keys stay retired.
 
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
+import type { Log } from '../../../observe/log.ts';
 import { SignerError } from '../../api/errors.ts';
 import { jittered } from '../../aws/dynamodb-transact.ts';
-import type { Log } from '../../observe/log.ts';
 import type { RowIntegrity } from '../history/integrity.ts';
 import { isRolledBack } from '../history/rules.ts';
 import { higherMarks } from '../history/state.ts';

@@ -5,7 +5,7 @@
 // A key that left the store has `retired` in both items, under their codes. What it has not signed yet is an item without
 // numbers then, which programs from before take for damage and never for something that may be signed.
 
-import { decodeHex, encodeHex } from '../../api/hex.ts';
+import { decodeHex, encodeHex } from '../../../formats/hex.ts';
 import type { AttributeValue, CreateTableCommandInput } from '../../aws/dynamodb.ts';
 import type { RowIntegrity } from '../history/integrity.ts';
 import { NO_MARKS } from '../history/rules.ts';

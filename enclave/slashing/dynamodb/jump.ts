@@ -4,9 +4,9 @@
 // An item that fails its check is left alone: its key is answered 503 until it is repaired.
 
 import { setTimeout as pause } from 'node:timers/promises';
+import type { Log } from '../../../observe/log.ts';
 import { SignerError } from '../../api/errors.ts';
 import { jittered } from '../../aws/dynamodb-transact.ts';
-import type { Log } from '../../observe/log.ts';
 import type { RowIntegrity } from '../history/integrity.ts';
 import { NO_MARKS } from '../history/rules.ts';
 import { higherMarks } from '../history/state.ts';

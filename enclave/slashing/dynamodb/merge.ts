@@ -1,7 +1,7 @@
 // How marks rise when an EIP-3076 history is merged into them. A merged mark refuses whatever the mark or any entry of
 // the history would: its numbers are the highest of all, and it keeps a root only while they are of one message.
 
-import { encodeHex } from '../../api/hex.ts';
+import { encodeHex } from '../../../formats/hex.ts';
 import type { HighWaterMarks, ValidatorHistory } from '../types.ts';
 import type { AttestationMark, BlockMark, Mark, MarkKind } from './items.ts';
 

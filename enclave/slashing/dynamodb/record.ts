@@ -2,8 +2,8 @@
 // revision, and its floor, all under one code. Only a record of this network, whose code was made with this key, is believed.
 // Programs from before the second format refuse it: they know no floor.
 
+import { decodeHex, encodeHex } from '../../../formats/hex.ts';
 import { SignerError } from '../../api/errors.ts';
-import { decodeHex, encodeHex } from '../../api/hex.ts';
 import type { RowIntegrity } from '../history/integrity.ts';
 import type { HighWaterMarks, StoreFloor } from '../types.ts';
 import { type Item, isStill, NETWORK_PARTITION, safeInteger } from './items.ts';

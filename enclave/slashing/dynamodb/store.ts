@@ -5,6 +5,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
+import type { Log } from '../../../observe/log.ts';
 import { SignerError } from '../../api/errors.ts';
 import {
   type DynamoDBClient,
@@ -15,7 +16,6 @@ import {
 } from '../../aws/dynamodb.ts';
 import { jittered } from '../../aws/dynamodb-transact.ts';
 import { awsFault } from '../../aws/errors.ts';
-import type { Log } from '../../observe/log.ts';
 import { coversFloor, higherFloor } from '../jump.ts';
 import { NEW_STORE } from '../new-store.ts';
 import type { StoreFloor } from '../types.ts';

@@ -4,7 +4,7 @@
 // The metadata may stand anywhere in the file, so whoever consumes the histories must undo them when the reader throws
 // (SlashingBackend.importHistories is all or nothing).
 
-import { canonicalPublicKey, decodeHex, encodeHex } from '../../api/hex.ts';
+import { canonicalPublicKey, decodeHex, encodeHex } from '../../../formats/hex.ts';
 import type { ValidatorHistory } from '../types.ts';
 import { InterchangeError, type JsonEntry, type JsonValue, readJsonPieces } from './json-pieces.ts';
 import { type HistoryReducer, historyReducer, type ReducedHistory } from './reduce.ts';

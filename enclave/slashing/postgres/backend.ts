@@ -4,10 +4,10 @@
 // a batch in check.ts.
 
 import { strict as assert } from 'node:assert';
+import { encodeHex } from '../../../formats/hex.ts';
+import type { Clock } from '../../../observe/clock.ts';
+import type { Log } from '../../../observe/log.ts';
 import { SignerError } from '../../api/errors.ts';
-import { encodeHex } from '../../api/hex.ts';
-import type { Clock } from '../../observe/clock.ts';
-import type { Log } from '../../observe/log.ts';
 import { historyCodes } from '../history/codes.ts';
 import type { RowIntegrity } from '../history/integrity.ts';
 import type { JumpFloor } from '../jump.ts';

@@ -6,9 +6,9 @@
 import { readFileSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { Client, type ClientConfig, type CustomTypesConfig, Pool, type PoolClient, types } from 'pg';
+import type { Clock } from '../../../observe/clock.ts';
+import type { Log } from '../../../observe/log.ts';
 import { SignerError } from '../../api/errors.ts';
-import type { Clock } from '../../observe/clock.ts';
-import type { Log } from '../../observe/log.ts';
 import { type PostgresAddress, tlsOptions } from './address.ts';
 
 export interface PostgresConnectionOptions {

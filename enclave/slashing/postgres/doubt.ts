@@ -1,8 +1,8 @@
 // What follows when a batch finds that the database may have lost commits: one jump, however many batches found it, and
 // a line in the log that says why none is possible, but not one a request.
 
-import type { Clock } from '../../observe/clock.ts';
-import type { Log } from '../../observe/log.ts';
+import type { Clock } from '../../../observe/clock.ts';
+import type { Log } from '../../../observe/log.ts';
 import type { JumpFloor } from '../jump.ts';
 import type { CheckTools } from './check.ts';
 import type { PostgresConnections } from './connections.ts';

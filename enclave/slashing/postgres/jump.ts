@@ -1,8 +1,8 @@
 // What signers of one store agree on through its record: who it is, how far it has counted, and the floor that a jump
 // raises. A jump has the lock that every batch shares, so it waits for the batches that began and all later ones see it.
 
+import type { Log } from '../../../observe/log.ts';
 import { SignerError } from '../../api/errors.ts';
-import type { Log } from '../../observe/log.ts';
 import { higherMarks } from '../history/state.ts';
 import { higherFloor, JUMP_REVISIONS, type JumpFloor } from '../jump.ts';
 import type { HighWaterMarks, StoreFloor, StoreIdentity } from '../types.ts';

@@ -3,8 +3,8 @@
 // The database itself lives in a worker (database-worker.ts).
 
 import { strict as assert } from 'node:assert';
+import type { Log } from '../../../observe/log.ts';
 import { SignerError } from '../../api/errors.ts';
-import type { Log } from '../../observe/log.ts';
 import { NEW_STORE } from '../new-store.ts';
 import type {
   HighWaterMarks,

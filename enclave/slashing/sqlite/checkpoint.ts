@@ -3,7 +3,7 @@
 // before, when the log has grown to its bound (schema.ts).
 
 import { Worker } from 'node:worker_threads';
-import type { Log } from '../../observe/log.ts';
+import type { Log } from '../../../observe/log.ts';
 import { CLOSE_WAIT_MS } from './client.ts';
 
 /** Messages recorded between two checkpoints: some 700 pages, so that one is short and the disk is soon free for commits. */

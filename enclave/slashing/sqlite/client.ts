@@ -2,8 +2,8 @@
 // Whatever was asked of a worker that died is answered `slashing_unavailable`: it may have been done or not.
 
 import { Worker } from 'node:worker_threads';
+import type { Log } from '../../../observe/log.ts';
 import { SignerError } from '../../api/errors.ts';
-import type { Log } from '../../observe/log.ts';
 import type { DatabaseCall, DatabaseCalls, DatabaseWorkerData, ReplyMessage } from './calls.ts';
 import type { FileName } from './open-files.ts';
 

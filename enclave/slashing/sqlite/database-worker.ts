@@ -4,7 +4,7 @@
 
 import type { DatabaseSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';
-import { systemClock } from '../../observe/clock.ts';
+import { systemClock } from '../../../observe/clock.ts';
 import { rowIntegrity } from '../history/integrity.ts';
 import { higherFloor, JUMP_REVISIONS } from '../jump.ts';
 import type { StoreFloor, StoreIdentity } from '../types.ts';

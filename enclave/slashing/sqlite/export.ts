@@ -2,7 +2,7 @@
 // never less than what the store refuses. Entries that pruning would forget next are not written: the marks say them.
 
 import type { DatabaseSync } from 'node:sqlite';
-import type { Clock } from '../../observe/clock.ts';
+import type { Clock } from '../../../observe/clock.ts';
 import { exportedHistory, historyOfFloor } from '../history/export.ts';
 import { forgetBlocks, forgetVotes, horizonOf } from '../history/prune.ts';
 import { type BlockEntry, higher, type KeyHistory, type KeyState, type VoteEntry } from '../history/state.ts';

@@ -4,8 +4,8 @@
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type CpioEntry, writeCpio } from '../../../eif/cpio.ts';
-import { readImage } from '../../../eif/format.ts';
+import { type CpioEntry, writeCpio } from '../../../eif/format/cpio.ts';
+import { readImage } from '../../../eif/format/format.ts';
 import { PROJECT_ROOT } from '../../support/addon.ts';
 import { baseEntries } from '../base-ramdisk.ts';
 import { programEntries } from '../bundle.ts';

@@ -4,8 +4,8 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { INIT, readCompiledPart } from '../../../eif/compiled-parts.ts';
-import { type CpioEntry, writeCpio } from '../../../eif/cpio.ts';
+import { INIT, readCompiledPart } from '../../../eif/bundle/compiled-parts.ts';
+import { type CpioEntry, writeCpio } from '../../../eif/format/cpio.ts';
 import { initRamdisk } from '../../../eif/ramdisks.ts';
 import { PROJECT_ROOT } from '../../support/addon.ts';
 import { baseEntries } from '../base-ramdisk.ts';

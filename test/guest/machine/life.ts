@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import { decodeCbor } from '../../../enclave/api/cbor.ts';
+import { decodeCbor } from '../../../formats/cbor.ts';
 import { verifyCertificate } from '../../../operator/attestation/certificate-evidence.ts';
 import { type AttestationDocument, readPayload } from '../../../operator/attestation/document.ts';
 import { runWithRoot } from '../../operator/run-operator.ts';

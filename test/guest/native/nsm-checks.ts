@@ -5,11 +5,11 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import { createInterface } from 'node:readline';
-import { encodeCbor } from '../../../enclave/api/cbor.ts';
 import type { Addon } from '../../../enclave/native/load.ts';
 import { openNsmDevice } from '../../../enclave/native/nsm-device.ts';
-import type { Nsm } from '../../../enclave/tee/nsm.ts';
-import { createNsm } from '../../../enclave/tee/nsm-client.ts';
+import { createNsm } from '../../../enclave/tee/nsm/client.ts';
+import type { Nsm } from '../../../enclave/tee/nsm/nsm.ts';
+import { encodeCbor } from '../../../formats/cbor.ts';
 import { verifyDocument } from '../../../operator/attestation/verify.ts';
 import type { Checks } from '../checks.ts';
 

@@ -3,7 +3,7 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type CpioEntry, writeCpio } from '../../../eif/cpio.ts';
+import { type CpioEntry, writeCpio } from '../../../eif/format/cpio.ts';
 import { makeCertificate } from '../../support/certificates.ts';
 import { baseEntries } from '../base-ramdisk.ts';
 import { programEntries } from '../bundle.ts';

@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type CpioEntry, writeCpio } from '../../../eif/cpio.ts';
+import { type CpioEntry, writeCpio } from '../../../eif/format/cpio.ts';
 import { baseEntries } from '../base-ramdisk.ts';
 import { programEntries } from '../bundle.ts';
 import type { GuestSuite } from '../suite.ts';

@@ -3,7 +3,7 @@
 
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { type CborValue, decodeCbor, encodeCbor } from '../../../enclave/api/cbor.ts';
+import { type CborValue, decodeCbor, encodeCbor } from '../../../formats/cbor.ts';
 import { FAILURES } from '../../../operator/attestation/failure.ts';
 import { parseRegisters } from '../../../operator/attestation/policy.ts';
 import { verifyDocument } from '../../../operator/attestation/verify.ts';

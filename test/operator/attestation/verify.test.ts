@@ -4,7 +4,7 @@ import 'reflect-metadata';
 import { Extension, KeyUsageFlags } from '@peculiar/x509';
 import { describe, expect, it } from 'vitest';
 import { keyBinding } from '../../../enclave/api/attestation.ts';
-import { type CborValue, decodeCbor, encodeCbor } from '../../../enclave/api/cbor.ts';
+import { type CborValue, decodeCbor, encodeCbor } from '../../../formats/cbor.ts';
 import { parseRegisters } from '../../../operator/attestation/policy.ts';
 import { AWS_NITRO } from '../../../operator/attestation/provider.ts';
 import { STEP_NAMES, type Verdict, type VerifyOptions, verifyDocument } from '../../../operator/attestation/verify.ts';

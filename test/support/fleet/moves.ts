@@ -3,8 +3,8 @@
 // half way is finished where it was begun.
 
 import { setImmediate } from 'node:timers/promises';
-import { deleteKeys } from '../../../enclave/keys/management-delete.ts';
-import { changeStatus } from '../../../enclave/keys/management-status.ts';
+import { deleteKeys } from '../../../enclave/keys/management/delete.ts';
+import { changeStatus } from '../../../enclave/keys/management/status.ts';
 import { readInterchange } from '../../../enclave/slashing/interchange/file.ts';
 import { exportInterchangeText } from '../../../enclave/slashing/interchange/text.ts';
 import type { MergeStrategy, SlashingBackend, ValidatorHistory } from '../../../enclave/slashing/types.ts';

@@ -1,9 +1,9 @@
 // The time of the model of fleets: one clock that the world moves, and for each signer the clocks that it reads, which stand
 // still while it is frozen. A chain with short epochs, so that an epoch ends every few steps.
 
-import type { Clock } from '../../../enclave/observe/clock.ts';
 import { type ChainTime, floorAt } from '../../../enclave/slashing/jump.ts';
 import type { StoreFloor } from '../../../enclave/slashing/types.ts';
+import type { Clock } from '../../../observe/clock.ts';
 
 export const CHAIN: ChainTime = { genesisTimeSeconds: 0, secondsPerSlot: 12, slotsPerEpoch: 4 };
 export const EPOCH_MS = CHAIN.secondsPerSlot * CHAIN.slotsPerEpoch * 1000;

@@ -5,7 +5,7 @@ import { type AddressInfo, connect } from 'node:net';
 import { createServer, type Server } from 'node:tls';
 import { createDynamoDBClient, type DynamoDBClient } from '../../../../enclave/aws/dynamodb.ts';
 import { stateTableDefinition } from '../../../../enclave/chamber/state-rows.ts';
-import { keyTableDefinition } from '../../../../enclave/keys/table-rows.ts';
+import { keyTableDefinition } from '../../../../enclave/keys/table/rows.ts';
 import { slashingTableDefinition } from '../../../../enclave/slashing/dynamodb/items.ts';
 import { dynamoDBClientOptions, startDynamoDB } from '../../../support/dynamodb.ts';
 import { type KmsServer, type KmsServerOptions, startKmsServer } from '../../../support/kms-server.ts';

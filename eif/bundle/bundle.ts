@@ -1,0 +1,189 @@
+// The signer as the image has it: what `enclave/main.ts` imports, and nothing else, in a few modules of one folder. The same sources and
+// packages give the same bytes in any folder, for any user. Refused: packages that are for development only, imports that would be
+// looked for at run time, sources that name files the image does not have.
+
+import { readFileSync } from 'node:fs';
+import { isBuiltin } from 'node:module';
+import { basename, join } from 'node:path';
+import { type BuildOptions, type BuildResult, build, type Metafile, type Plugin } from 'esbuild';
+import { z } from 'zod';
+import { BuildError, type Input, inputOf, readInput, sortedInputs } from '../inputs.ts';
+import { COMPILED_FILE } from './compiled-module.ts';
+import { ADDON, readCompiledPart } from './compiled-parts.ts';
+import { ADDON_SOURCE, relocate, workerOutput } from './locations.ts';
+
+export interface BundleFile {
+  /** In the folder of the bundle, without a folder of its own. */
+  readonly name: string;
+  readonly data: Buffer;
+}
+
+export interface Bundle {
+  readonly files: readonly BundleFile[];
+  /** Every source and package file that is in it; paths relative to the project. */
+  readonly inputs: readonly Input[];
+}
+
+/** What init starts (eif/init/signer.c). */
+export const MAIN_FILE = 'main.mjs';
+
+const ENTRY = 'strongroom-image';
+/** `server` is all that runs in an image: the other commands are for an operator's shell, and an enclave has none. */
+const ENTRY_SOURCE = `import { main } from "./enclave/main.ts";
+const [command, ...rest] = process.argv.slice(2);
+if (command !== "server") {
+  process.stderr.write("strongroom: an enclave image runs the server and nothing else\\n");
+  process.exit(1);
+}
+await main("server", rest);
+`;
+
+/** What these packages ask for and do without: builds for other platforms, and extras. Nothing else may be missing. */
+const MAY_MISS: readonly string[] = ['@chainsafe/blst', '@chainsafe/hashtree', 'debug', 'pg'];
+
+/** What CommonJS packages expect around them; their folder is the bundle's. */
+const COMMONJS_NAMES = `import { createRequire as strongroomCreateRequire } from 'node:module';
+const require = strongroomCreateRequire(import.meta.url);
+const { filename: __filename, dirname: __dirname } = import.meta;`;
+
+const MAX_ROUNDS = 8;
+
+/**
+ * @param root the project's folder
+ * @throws BuildError when the sources do not bundle, or would bring what must not be in an image
+ */
+export async function bundleSigner(root: string): Promise<Bundle> {
+  let workers: readonly string[] = [];
+  for (let round = 0; round < MAX_ROUNDS; round++) {
+    const found = new Set<string>();
+    const result = await run(root, workers, found);
+    const all = [...found].sort();
+    // A worker may name another: once more, until all that are named are in.
+    if (all.length !== workers.length) {
+      workers = all;
+      continue;
+    }
+    checkImports(result.metafile);
+    checkPackages(root, result.metafile);
+    return assembled(root, result);
+  }
+  throw new BuildError('workers of the signer name more and more workers');
+}
+
+type Result = BuildResult<BuildOptions & { write: false; metafile: true }>;
+
+async function run(root: string, workers: readonly string[], found: Set<string>): Promise<Result> {
+  try {
+    return await build({
+      absWorkingDir: root,
+      entryPoints: [
+        { in: ENTRY, out: basename(MAIN_FILE, '.mjs') },
+        ...workers.map((source) => ({ in: join(root, source), out: basename(workerOutput(source), '.mjs') })),
+      ],
+      plugins: [imagePlugin(root, found)],
+      bundle: true,
+      splitting: true,
+      write: false,
+      metafile: true,
+      format: 'esm',
+      platform: 'node',
+      target: 'node26',
+      // As Node.js resolves, without the conditions of bundlers: what runs in the image is what ran in the tests.
+      conditions: [],
+      nodePaths: [],
+      preserveSymlinks: true,
+      tsconfigRaw: { compilerOptions: { verbatimModuleSyntax: true } },
+      outdir: join(root, 'app'),
+      outExtension: { '.js': '.mjs' },
+      chunkNames: 'chunk-[hash]',
+      assetNames: '[name]',
+      loader: { '.node': 'copy' },
+      external: ['pg-native'],
+      legalComments: 'none',
+      charset: 'utf8',
+      banner: { js: COMMONJS_NAMES },
+      logLevel: 'silent',
+    });
+  } catch (error) {
+    throw bundlingFailed(error);
+  }
+}
+
+function imagePlugin(root: string, workers: Set<string>): Plugin {
+  return {
+    name: 'strongroom-image',
+    setup({ onResolve, onLoad }) {
+      onResolve({ filter: new RegExp(`^${ENTRY}$`) }, () => ({ path: ENTRY, namespace: ENTRY }));
+      onLoad({ filter: /.*/, namespace: ENTRY }, () => ({ contents: ENTRY_SOURCE, loader: 'ts', resolveDir: root }));
+      onResolve({ filter: /\/compiled\.ts$/ }, ({ path, resolveDir }) => {
+        if (join(resolveDir, path) !== join(root, 'enclave/compiled.ts')) return undefined;
+        return { path: `./${COMPILED_FILE}`, external: true };
+      });
+      onLoad({ filter: /\.ts$/, namespace: 'file' }, ({ path }) => {
+        const { contents, workers: named } = relocate(root, path, readFileSync(path, 'utf8'));
+        for (const worker of named) workers.add(worker);
+        return { contents, loader: 'ts' };
+      });
+    },
+  };
+}
+
+function bundlingFailed(error: unknown): unknown {
+  if (!(error instanceof Error) || !('errors' in error) || !Array.isArray(error.errors)) return error;
+  const lines = error.errors.map(({ text, location, detail }) => {
+    if (detail instanceof BuildError) return detail.message;
+    return location == null ? String(text) : `${location.file}:${location.line}: ${text}`;
+  });
+  return new BuildError('the signer cannot be bundled', lines);
+}
+
+/** Imports that stay are Node's own modules and the compiled one: everything else would be looked for in the running image. */
+function checkImports({ inputs }: Metafile): void {
+  const wrong = Object.entries(inputs).flatMap(([importer, { imports }]) =>
+    imports
+      .filter(({ external, path }) => external === true && !isBuiltin(path) && path !== `./${COMPILED_FILE}`)
+      .filter(({ path }) => path !== '<runtime>')
+      .filter(({ kind }) => kind !== 'require-call' || !MAY_MISS.includes(packageOf(importer) ?? ''))
+      .map(({ path }) => `${importer} imports ${path}`),
+  );
+  if (wrong.length > 0) throw new BuildError('the bundle would look for modules that the image does not have', wrong);
+}
+
+const lockfileSchema = z.object({ packages: z.record(z.string(), z.object({ dev: z.boolean().optional() })) });
+
+/** By the lockfile: what it calls `dev` is not installed by those who only run the program, and no test ran with it in the bundle. */
+function checkPackages(root: string, { inputs }: Metafile): void {
+  const text = readInput(join(root, 'package-lock.json'), 'the lockfile').toString('utf8');
+  const { packages } = lockfileSchema.parse(JSON.parse(text));
+  const wrong = Object.keys(inputs).flatMap((path) => {
+    const folder = packageFolderOf(path);
+    if (folder === undefined) return [];
+    const locked = packages[folder];
+    if (locked === undefined) return [`${path} is of a package that the lockfile does not have`];
+    return locked.dev === true ? [`${path} is of a development dependency`] : [];
+  });
+  if (wrong.length > 0) throw new BuildError('the bundle would have packages that must not be in an image', wrong);
+}
+
+/** `node_modules/a/node_modules/@b/c` of a file in it; undefined for the project's own. */
+function packageFolderOf(path: string): string | undefined {
+  return /^(?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/.exec(path)?.[0];
+}
+
+function packageOf(path: string): string | undefined {
+  return packageFolderOf(path)?.replace(/^.*node_modules\//, '');
+}
+
+function assembled(root: string, { outputFiles, metafile }: Result): Bundle {
+  const addon = readCompiledPart(root, ADDON);
+  const files: BundleFile[] = outputFiles.map(({ path, contents }) => ({
+    name: basename(path),
+    data: Buffer.from(contents),
+  }));
+  files.push({ name: basename(ADDON_SOURCE), data: addon });
+  if (new Set(files.map(({ name }) => name)).size !== files.length)
+    throw new BuildError('two files of the bundle have the same name');
+  const sources = Object.keys(metafile.inputs).filter((path) => path !== `${ENTRY}:${ENTRY}`);
+  const inputs = sources.map((path) => inputOf(path, readInput(join(root, path), 'a source')));
+  return { files, inputs: sortedInputs([...inputs, inputOf(ADDON_SOURCE, addon)]) };
+}

@@ -1,0 +1,79 @@
+// Where the stateful mode keeps policies and tokens: the auth rows of the signer-state table and their head, AUTH_REVISION.
+// This interface is all that auth knows of the table; chamber/ satisfies it. Whoever can write the table can put anything
+// into these rows, so nothing read through it is trusted before rows.ts has verified its HMAC.
+
+/** A policy (`POLICY#<name>`) or a token (`TOKEN#<accessor>`). */
+export interface AuthRow {
+  readonly pk: string;
+  /** The head's revision of the commit that wrote the row. */
+  readonly revision: number;
+  /** Canonical JSON. */
+  readonly content: string;
+  readonly mac: Uint8Array;
+}
+
+export type AuthChange = { readonly put: AuthRow } | { readonly delete: string /* pk */ };
+
+/**
+ * The AUTH_REVISION row: the revision, and the manifest of the live rows (pk → code of the row), both under one HMAC, so
+ * that an old row that is put back, or a deleted one that is put in again, is not in the manifest and counts as missing.
+ */
+export interface AuthHead {
+  readonly revision: number;
+  /** Canonical JSON. */
+  readonly manifest: string;
+  readonly mac: Uint8Array;
+}
+
+/** What one transaction writes: the rows, and the head that makes them count. */
+export interface AuthWrite {
+  readonly changes: readonly AuthChange[];
+  readonly head: AuthHead;
+}
+
+export interface AuthView {
+  readonly head: AuthHead | undefined;
+  readonly rows: readonly AuthRow[];
+}
+
+/** Every method throws SignerError `state_stale` when the table cannot be used. */
+export interface AuthState {
+  /**
+   * These rows, MAX_ROWS_APART at most: each strongly consistent and complete or an error, but not from one moment; rows
+   * that are not there are left out.
+   */
+  readRows(pks: readonly string[]): Promise<readonly AuthRow[]>;
+  /** The head and these rows from one moment (one transaction); rows that are not there are left out. */
+  readTogether(pks: readonly string[]): Promise<AuthView>;
+  /** One transaction, on the condition that the head's revision is still `expectedRevision` (undefined: there is none). */
+  commit(
+    expectedRevision: number | undefined,
+    changes: readonly AuthChange[],
+    head: AuthHead,
+  ): Promise<'committed' | 'conflict'>;
+}
+
+/** Sub-keys of the master key (decisions.md section 7). Whoever holds them wipes them. */
+export interface AuthKeys {
+  /** `strongroom/auth-row-hmac/v1`, 32 bytes. */
+  readonly rows: Uint8Array;
+  /** `strongroom/token-hmac/v1`, 32 bytes. */
+  readonly tokens: Uint8Array;
+}
+
+/**
+ * An item of DynamoDB has at most 400 KB. With both counts at their limits and 64-character policy names the manifest has
+ * some 350 KB; the content of one policy leaves room for its other attributes.
+ */
+export const MAX_TOKENS = 4096;
+export const MAX_POLICIES = 512;
+export const MAX_MANIFEST_BYTES = 380_000;
+/** Some 3,700 keys. A token takes 64 policies (api/policy.ts). */
+export const MAX_POLICY_BYTES = 380_000;
+/** Rows of one readRows: what the service takes in one call. It also bounds what a hostile table can put into memory. */
+export const MAX_ROWS_APART = 100;
+/** Rows of one readTogether: with the head and the largest of each kind they stay within the 4 MB of a transaction. */
+export const MAX_POLICIES_TOGETHER = 6;
+export const MAX_TOKENS_TOGETHER = 64;
+/** Of all policies together: they are held in memory by every replica. Some 320,000 keys. */
+export const MAX_ALL_POLICIES_BYTES = 33_554_432;

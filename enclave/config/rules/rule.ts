@@ -1,0 +1,36 @@
+// What a cross-field rule is: one row that says what must hold between options, which options it reads, and what breaks it.
+
+import type { Ceremony } from '../../../ceremony/definition.ts';
+import type { Config, OptionPath, SectionPath } from '../options.ts';
+
+export interface Finding {
+  readonly at: OptionPath | SectionPath;
+  /** The member of the value, when the option is an object or a list. */
+  readonly within?: readonly PropertyKey[];
+  readonly problem: string;
+  readonly remedy: string;
+}
+
+/** What a rule may know beside the values. */
+export interface Facts {
+  /** Whether any layer sets the option or anything in the section, or writes the section down. */
+  readonly isSet: (at: OptionPath | SectionPath) => boolean;
+  /** An enclave build: the ceremony that is compiled in. */
+  readonly compiledCeremony: Ceremony | false;
+  /** The signer is to run with it, here; it is not only checked. */
+  readonly runs: boolean;
+  readonly allowUnsafeNoopAntiSlashing: boolean;
+}
+
+export interface Rule {
+  /** Its number in service.md, Startup failures. */
+  readonly startupFailure?: number;
+  readonly says: string;
+  readonly reads: readonly (OptionPath | SectionPath)[];
+  readonly broken: (config: Config, facts: Facts) => readonly Finding[];
+}
+
+/** No finding, or the one. */
+export function when(broken: boolean, finding: Finding): readonly Finding[] {
+  return broken ? [finding] : [];
+}

@@ -1,0 +1,115 @@
+// Every cross-field rule: the startup failures of service.md that configuration alone decides, and what else would start a
+// signer that does not do what its configuration asks for. A rule is skipped when an option it reads is refused already,
+// so that one mistake makes one violation.
+
+import { CUSTODY_RULES } from './custody.ts';
+import { ENCLAVE_RULES } from './enclave.ts';
+import { LISTENER_RULES } from './listeners.ts';
+import { type Rule, when } from './rule.ts';
+import { STATIC_AUTH_RULES } from './static-auth.ts';
+import { TABLE_RULES } from './tables.ts';
+
+const SIGNING_RULES: readonly Rule[] = [
+  {
+    startupFailure: 2,
+    says: '`anti_slashing.backend: noop` needs the flag `--allow-unsafe-noop-anti-slashing`.',
+    reads: ['anti_slashing.backend'],
+    broken: ({ anti_slashing }, { allowUnsafeNoopAntiSlashing }) =>
+      when(anti_slashing.backend === 'noop' && !allowUnsafeNoopAntiSlashing, {
+        at: 'anti_slashing.backend',
+        problem: 'is noop: nothing would keep the keys from being slashed',
+        remedy: 'choose sqlite, postgres or dynamodb; --allow-unsafe-noop-anti-slashing is for tests',
+      }),
+  },
+  {
+    says: '`network: custom` needs every member of `custom_network`, and another network none.',
+    reads: ['network', 'custom_network'],
+    broken: ({ network, custom_network }, { isSet }) => {
+      if (network !== 'custom') {
+        return when(isSet('custom_network'), {
+          at: 'custom_network',
+          problem: 'is set, and the network is not custom',
+          remedy: 'set network: custom, or remove it',
+        });
+      }
+      return (['genesis_validators_root', 'genesis_fork_version', 'capella_fork_version'] as const).flatMap((member) =>
+        when(custom_network[member] === undefined, {
+          at: `custom_network.${member}`,
+          problem: 'is missing, and the network is custom',
+          remedy: `set custom_network.${member}`,
+        }),
+      );
+    },
+  },
+  {
+    says: '`anti_slashing.jump_at_boot` (on by default in an enclave) needs `custom_network.genesis_time` with `network: custom`.',
+    reads: ['network', 'custom_network', 'anti_slashing.jump_at_boot', 'tee.platform'],
+    broken: ({ network, custom_network, anti_slashing, tee }) =>
+      when(
+        network === 'custom' &&
+          custom_network.genesis_time === undefined &&
+          (anti_slashing.jump_at_boot ?? tee.platform === 'nitro'),
+        {
+          at: 'custom_network.genesis_time',
+          problem:
+            'is missing: no slot can be compared with the clock, and each start has to refuse everything up to the present',
+          remedy: 'set it to the genesis time of the network, seconds since 1970',
+        },
+      ),
+  },
+  {
+    says: '`anti_slashing.backend: postgres` needs `anti_slashing.url`, and `dynamodb` needs `anti_slashing.table`.',
+    reads: ['anti_slashing.backend', 'anti_slashing.url', 'anti_slashing.table'],
+    broken: ({ anti_slashing }) =>
+      (
+        [
+          ['postgres', 'url'],
+          ['dynamodb', 'table'],
+        ] as const
+      ).flatMap(([backend, member]) =>
+        when(anti_slashing.backend === backend && anti_slashing[member] === undefined, {
+          at: `anti_slashing.${member}`,
+          problem: `is missing, and the backend is ${backend}`,
+          remedy: `set anti_slashing.${member}`,
+        }),
+      ),
+  },
+  {
+    says: '`anti_slashing.url` is for the backend `postgres`, `anti_slashing.table` for `dynamodb`: with another backend the shared database would go unused.',
+    reads: ['anti_slashing.backend', 'anti_slashing.url', 'anti_slashing.table'],
+    broken: ({ anti_slashing: { backend } }, { isSet }) =>
+      (
+        [
+          ['anti_slashing.url', 'postgres'],
+          ['anti_slashing.table', 'dynamodb'],
+        ] as const
+      ).flatMap(([at, itsBackend]) =>
+        when(isSet(at) && backend !== itsBackend, {
+          at,
+          problem: isSet('anti_slashing.backend')
+            ? `is set, and the backend is ${backend}, which does not use it`
+            : 'is set, and no anti_slashing.backend is: the default, sqlite, would not use it',
+          remedy: `set anti_slashing.backend: ${itsBackend}, or remove it`,
+        }),
+      ),
+  },
+  {
+    says: 'With `signing.priority.enabled`, its `max_concurrent_jobs` is less than `signing.max_concurrent_jobs`.',
+    reads: ['signing.priority', 'signing.max_concurrent_jobs'],
+    broken: ({ signing }) =>
+      when(signing.priority.enabled && signing.priority.max_concurrent_jobs >= signing.max_concurrent_jobs, {
+        at: 'signing.priority.max_concurrent_jobs',
+        problem: 'leaves nothing of signing.max_concurrent_jobs to other operations',
+        remedy: 'make it less than signing.max_concurrent_jobs',
+      }),
+  },
+];
+
+export const RULES: readonly Rule[] = [
+  ...STATIC_AUTH_RULES,
+  ...SIGNING_RULES,
+  ...CUSTODY_RULES,
+  ...LISTENER_RULES,
+  ...ENCLAVE_RULES,
+  ...TABLE_RULES,
+];

@@ -1,0 +1,70 @@
+// Rules on stateless authorization: its place beside stateful mode, and names and secrets that must not be ambiguous.
+
+import type { Config } from '../options.ts';
+import { type Finding, type Rule, when } from './rule.ts';
+
+export const STATIC_AUTH_RULES: readonly Rule[] = [
+  {
+    startupFailure: 1,
+    says: '`static_auth` and `signer_state` exclude each other.',
+    reads: ['static_auth', 'signer_state'],
+    broken: (_, { isSet }) =>
+      when(isSet('static_auth') && isSet('signer_state'), {
+        at: 'static_auth',
+        problem: 'is set together with signer_state',
+        remedy: 'keep static_auth for stateless mode, or signer_state for stateful mode',
+      }),
+  },
+  {
+    says: 'Policies in `static_auth` have unique names, and tokens and `anonymous` name policies that exist.',
+    reads: ['static_auth'],
+    broken: ({ static_auth }) => [
+      ...repeated(static_auth.policies.map(({ name }) => name)).map((index) => ({
+        at: 'static_auth' as const,
+        within: ['policies', index, 'name'],
+        problem: 'is the name of an earlier policy',
+        remedy: 'give each policy a name of its own',
+      })),
+      ...unknownPolicies(static_auth),
+    ],
+  },
+  {
+    says: 'Tokens in `static_auth` have different secrets.',
+    reads: ['static_auth'],
+    broken: ({ static_auth }) =>
+      repeated(static_auth.tokens.map(({ secret }) => secret.reveal().toString('base64'))).map((index) => ({
+        at: 'static_auth' as const,
+        within: ['tokens', index, 'secret'],
+        problem: 'is the secret of an earlier token: which policies apply would be a matter of order',
+        remedy: 'give each token a secret of its own',
+      })),
+  },
+];
+
+/** The positions of values that an earlier position has already. */
+function repeated(values: readonly string[]): number[] {
+  const seen = new Set<string>();
+  return values.flatMap((value, index) => {
+    if (seen.has(value)) return [index];
+    seen.add(value);
+    return [];
+  });
+}
+
+function unknownPolicies({ policies, anonymous, tokens }: Config['static_auth']): Finding[] {
+  const known = new Set(policies.map(({ name }) => name));
+  const uses = [
+    { names: anonymous.policies, at: ['anonymous', 'policies'] },
+    ...tokens.map((token, index) => ({ names: token.policies, at: ['tokens', index, 'policies'] })),
+  ];
+  return uses.flatMap(({ names, at }) =>
+    names.flatMap((name, index) =>
+      when(!known.has(name), {
+        at: 'static_auth',
+        within: [...at, index],
+        problem: 'names a policy that static_auth.policies does not have',
+        remedy: 'define the policy, or correct the name',
+      }),
+    ),
+  );
+}

@@ -1,0 +1,48 @@
+// Memory for the bodies of requests, over all connections. It is reserved as bytes arrive: what a client announces, or could send,
+// costs nothing. What is reserved is what is held (request.ts). A body that finds no room is refused; none ever waits for
+// another one's room, so that bodies which are half here cannot hold each other up.
+
+import { BODY_BUDGET_BYTES } from '../../api/limits.ts';
+import type { RequestContext } from '../context.ts';
+
+type Holder = Pick<RequestContext, 'bodyReservation' | 'caller'>;
+
+export interface BodyBudget {
+  /**
+   * Room for a body that has grown: its first bytes as they are, later twice as much as before, while there is so much.
+   * @param needed at most the largest body @returns bytes that it may hold now, at least `needed`; 0 when there is no room
+   */
+  grow(holder: Holder, needed: number): number;
+  /** No more than `bytes`; 0 gives everything back. */
+  shrink(holder: Holder, bytes: number): void;
+}
+
+export function createBodyBudget(maxRequestBodyBytes: number): BodyBudget {
+  /** What one token may hold: others go on while one floods. One body of any size that is allowed has room. */
+  const callerBytes = Math.max(BODY_BUDGET_BYTES / 4, maxRequestBodyBytes);
+  const heldByCaller = new Map<string, number>();
+  let held = 0;
+
+  const reserve = (holder: Holder, bytes: number): boolean => {
+    const change = bytes - holder.bodyReservation;
+    if (change === 0) return true;
+    const accessor = holder.caller?.accessor ?? '';
+    const byCaller = (heldByCaller.get(accessor) ?? 0) + change;
+    if (change > 0 && (held + change > BODY_BUDGET_BYTES || byCaller > callerBytes)) return false;
+    held += change;
+    holder.bodyReservation = bytes;
+    if (byCaller === 0) heldByCaller.delete(accessor);
+    else heldByCaller.set(accessor, byCaller);
+    return true;
+  };
+  return {
+    grow(holder, needed) {
+      const ample = Math.min(Math.max(needed, 2 * holder.bodyReservation), maxRequestBodyBytes);
+      if (reserve(holder, ample)) return ample;
+      return reserve(holder, needed) ? needed : 0;
+    },
+    shrink(holder, bytes) {
+      if (bytes < holder.bodyReservation) reserve(holder, bytes);
+    },
+  };
+}

@@ -1,0 +1,53 @@
+// The bytes of a request's body, as they arrive: held in one buffer that admission has given room for, so that a body of a million
+// tiny chunks is no more than its bytes. What is not handed over is wiped: it may hold passwords.
+
+import type { Readable } from 'node:stream';
+import { SignerError } from '../../api/errors.ts';
+import type { Admission } from '../admission.ts';
+import type { HttpRequest } from '../context.ts';
+
+/** An error when it was refused on the way, or the client went away in the middle of it. */
+export type BodyEnd = (body: Buffer | Error) => void;
+
+/** @param stream of the bytes; its end is the body's: node:http sees to an announced length */
+export function readBody(request: HttpRequest, stream: Readable, admission: Admission, onEnd: BodyEnd): void {
+  let held: Buffer | undefined;
+  let length = 0;
+
+  const finish = (end: Buffer | Error): void => {
+    stream.off('data', onData).off('end', onComplete).off('error', finish);
+    if (end instanceof Error) held?.fill(0);
+    onEnd(end);
+  };
+  const onData = (chunk: Buffer): void => {
+    const needed = length + chunk.length;
+    try {
+      if (held === undefined) held = firstOf(request, chunk, admission);
+      else {
+        if (needed > held.length) held = larger(request, held, needed, admission);
+        held.set(chunk, length);
+        chunk.fill(0);
+      }
+      length = needed;
+    } catch (error) {
+      chunk.fill(0);
+      finish(error instanceof Error ? error : new SignerError('internal_error', { cause: error }));
+      stream.resume(); // nobody looks at the rest; the answer closes the connection
+    }
+  };
+  const onComplete = (): void => finish(held?.subarray(0, length) ?? Buffer.alloc(0));
+  stream.on('data', onData).once('end', onComplete).once('error', finish);
+}
+
+/** Nearly every body comes in one piece, which stays as it is. */
+function firstOf(request: HttpRequest, chunk: Buffer, admission: Admission): Buffer {
+  admission.bodyGrows(request, chunk.length);
+  return chunk;
+}
+
+function larger(request: HttpRequest, held: Buffer, needed: number, admission: Admission): Buffer {
+  const grown = Buffer.allocUnsafeSlow(admission.bodyGrows(request, needed));
+  held.copy(grown);
+  held.fill(0);
+  return grown;
+}

@@ -1,0 +1,80 @@
+// An HTTP server whose connections come from a Transport instead of a port of its own. Node counts, times and closes only what it
+// accepted itself, so that is done here: a limit of open connections, the timeouts of requests, and a close that waits for the last one.
+
+import type { Server } from 'node:http';
+import type { Server as TlsServer } from 'node:https';
+import type { Socket } from 'node:net';
+import type { Transport } from '../../native/transport.ts';
+import type { ClosableServer } from './listen.ts';
+
+export interface TransportServerOptions {
+  readonly transport: Transport;
+  readonly port: number;
+  /** Those that are not HTTP yet count too; the next one is cut off at once. */
+  readonly maxConnections: number;
+  /** What is done with a stream before the server gets it; it may be destroyed. Without it the stream is HTTP. */
+  readonly prepare?: (socket: Socket, hand: (socket: Socket) => void) => void;
+  readonly onOverLimit?: () => void;
+}
+
+export interface TransportServer extends ClosableServer {
+  /** Open connections. */
+  connections(): number;
+}
+
+/** A full vsock queue resets the next connection at once (enclave.md, Native addon). */
+const BACKLOG = 4096;
+
+export async function serveTransport(
+  server: Server | TlsServer,
+  { transport, port, maxConnections, prepare, onOverLimit }: TransportServerOptions,
+): Promise<TransportServer> {
+  const open = new Set<Socket>();
+  /** Not handed to the server yet. */
+  const preparing = new Set<Socket>();
+  const { promise: drained, resolve: drain } = Promise.withResolvers<void>();
+  let closing = false;
+
+  const hand = (socket: Socket): void => {
+    preparing.delete(socket);
+    if (!socket.destroyed) server.emit('connection', socket);
+  };
+  const onConnection = (socket: Socket): void => {
+    socket.on('error', () => undefined); // it is closed after that, which is what counts
+    if (closing || open.size >= maxConnections) {
+      if (!closing) onOverLimit?.();
+      socket.destroy();
+      return;
+    }
+    open.add(socket);
+    preparing.add(socket);
+    socket.once('close', () => {
+      open.delete(socket);
+      preparing.delete(socket);
+      if (closing && open.size === 0) drain();
+    });
+    if (prepare === undefined) hand(socket);
+    else prepare(socket, hand);
+  };
+
+  const listener = await transport.listen(port, onConnection, { backlog: BACKLOG });
+  // Node begins to time the headers and requests of a server's connections when it listens; this one never does.
+  server.emit('listening');
+
+  return {
+    connections: () => open.size,
+    close(onClosed) {
+      if (!closing) {
+        closing = true;
+        server.close(() => undefined); // ends the timing, and what is idle
+        for (const socket of preparing) socket.destroy();
+        if (open.size === 0) drain();
+      }
+      void Promise.all([listener.close(), drained]).then(onClosed);
+    },
+    closeIdleConnections: () => server.closeIdleConnections(),
+    closeAllConnections() {
+      for (const socket of open) socket.destroy();
+    },
+  };
+}

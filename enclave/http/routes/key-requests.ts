@@ -1,0 +1,42 @@
+// What the key routes of both APIs have in common: the body as a typed value, and who may touch the keys that it names.
+
+import type { FastifyRequest } from 'fastify';
+import type { z } from 'zod';
+import { SignerError } from '../../api/errors.ts';
+import type { Scope } from '../../api/operations.ts';
+import { evaluate } from '../../auth/evaluate.ts';
+import { isAllowed } from '../admission.ts';
+import { readJsonBody } from '../bodies/json.ts';
+
+/** @throws SignerError `malformed_body` */
+export function keyRequestBody<Schema extends z.ZodType>(request: FastifyRequest, schema: Schema): z.output<Schema> {
+  const body = readJsonBody(request, schema, { mismatch: 'malformed_body' });
+  if (body.kind === 'refused') throw new SignerError(body.reason, { hint: body.hint });
+  return body.value;
+}
+
+/** As keyRequestBody, for a body that holds passwords: its bytes are wiped. */
+export function secretRequestBody<Schema extends z.ZodType>(request: FastifyRequest, schema: Schema): z.output<Schema> {
+  try {
+    return keyRequestBody(request, schema);
+  } finally {
+    if (request.body instanceof Uint8Array) request.body.fill(0);
+  }
+}
+
+/** A member of a per-key result, only where there is something to say. */
+export function said({ message }: { readonly message?: string }): { message?: string } {
+  return message === undefined ? {} : { message };
+}
+
+/** Whether the policies of the caller allow the route's scope on a key. A deny leaves its policy for the audit line. */
+export function allowsKey(request: FastifyRequest, scope: Scope): (publicKey: string) => boolean {
+  const { caller } = request.context;
+  if (caller === undefined) throw new SignerError('denied');
+  return (publicKey) => isAllowed(request, evaluate(caller.access, { scope, publicKey }));
+}
+
+/** One denied key refuses a batch whole (decisions.md section 4). @throws SignerError `denied` */
+export function assertKeysAllowed(request: FastifyRequest, scope: Scope, publicKeys: readonly string[]): void {
+  if (!publicKeys.every(allowsKey(request, scope))) throw new SignerError('denied');
+}

@@ -1,0 +1,33 @@
+// The thread that decrypts keystores, one at a time, with the blocking forms of scrypt and pbkdf2: libuv's pool stays free for
+// signing. Passwords and secrets come and go as transferred buffers: nobody else has a copy.
+
+import assert from 'node:assert/strict';
+import { parentPort } from 'node:worker_threads';
+import { type DecryptedKeystore, decryptKeystore, type Keystore } from './cipher.ts';
+
+export interface KeystoreJob {
+  readonly keystore: Keystore;
+  readonly password: Uint8Array<ArrayBuffer>;
+}
+
+/** `fault` is an error's code or name, without its message. */
+export type KeystoreAnswer = DecryptedKeystore | { readonly fault: string };
+
+const port = parentPort;
+assert(port !== null, 'keystore-worker.ts runs as a worker thread');
+
+port.on('message', ({ keystore, password }: KeystoreJob) => {
+  const answer = decryptOnce(keystore, password);
+  port.postMessage(answer, 'secretKey' in answer ? [answer.secretKey.buffer] : []);
+});
+
+function decryptOnce(keystore: Keystore, password: Uint8Array): KeystoreAnswer {
+  try {
+    return decryptKeystore(keystore, password);
+  } catch (error) {
+    const fault = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
+    return { fault };
+  } finally {
+    password.fill(0);
+  }
+}

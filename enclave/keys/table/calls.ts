@@ -1,0 +1,105 @@
+// How the key table is called: consistent reads that are complete or fail, and transactions that are tried again with one
+// token until their outcome is known. A fault that stays is SignerError `key_table_unavailable`.
+
+import { strict as assert } from 'node:assert';
+import { setTimeout as pause } from 'node:timers/promises';
+import { SignerError } from '../../api/errors.ts';
+import {
+  BatchGetItemCommand,
+  type DynamoDBClient,
+  ofOneTable,
+  QueryCommand,
+  type TransactWriteItem,
+} from '../../aws/dynamodb.ts';
+import { jittered, RETRY_PAUSE_MS, transactWrite, type WriteOutcome } from '../../aws/dynamodb-transact.ts';
+import { awsFault } from '../../aws/errors.ts';
+import { type Item, keyOfRevision, partitionOf, revisionIn, SHARDS } from './rows.ts';
+
+/** The service's own limit. */
+export const MAX_BATCH_GET_ITEMS = 100;
+/** Rounds of one batch read while the service leaves rows unprocessed. */
+const MAX_READ_ROUNDS = 8;
+export interface TableConnection {
+  readonly client: DynamoDBClient;
+  readonly tableName: string;
+}
+
+export interface Page {
+  readonly items: readonly Item[];
+  /** The sort key to go on after; undefined at the end of the shard. */
+  readonly next: string | undefined;
+}
+
+/** The rows that exist among at most MAX_BATCH_GET_ITEMS keys, in no order. */
+export function readItems({ client, tableName }: TableConnection, keys: readonly Item[]): Promise<Item[]> {
+  assert(keys.length <= MAX_BATCH_GET_ITEMS);
+  return reading(async () => {
+    const found: Item[] = [];
+    let wanted: Item[] = [...keys];
+    for (let round = 1; wanted.length > 0; round++) {
+      if (round > MAX_READ_ROUNDS) throw new Error('the table leaves rows of a read unprocessed');
+      if (round > 1) await pause(jittered(RETRY_PAUSE_MS * round));
+      const RequestItems = { [tableName]: { Keys: wanted, ConsistentRead: true } };
+      const answer = await client.send(new BatchGetItemCommand({ RequestItems }));
+      found.push(...(ofOneTable(answer.Responses) ?? []));
+      wanted = ofOneTable(answer.UnprocessedKeys)?.Keys ?? [];
+    }
+    return found;
+  });
+}
+
+/** The revision of every shard, 0 where nothing was ever written. */
+export async function readRevisions(connection: TableConnection): Promise<readonly number[]> {
+  const items = await readItems(connection, SHARDS.map(keyOfRevision));
+  const byPartition = new Map(items.map((item) => [item['pk']?.S, item]));
+  return SHARDS.map((shard) => revisionIn(byPartition.get(partitionOf(shard))));
+}
+
+export interface PageOptions {
+  readonly after: string | undefined;
+  readonly limit: number;
+  readonly status?: string | undefined;
+  readonly projection?: { ProjectionExpression: string; ExpressionAttributeNames: Record<string, string> };
+}
+
+/** Keys of a shard in ascending order, never its revision row; with a status, maybe fewer than there are. */
+export function readPage({ client, tableName }: TableConnection, shard: number, options: PageOptions): Promise<Page> {
+  const { after, limit, status, projection } = options;
+  const pk = { S: partitionOf(shard) };
+  const filter = status === undefined ? {} : { FilterExpression: '#status = :status' };
+  const names = { ...projection?.ExpressionAttributeNames, ...(status === undefined ? {} : { '#status': 'status' }) };
+  const values = { ':pk': pk, ':prefix': { S: '0x' }, ...(status === undefined ? {} : { ':status': { S: status } }) };
+  return reading(async () => {
+    const answer = await client.send(
+      new QueryCommand({
+        TableName: tableName,
+        ConsistentRead: true,
+        KeyConditionExpression: 'pk = :pk AND begins_with(sk, :prefix)',
+        ExpressionAttributeValues: values,
+        ...filter,
+        ...(projection === undefined ? {} : { ProjectionExpression: projection.ProjectionExpression }),
+        ...(Object.keys(names).length === 0 ? {} : { ExpressionAttributeNames: names }),
+        ...(after === undefined ? {} : { ExclusiveStartKey: { pk, sk: { S: after } } }),
+        Limit: limit,
+      }),
+    );
+    return { items: answer.Items ?? [], next: answer.LastEvaluatedKey?.['sk']?.S };
+  });
+}
+
+export function transact({ client }: TableConnection, items: readonly TransactWriteItem[]): Promise<WriteOutcome> {
+  return reading(() => transactWrite(client, items));
+}
+
+async function reading<T>(read: () => Promise<T>): Promise<T> {
+  try {
+    return await read();
+  } catch (error) {
+    throw unavailable(error);
+  }
+}
+
+function unavailable(cause: unknown): SignerError {
+  const problem = cause instanceof Error ? cause.message : String(cause);
+  return new SignerError('key_table_unavailable', { cause, detail: { fault: awsFault(cause), problem } });
+}

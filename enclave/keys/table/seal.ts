@@ -1,0 +1,87 @@
+// How a secret key lies in the key table: format version ‖ 96-bit random nonce ‖ AES-256-GCM ciphertext ‖ 128-bit tag, bound to
+// its row by the associated data (decisions.md section 6). It refuses every row that the holder of this master key did not write
+// exactly so. It cannot tell an older row of the same key from the newest: freshness.ts does.
+//
+// Associated data: format version (1 byte) ‖ public key (48) ‖ status (1) ‖ generation (8, big endian) ‖ created_at (24) ‖
+// updated_at (24) ‖ digest of backup and deposit (32). The first four are the ones that decisions.md names; the others
+// let no date, backup or deposit data be changed by whoever can write the table.
+
+import { strict as assert } from 'node:assert';
+import { createCipheriv, createDecipheriv, randomFillSync } from 'node:crypto';
+import { SignerError } from '../../api/errors.ts';
+import type { TableRow } from './rows.ts';
+
+export const SECRET_KEY_BYTES = 32;
+const FORMAT_VERSION = 1;
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+const SEALED_BYTES = 1 + NONCE_BYTES + SECRET_KEY_BYTES + TAG_BYTES;
+const GENERATION_BYTES = 8;
+const STATUS_BYTE = { inactive: 0, active: 1 } as const;
+
+export type UnsealedRow = Omit<TableRow, 'sealedSecret'>;
+
+/** Owns the encryption key; after `wipe` everything throws SignerError `sealed`. */
+export class KeySealer {
+  readonly #key: Buffer;
+  #wiped = false;
+
+  /** @param key 32 bytes, the sub-key for key encryption; taken over. */
+  constructor(key: Buffer) {
+    assert.equal(key.length, 32);
+    this.#key = key;
+  }
+
+  seal(row: UnsealedRow, secretKey: Uint8Array): TableRow {
+    this.#assertHeld();
+    assert.equal(secretKey.length, SECRET_KEY_BYTES);
+    const nonce = randomFillSync(Buffer.alloc(NONCE_BYTES));
+    const cipher = createCipheriv('aes-256-gcm', this.#key, nonce, { authTagLength: TAG_BYTES });
+    cipher.setAAD(associatedData(row));
+    const ciphertext = Buffer.concat([cipher.update(secretKey), cipher.final()]);
+    const sealedSecret = Buffer.concat([Buffer.of(FORMAT_VERSION), nonce, ciphertext, cipher.getAuthTag()]);
+    return { ...row, sealedSecret };
+  }
+
+  /** The secret key, which the caller wipes; undefined when the row is not as it was sealed. */
+  open(row: TableRow): Buffer | undefined {
+    this.#assertHeld();
+    const { sealedSecret } = row;
+    if (sealedSecret.length !== SEALED_BYTES || sealedSecret[0] !== FORMAT_VERSION) return undefined;
+    const nonce = sealedSecret.subarray(1, 1 + NONCE_BYTES);
+    const decipher = createDecipheriv('aes-256-gcm', this.#key, nonce, { authTagLength: TAG_BYTES });
+    decipher.setAAD(associatedData(row));
+    decipher.setAuthTag(sealedSecret.subarray(SEALED_BYTES - TAG_BYTES));
+    const secretKey = decipher.update(sealedSecret.subarray(1 + NONCE_BYTES, SEALED_BYTES - TAG_BYTES));
+    try {
+      decipher.final();
+      return secretKey;
+    } catch {
+      secretKey.fill(0);
+      return undefined;
+    }
+  }
+
+  wipe(): void {
+    this.#wiped = true;
+    this.#key.fill(0);
+  }
+
+  #assertHeld(): void {
+    if (this.#wiped) throw new SignerError('sealed');
+  }
+}
+
+function associatedData(row: UnsealedRow): Buffer {
+  const generation = Buffer.alloc(GENERATION_BYTES);
+  generation.writeBigUInt64BE(BigInt(row.generation));
+  return Buffer.concat([
+    Buffer.of(FORMAT_VERSION),
+    Buffer.from(row.publicKey.slice(2), 'hex'),
+    Buffer.of(STATUS_BYTE[row.status]),
+    generation,
+    Buffer.from(row.createdAt, 'ascii'),
+    Buffer.from(row.updatedAt, 'ascii'),
+    row.detailsDigest,
+  ]);
+}

@@ -1,0 +1,42 @@
+// The one seam between the signing path and BLS arithmetic. Two cores implement it: native.ts (our addon over blst)
+// and portable.ts (@chainsafe/blst in worker threads). Neither is ours in its arithmetic: both call blst.
+
+/** Names one loaded secret key inside a core. Meaningless outside the core that gave it. */
+export type KeyHandle = number & { readonly __brand: 'KeyHandle' };
+
+/** A lane of the core's queue. `priority` jobs are taken before `normal` ones. */
+export type Lane = 'normal' | 'priority';
+
+export interface BlsCore {
+  readonly kind: 'native' | 'portable';
+  /** Whether secret keys lie in memory that is locked and left out of core dumps. */
+  readonly memoryLocked: boolean;
+  /** Loaded keys of which that is not so. */
+  unlockedKeys(): number;
+
+  /**
+   * Take a copy of a secret key (32 bytes, big endian) into the core; the caller wipes its own.
+   * @returns the handle and the compressed public key (48 bytes)
+   * @throws RangeError when the scalar is zero or not below the group order
+   */
+  addKey(secretKey: Uint8Array): { readonly handle: KeyHandle; readonly publicKey: Uint8Array };
+
+  /** Wipe a key. Jobs already under way with it finish; later ones reject. Unknown handles are ignored. */
+  removeKey(handle: KeyHandle): void;
+
+  /**
+   * BLS signature (G2, 96 bytes compressed) of a 32-byte root under the Ethereum proof-of-possession suite.
+   * Rejects with SignerError `signing_unavailable` when the handle is gone or the core is closed, `overloaded` when its
+   * queue is full.
+   */
+  sign(handle: KeyHandle, signingRoot: Uint8Array, lane: Lane): Promise<Uint8Array>;
+
+  /** Jobs waiting in the core and jobs under way. */
+  load(): { readonly queued: number; readonly running: number };
+
+  /** Wipe every key. The core stays usable: new keys can be added. */
+  wipe(): void;
+
+  /** Wipe, then end workers. Pending jobs reject. */
+  close(): Promise<void>;
+}

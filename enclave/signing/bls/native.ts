@@ -1,0 +1,138 @@
+// The BLS core over our native addon: keys lie in the addon's memory, JavaScript holds handles, threads of the addon sign batches. This
+// file only decides which jobs go when. Equal roots need no grouping here: the addon remembers the points of the last roots.
+
+import assert from 'node:assert/strict';
+import { availableParallelism } from 'node:os';
+import type { Addon, Keyring, MemoryPolicy } from '../../native/load.ts';
+import type { BlsCore, KeyHandle, Lane } from './bls.ts';
+import {
+  createJobQueue,
+  type Job,
+  ROOT_BYTES,
+  rejectJobs,
+  SIGNATURE_BYTES,
+  settleJobs,
+  signingUnavailable,
+} from './queue.ts';
+
+/** Small, so that answers go out and new jobs come in while the other batches are signed. The addon takes no more than 16. */
+const MAX_BATCH_JOBS = 4;
+/** Under way for each thread, begun and waiting: enough that no thread waits for the main thread, which has much else to do. */
+const BATCHES_PER_THREAD = 4;
+/** What the addon takes. */
+const MAX_THREADS = 256;
+
+const PUBLIC_KEY_BYTES = 48;
+
+export interface NativeBlsCoreOptions {
+  /** Threads that sign. Default: the cores of the machine. */
+  readonly cores?: number | undefined;
+  readonly mlock?: MemoryPolicy | undefined;
+  /** `signing.root_tables`. Default: true. */
+  readonly rootTables?: boolean | undefined;
+}
+
+export class NativeBlsCore implements BlsCore {
+  readonly kind = 'native';
+  readonly #addon: Addon;
+  readonly #keyring: Keyring;
+  readonly #threads: number;
+  readonly #queue = createJobQueue(() => this.#dispatch());
+  /** What goes to the addon, which copies it. */
+  readonly #handles = new Float64Array(MAX_BATCH_JOBS);
+  readonly #roots = new Uint8Array(MAX_BATCH_JOBS * ROOT_BYTES);
+  #batchesUnderWay = 0;
+  /** Jobs in them. */
+  #running = 0;
+  #closed = false;
+  /** Resolved when, after `close`, nothing is under way any more. */
+  readonly #idle = Promise.withResolvers<void>();
+
+  /** @throws Error when memory for keys, or a thread, is refused */
+  constructor(addon: Addon, options: NativeBlsCoreOptions = {}) {
+    this.#addon = addon;
+    this.#threads = Math.min(options.cores ?? availableParallelism(), MAX_THREADS);
+    this.#keyring = addon.openKeyring(options.mlock ?? 'best_effort', options.rootTables ?? true, this.#threads);
+  }
+
+  get memoryLocked(): boolean {
+    return this.#addon.secretMemory().unlockedBytes === 0;
+  }
+
+  unlockedKeys(): number {
+    return this.#addon.unlockedKeys(this.#keyring);
+  }
+
+  addKey(secretKey: Uint8Array): { handle: KeyHandle; publicKey: Uint8Array } {
+    if (this.#closed) throw signingUnavailable('the core is closed');
+    const publicKey = new Uint8Array(PUBLIC_KEY_BYTES);
+    const handle = this.#addon.addKey(this.#keyring, secretKey, publicKey) as KeyHandle;
+    return { handle, publicKey };
+  }
+
+  removeKey(handle: KeyHandle): void {
+    this.#addon.removeKey(this.#keyring, handle);
+  }
+
+  sign(handle: KeyHandle, signingRoot: Uint8Array, lane: Lane): Promise<Uint8Array> {
+    if (this.#closed) return Promise.reject(signingUnavailable('the core is closed'));
+    return this.#queue.push(handle, signingRoot, lane);
+  }
+
+  load(): { queued: number; running: number } {
+    return { queued: this.#queue.length, running: this.#running };
+  }
+
+  wipe(): void {
+    this.#addon.wipeKeyring(this.#keyring);
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#addon.closeKeyring(this.#keyring);
+    this.#queue.rejectAll(signingUnavailable('the core is closed'));
+    if (this.#batchesUnderWay > 0) await this.#idle.promise;
+  }
+
+  /** Each thread gets a fair share of the queue, as far as batches go. */
+  #dispatch(): void {
+    while (this.#queue.length > 0 && this.#batchesUnderWay < this.#threads * BATCHES_PER_THREAD) {
+      const share = Math.ceil(this.#queue.length / this.#threads);
+      const jobs = this.#queue.take(Math.min(share, MAX_BATCH_JOBS));
+      this.#batchesUnderWay += 1;
+      this.#running += jobs.length;
+      void this.#run(jobs);
+    }
+  }
+
+  /** Never rejects. What is under way is counted, and begun, before the answers, which take the main thread a while. */
+  async #run(jobs: readonly Job[]): Promise<void> {
+    let signatures: Uint8Array | undefined;
+    let failure: unknown;
+    try {
+      const bytes = new Uint8Array(await this.#signBatch(jobs));
+      assert.equal(bytes.length, jobs.length * SIGNATURE_BYTES);
+      signatures = bytes;
+    } catch (error) {
+      failure = error;
+    }
+    this.#batchesUnderWay -= 1;
+    this.#running -= jobs.length;
+    this.#dispatch();
+    if (signatures === undefined) rejectJobs(jobs, signingUnavailable('the batch failed', failure));
+    else settleJobs(jobs, signatures);
+    if (this.#closed && this.#batchesUnderWay === 0) this.#idle.resolve();
+  }
+
+  /** Async, so that what the addon throws comes after the batches that are begun meanwhile. */
+  async #signBatch(jobs: readonly Job[]): Promise<ArrayBuffer> {
+    let count = 0;
+    for (const { handle, root } of jobs) {
+      this.#handles[count] = handle;
+      this.#roots.set(root, count * ROOT_BYTES);
+      count += 1;
+    }
+    const handles = this.#handles.subarray(0, count);
+    return this.#addon.signBatch(this.#keyring, handles, this.#roots.subarray(0, count * ROOT_BYTES));
+  }
+}

@@ -1,0 +1,93 @@
+// Chooses the BLS core: the native one when the addon is built and proves itself, else the portable one. Either has to reproduce a known
+// signature before it is given out: a core that computes wrongly must not sign, whatever the reason. An image has no portable one.
+
+import type { Log } from '../../../observe/log.ts';
+import { ADDON_PATH, loadAddon, type MemoryPolicy, RAISE_MEMLOCK } from '../../native/load.ts';
+import type { BlsCore } from './bls.ts';
+import { NativeBlsCore } from './native.ts';
+import { PortableBlsCore } from './portable.ts';
+
+export interface OpenBlsCoreOptions {
+  readonly log: Log;
+  /** `portable` leaves the addon alone. Default: native when it is there. */
+  readonly prefer?: 'native' | 'portable' | undefined;
+  /** No portable core in place of a native one that is missing or broken: an image was built with it. Default: false. */
+  readonly nativeOnly?: boolean | undefined;
+  /** Threads that sign. Default: the cores of the machine. */
+  readonly cores?: number | undefined;
+  /** `server.mlock`. Under `required` no key is ever put into memory that is not locked. Default: best_effort. */
+  readonly mlock?: MemoryPolicy | undefined;
+  /** `signing.root_tables`, of the native core. Default: true. */
+  readonly rootTables?: boolean | undefined;
+  readonly addonPath?: string | undefined;
+}
+
+/** @throws Error when not even the portable core works, or it is needed under `nativeOnly`; when `required` memory is refused */
+export async function openBlsCore(options: OpenBlsCoreOptions): Promise<BlsCore> {
+  const native = await openNative(options);
+  if (native !== undefined) return native;
+  if (options.nativeOnly === true) throw new Error('the native BLS core does not work, and nothing else may sign here');
+  const core = new PortableBlsCore({ log: options.log, cores: options.cores });
+  await provedOrClosed(core);
+  options.log.info({ core: core.kind }, 'signing with the portable BLS core');
+  return core;
+}
+
+async function openNative(options: OpenBlsCoreOptions): Promise<BlsCore | undefined> {
+  const { log, addonPath = ADDON_PATH } = options;
+  if (options.prefer === 'portable') {
+    log.info({}, 'the native BLS core is not used: the portable one was asked for');
+    return undefined;
+  }
+  try {
+    const addon = loadAddon(addonPath);
+    if (addon === undefined) {
+      log.warn({ addonPath }, 'the native BLS core is not used: the addon has not been built (make native)');
+      return undefined;
+    }
+    const core = new NativeBlsCore(addon, options);
+    await provedOrClosed(core);
+    log.info({ core: core.kind, memoryLocked: core.memoryLocked }, 'signing with the native BLS core');
+    return core;
+  } catch (error) {
+    if (options.mlock === 'required') throw cannotBeLocked(error); // the portable core could not do it, and would get the blame
+    log.error({ addonPath, err: error }, 'the native BLS core is not used: the addon is there and does not work');
+    return undefined;
+  }
+}
+
+function cannotBeLocked(cause: unknown): Error {
+  const reason = cause instanceof Error ? cause.message : String(cause);
+  const message = `server.mlock is "required", and the native BLS core cannot have its memory: ${reason}; ${RAISE_MEMLOCK}`;
+  return new Error(message, { cause });
+}
+
+/** From the Web3Signer project's acceptance tests (a public test key); the signature is recomputed with @chainsafe/blst in our tests. */
+export const KNOWN_ANSWER = {
+  secretKey: '3ee2224386c82ffea477e2adf28a2929f5c349165a4196158c7f3a2ecca40f35',
+  publicKey: '989d34725a2bfc3f15105f3f5fc8741f436c25ee1ee4f948e425d6bcb8c56bce6e06c269635b7e985a7ffa639e2409bf',
+  root: 'aa2e0c465c1a45d7b6637fcce4ad6ceb71fc12064b548078d619a411f0de8adc',
+  signature:
+    '876351b7fb6d2e58e48bc3ed71a9532b39a194d778784a33acb018316b4b87fe64eb93259e1008d54a474ec86f03cd5e1435a7461eae9c1890cfdbe63f6881b4ef4db9e18299013eaee4fb194ea79fb0f78066e3c3ff805cd5579c630cebc6bb',
+} as const;
+
+/** The native core signs a root that comes the 16th time again in another way than a new one (sign.c): both have to be right. */
+const PROVING_SIGNATURES = 20;
+
+async function provedOrClosed(core: BlsCore): Promise<void> {
+  try {
+    const { handle, publicKey } = core.addKey(Buffer.from(KNOWN_ANSWER.secretKey, 'hex'));
+    const root = Buffer.from(KNOWN_ANSWER.root, 'hex');
+    const first = await core.sign(handle, root, 'priority'); // alone: with many cores all the others might come while the root is new
+    const repeats = Array.from({ length: PROVING_SIGNATURES }, () => core.sign(handle, root, 'priority'));
+    const signatures = [first, ...(await Promise.all(repeats))];
+    core.removeKey(handle);
+    if (Buffer.from(publicKey).toString('hex') !== KNOWN_ANSWER.publicKey)
+      throw new Error('a known public key came out wrong');
+    if (signatures.some((signature) => Buffer.from(signature).toString('hex') !== KNOWN_ANSWER.signature))
+      throw new Error('a known signature came out wrong');
+  } catch (error) {
+    await core.close();
+    throw error;
+  }
+}

@@ -1,0 +1,202 @@
+// The BLS core without a compiler: @chainsafe/blst in worker threads, keys in one shared region that the workers read. Slower than the
+// native core (no sharing of hashed roots) and its keys are not in locked memory. A worker that ends takes only its own jobs with it.
+
+import assert from 'node:assert/strict';
+import { availableParallelism } from 'node:os';
+import { Worker } from 'node:worker_threads';
+import { SecretKey } from '@chainsafe/blst';
+import type { Log } from '../../../observe/log.ts';
+import type { BlsCore, KeyHandle, Lane } from './bls.ts';
+import { type BatchMessage, encodeBatch, type SignedMessage } from './portable-batch.ts';
+import { createPortableKeys, SECRET_KEY_BYTES } from './portable-keys.ts';
+import { createJobQueue, type Job, settleJobs, signingUnavailable } from './queue.ts';
+
+/** Jobs a worker may have before it: what a priority job waits for at most when all workers are busy. */
+export const MAX_WORKER_JOBS = 16;
+
+/** Half of it, so that the next batch already lies with the worker when one is done; and a worker with more gets none, so that batches are full. */
+const MAX_BATCH_JOBS = MAX_WORKER_JOBS / 2;
+
+/** How long a worker that ended stays away: by how many times its place failed in a row without signing anything. */
+const RESTART_DELAYS_MS = [0, 100, 1_000, 10_000];
+
+export interface PortableBlsCoreOptions {
+  readonly log: Log;
+  /** Worker threads. Default: the cores of the machine. */
+  readonly cores?: number | undefined;
+  /** Tests put a worker here that fails when told. */
+  readonly workerUrl?: URL | undefined;
+}
+
+interface PinnedJob {
+  readonly slot: number;
+  readonly job: Job;
+}
+
+interface SigningWorker {
+  readonly thread: Worker;
+  /** With the worker now, by number. */
+  readonly batches: Map<number, readonly PinnedJob[]>;
+  outstanding: number;
+  /** Ends of the workers in this place since one of them signed. */
+  failuresInARow: number;
+}
+
+export class PortableBlsCore implements BlsCore {
+  readonly kind = 'portable';
+  readonly memoryLocked = false;
+  readonly #log: Log;
+  readonly #workerUrl: URL;
+  readonly #keys = createPortableKeys();
+  readonly #queue = createJobQueue(() => this.#dispatch());
+  readonly #workers = new Set<SigningWorker>();
+  readonly #restarts = new Set<NodeJS.Timeout>();
+  #nextBatch = 0;
+  #closed = false;
+  /** Resolved when, after `close`, no worker has a job any more. */
+  readonly #idle = Promise.withResolvers<void>();
+
+  constructor(options: PortableBlsCoreOptions) {
+    this.#log = options.log;
+    this.#workerUrl = options.workerUrl ?? new URL('./portable-worker.ts', import.meta.url);
+    const count = options.cores ?? availableParallelism();
+    for (let started = 0; started < count; started++) this.#startWorker(0);
+  }
+
+  unlockedKeys(): number {
+    return this.#keys.count();
+  }
+
+  addKey(secretKey: Uint8Array): { handle: KeyHandle; publicKey: Uint8Array } {
+    if (this.#closed) throw signingUnavailable('the core is closed');
+    const publicKey = publicKeyOf(secretKey);
+    return { handle: this.#keys.add(secretKey), publicKey };
+  }
+
+  removeKey(handle: KeyHandle): void {
+    this.#keys.remove(handle);
+  }
+
+  sign(handle: KeyHandle, signingRoot: Uint8Array, lane: Lane): Promise<Uint8Array> {
+    if (this.#closed) return Promise.reject(signingUnavailable('the core is closed'));
+    if (this.#workers.size === 0) return Promise.reject(signingUnavailable('no signing worker is alive'));
+    return this.#queue.push(handle, signingRoot, lane);
+  }
+
+  load(): { queued: number; running: number } {
+    let running = 0;
+    for (const worker of this.#workers) running += worker.outstanding;
+    return { queued: this.#queue.length, running };
+  }
+
+  wipe(): void {
+    this.#keys.wipe();
+  }
+
+  /** Jobs that a worker has already are let finish: at most MAX_WORKER_JOBS each. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#keys.wipe();
+    this.#queue.rejectAll(signingUnavailable('the core is closed'));
+    for (const restart of this.#restarts) clearTimeout(restart);
+    if (this.load().running > 0) await this.#idle.promise;
+    await Promise.all([...this.#workers].map((worker) => worker.thread.terminate()));
+  }
+
+  #startWorker(failuresInARow: number): void {
+    const thread = new Worker(this.#workerUrl, { workerData: { region: this.#keys.region }, execArgv: [] });
+    const worker: SigningWorker = { thread, batches: new Map(), outstanding: 0, failuresInARow };
+    thread.unref();
+    thread.on('message', (signed: SignedMessage) => this.#onSigned(worker, signed));
+    thread.on('error', (error) => this.#log.error({ err: error }, 'a signing worker failed'));
+    thread.on('exit', () => this.#onExit(worker));
+    this.#workers.add(worker);
+  }
+
+  /** Give the least busy worker a fair share of the queue, until all are full or nothing waits. */
+  #dispatch(): void {
+    while (this.#queue.length > 0) {
+      const worker = leastBusy(this.#workers);
+      if (worker === undefined || worker.outstanding > MAX_WORKER_JOBS - MAX_BATCH_JOBS) return;
+      const share = Math.ceil(this.#queue.length / this.#workers.size);
+      this.#send(worker, this.#queue.take(Math.min(share, MAX_BATCH_JOBS)));
+    }
+  }
+
+  #send(worker: SigningWorker, jobs: readonly Job[]): void {
+    const batch: PinnedJob[] = [];
+    for (const job of jobs) {
+      const slot = this.#keys.pin(job.handle);
+      if (slot === undefined) job.reject(signingUnavailable('the key is not loaded any more'));
+      else batch.push({ slot, job });
+    }
+    if (batch.length === 0) return;
+    const message: BatchMessage = { number: this.#nextBatch++, jobs: encodeBatch(batch) };
+    worker.batches.set(message.number, batch);
+    worker.outstanding += batch.length;
+    worker.thread.ref(); // the process stays while somebody waits for a signature, and only then
+    worker.thread.postMessage(message, [message.jobs.buffer]);
+  }
+
+  #onSigned(worker: SigningWorker, { number, signatures }: SignedMessage): void {
+    const batch = worker.batches.get(number);
+    assert(batch !== undefined);
+    worker.batches.delete(number);
+    worker.outstanding -= batch.length;
+    worker.failuresInARow = 0;
+    if (worker.outstanding === 0) worker.thread.unref();
+    for (const { slot } of batch) this.#keys.unpin(slot);
+    this.#dispatch();
+    settleJobs(
+      batch.map(({ job }) => job),
+      signatures,
+    );
+    this.#noteIdle();
+  }
+
+  #onExit(worker: SigningWorker): void {
+    this.#workers.delete(worker);
+    for (const { slot, job } of [...worker.batches.values()].flat()) {
+      this.#keys.unpin(slot);
+      job.reject(signingUnavailable('the signing worker ended'));
+    }
+    this.#noteIdle();
+    if (!this.#closed) this.#replace(worker);
+  }
+
+  #replace({ failuresInARow }: SigningWorker): void {
+    const delayMs = RESTART_DELAYS_MS[Math.min(failuresInARow, RESTART_DELAYS_MS.length - 1)] ?? 0;
+    this.#log.error({ delayMs, failuresInARow }, 'a signing worker ended; it is started again');
+    if (delayMs === 0) {
+      this.#startWorker(failuresInARow + 1);
+    } else {
+      const restart = setTimeout(() => {
+        this.#restarts.delete(restart);
+        this.#startWorker(failuresInARow + 1);
+      }, delayMs);
+      this.#restarts.add(restart.unref());
+    }
+    if (this.#workers.size === 0) this.#queue.rejectAll(signingUnavailable('no signing worker is alive'));
+    else this.#dispatch();
+  }
+
+  #noteIdle(): void {
+    if (this.#closed && this.load().running === 0) this.#idle.resolve();
+  }
+}
+
+function leastBusy(workers: Iterable<SigningWorker>): SigningWorker | undefined {
+  let best: SigningWorker | undefined;
+  for (const worker of workers) if (best === undefined || worker.outstanding < best.outstanding) best = worker;
+  return best;
+}
+
+/** blst refuses zero and what is not below the group order; the seam calls that a RangeError. */
+function publicKeyOf(secretKey: Uint8Array): Uint8Array {
+  if (secretKey.length !== SECRET_KEY_BYTES) throw new TypeError('a secret key has 32 bytes');
+  try {
+    return SecretKey.fromBytes(secretKey).toPublicKey().toBytes();
+  } catch (error) {
+    throw new RangeError('the secret key is zero or not below the group order', { cause: error });
+  }
+}

@@ -1,0 +1,189 @@
+// The SSZ containers of everything that is signed, with the consensus specification's names and the mainnet preset's
+// limits. @chainsafe/ssz computes the roots; it enters the program here. It does not check its input: the parser
+// (api/messages.ts) has checked every length and range, and its output goes in as it is.
+
+import {
+  BitArray,
+  BitListType,
+  ByteVectorType,
+  ContainerType,
+  ListBasicType,
+  ListCompositeType,
+  UintBigintType,
+  UintNumberType,
+  VectorCompositeType,
+} from '@chainsafe/ssz';
+import {
+  DEPOSIT_PROOF_LENGTH,
+  MAX_ATTESTATIONS,
+  MAX_ATTESTER_SLASHINGS,
+  MAX_DEPOSITS,
+  MAX_PROPOSER_SLASHINGS,
+  MAX_VALIDATORS_PER_COMMITTEE,
+  MAX_VOLUNTARY_EXITS,
+  SYNC_COMMITTEE_BYTES,
+} from '../../api/block-body.ts';
+import { MAX_VALIDATORS_PER_SLOT } from '../../api/messages.ts';
+import type { Bits } from '../../api/primitives.ts';
+import { useFastestHasher } from './hasher.ts';
+
+/** Which hasher the roots are computed with; for the log. */
+export const hasherName = await useFastestHasher();
+
+const uint64 = new UintBigintType(8);
+/** uint64 of which the parser takes no more than 2^53 - 1. */
+export const SlotOrEpoch = new UintNumberType(8);
+const Bytes4 = new ByteVectorType(4);
+const Bytes20 = new ByteVectorType(20);
+const Bytes32 = new ByteVectorType(32);
+const Bytes48 = new ByteVectorType(48);
+const Bytes96 = new ByteVectorType(96);
+
+export const ForkData = new ContainerType({ current_version: Bytes4, genesis_validators_root: Bytes32 });
+
+export const SigningData = new ContainerType({ object_root: Bytes32, domain: Bytes32 });
+
+export const AttestationData = attestationData(SlotOrEpoch);
+
+export const BeaconBlockHeader = blockHeader(SlotOrEpoch);
+
+export const VoluntaryExit = new ContainerType({ epoch: SlotOrEpoch, validator_index: uint64 });
+
+export const ValidatorRegistration = new ContainerType({
+  fee_recipient: Bytes20,
+  gas_limit: uint64,
+  timestamp: uint64,
+  pubkey: Bytes48,
+});
+
+export const SyncAggregatorSelectionData = new ContainerType({ slot: SlotOrEpoch, subcommittee_index: uint64 });
+
+export const ContributionAndProof = new ContainerType({
+  aggregator_index: uint64,
+  contribution: new ContainerType({
+    slot: SlotOrEpoch,
+    beacon_block_root: Bytes32,
+    subcommittee_index: uint64,
+    // A Bitvector hashes as its bytes in whole chunks. The minimal preset's 8 bits and mainnet's 128 both fill one
+    // chunk with zeros behind them, so this one container has the root of either.
+    aggregation_bits: new ByteVectorType(SYNC_COMMITTEE_BYTES.mainnet / 4),
+    signature: Bytes96,
+  }),
+  selection_proof: Bytes96,
+});
+
+export const AggregateAndProof = new ContainerType({
+  aggregator_index: uint64,
+  aggregate: new ContainerType({
+    aggregation_bits: new BitListType(MAX_VALIDATORS_PER_COMMITTEE),
+    data: AttestationData,
+    signature: Bytes96,
+  }),
+  selection_proof: Bytes96,
+});
+
+/** EIP-7549. */
+export const ElectraAggregateAndProof = new ContainerType({
+  aggregator_index: uint64,
+  aggregate: new ContainerType({
+    aggregation_bits: new BitListType(MAX_VALIDATORS_PER_SLOT),
+    data: AttestationData,
+    signature: Bytes96,
+    /** Bitvector[64], hashed as its bytes. */
+    committee_bits: new ByteVectorType(8),
+  }),
+  selection_proof: Bytes96,
+});
+
+const SignedBeaconBlockHeader = new ContainerType({ message: blockHeader(uint64), signature: Bytes96 });
+
+const IndexedAttestation = new ContainerType({
+  attesting_indices: new ListBasicType(uint64, MAX_VALIDATORS_PER_COMMITTEE),
+  data: attestationData(uint64),
+  signature: Bytes96,
+});
+
+const phase0BodyFields = {
+  randao_reveal: Bytes96,
+  eth1_data: new ContainerType({ deposit_root: Bytes32, deposit_count: uint64, block_hash: Bytes32 }),
+  graffiti: Bytes32,
+  proposer_slashings: new ListCompositeType(
+    new ContainerType({ signed_header_1: SignedBeaconBlockHeader, signed_header_2: SignedBeaconBlockHeader }),
+    MAX_PROPOSER_SLASHINGS,
+  ),
+  attester_slashings: new ListCompositeType(
+    new ContainerType({ attestation_1: IndexedAttestation, attestation_2: IndexedAttestation }),
+    MAX_ATTESTER_SLASHINGS,
+  ),
+  attestations: new ListCompositeType(
+    new ContainerType({
+      aggregation_bits: new BitListType(MAX_VALIDATORS_PER_COMMITTEE),
+      data: attestationData(uint64),
+      signature: Bytes96,
+    }),
+    MAX_ATTESTATIONS,
+  ),
+  deposits: new ListCompositeType(
+    new ContainerType({
+      proof: new VectorCompositeType(Bytes32, DEPOSIT_PROOF_LENGTH),
+      data: new ContainerType({
+        pubkey: Bytes48,
+        withdrawal_credentials: Bytes32,
+        amount: uint64,
+        signature: Bytes96,
+      }),
+    }),
+    MAX_DEPOSITS,
+  ),
+  voluntary_exits: new ListCompositeType(
+    new ContainerType({
+      message: new ContainerType({ epoch: uint64, validator_index: uint64 }),
+      signature: Bytes96,
+    }),
+    MAX_VOLUNTARY_EXITS,
+  ),
+};
+
+export const Phase0Body = new ContainerType(phase0BodyFields);
+
+export const AltairBody = altairBody(SYNC_COMMITTEE_BYTES.mainnet);
+
+/** The one container of ours that the minimal preset makes different. */
+export const MinimalAltairBody = altairBody(SYNC_COMMITTEE_BYTES.minimal);
+
+/** The parser's bits as the library's. */
+export function bitArray({ bytes, length }: Bits): BitArray {
+  return new BitArray(bytes, length);
+}
+
+function altairBody(syncCommitteeBytes: number) {
+  return new ContainerType({
+    ...phase0BodyFields,
+    sync_aggregate: new ContainerType({
+      /** Bitvector, hashed as its bytes. */
+      sync_committee_bits: new ByteVectorType(syncCommitteeBytes),
+      sync_committee_signature: Bytes96,
+    }),
+  });
+}
+
+function attestationData<T extends UintNumberType | UintBigintType>(slotOrEpoch: T) {
+  const checkpoint = new ContainerType({ epoch: slotOrEpoch, root: Bytes32 });
+  return new ContainerType({
+    slot: slotOrEpoch,
+    index: uint64,
+    beacon_block_root: Bytes32,
+    source: checkpoint,
+    target: checkpoint,
+  });
+}
+
+function blockHeader<T extends UintNumberType | UintBigintType>(slot: T) {
+  return new ContainerType({
+    slot,
+    proposer_index: uint64,
+    parent_root: Bytes32,
+    state_root: Bytes32,
+    body_root: Bytes32,
+  });
+}

@@ -1,0 +1,26 @@
+// Why a connect failed, as one of a few words: for the metrics and the log.
+
+import { errorCode } from '../log.ts';
+
+export type ConnectFailure = 'refused' | 'timeout' | 'unresolvable' | 'unreachable' | 'failed';
+
+const FAILURES: Readonly<Record<string, ConnectFailure>> = {
+  ECONNREFUSED: 'refused',
+  ECONNRESET: 'refused',
+  ENODEV: 'refused',
+  ETIMEDOUT: 'timeout',
+  ENOTFOUND: 'unresolvable',
+  EAI_AGAIN: 'unresolvable',
+  EAI_FAIL: 'unresolvable',
+  EAI_NODATA: 'unresolvable',
+  EAI_NONAME: 'unresolvable',
+  EHOSTUNREACH: 'unreachable',
+  ENETUNREACH: 'unreachable',
+  EADDRNOTAVAIL: 'unreachable',
+};
+
+export function connectFailure(error: unknown): ConnectFailure {
+  // Of several addresses that were tried, the last one speaks for all.
+  const last: unknown = error instanceof AggregateError ? error.errors.at(-1) : error;
+  return FAILURES[errorCode(last)] ?? 'failed';
+}

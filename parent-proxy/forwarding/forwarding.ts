@@ -1,0 +1,59 @@
+// What ingress and egress share: the places of one port, the relays that run in them, and how they end.
+
+import type { Socket } from 'node:net';
+import type { Metrics, Service } from '../metrics.ts';
+import type { Limits } from '../world.ts';
+import type { ConnectFailure } from './connect-failure.ts';
+import { createGate, type Gate } from './gate.ts';
+import { type Relay, relay } from './relay.ts';
+
+export interface ForwardingListener {
+  /** The TCP port, for ingress; the vsock port, for egress. */
+  readonly port: number;
+  /** Accept no more. */
+  close(): Promise<void>;
+  /** End each connection once it is quiet for so long, also those that are still being connected. */
+  endWhenQuiet(quietMs: number): void;
+  /** Resolves when no connection is open. */
+  empty(): Promise<void>;
+  /** Cut what is open, and give up what is being connected. */
+  cutAll(): void;
+}
+
+/** A read of a TCP socket; two of them and the kernel's buffers are what a slow connection holds. */
+export const TCP_BUFFER_BYTES = 32 * 1024;
+
+export interface Forwarding {
+  readonly gate: Gate;
+  countArrival(outcome: 'forwarded' | 'connect_failed' | 'gone'): void;
+  countFailure(reason: ConnectFailure): void;
+  /** Carry until both have ended. */
+  carry(tcp: Socket, enclave: Socket): Promise<void>;
+  endWhenQuiet(quietMs: number): void;
+}
+
+export function createForwarding(service: Service, port: number, limits: Limits, metrics: Metrics): Forwarding {
+  const relays = new Set<Relay>();
+  const toEnclave = metrics.at('bytes', { service, port, direction: 'to_enclave' });
+  const fromEnclave = metrics.at('bytes', { service, port, direction: 'from_enclave' });
+  let quietMs: number | undefined;
+  return {
+    gate: createGate(service, port, limits.maxConnections, metrics),
+    countArrival: (outcome) => metrics.at('connections', { service, port, outcome }).add(1),
+    countFailure: (reason) => metrics.at('connectFailures', { service, port, reason }).add(1),
+    async carry(tcp, enclave) {
+      const { idleTimeoutMs, lingerMs } = limits;
+      const linger = lingerMs === undefined ? {} : { lingerMs };
+      const running = relay(tcp, enclave, { idleTimeoutMs, ...linger, toEnclave, fromEnclave });
+      relays.add(running);
+      if (quietMs !== undefined) running.endWhenQuiet(quietMs);
+      const reason = await running.ended;
+      relays.delete(running);
+      metrics.at('ends', { service, port, reason }).add(1);
+    },
+    endWhenQuiet(milliseconds) {
+      quietMs = milliseconds;
+      for (const running of relays) running.endWhenQuiet(milliseconds);
+    },
+  };
+}

@@ -1,0 +1,103 @@
+// TCP on the parent → one port of the enclave. The connection to the enclave is made when a client comes; to the RA-TLS port it opens
+// with a PROXY protocol header that names the client. Clients are anybody on the network: nothing of what they send is looked at.
+
+import { createServer, type Server, type Socket } from 'node:net';
+import { encodeProxyHeader } from '../../formats/proxy-header.ts';
+import type { Ingress, ListenAddress } from '../configuration.ts';
+import { errorCode, pacedWarning } from '../log.ts';
+import type { Limits, World } from '../world.ts';
+import { connectFailure } from './connect-failure.ts';
+import { createForwarding, type ForwardingListener, TCP_BUFFER_BYTES } from './forwarding.ts';
+import { reachEnclave } from './reach-enclave.ts';
+
+export interface IngressOptions {
+  readonly name: Ingress;
+  readonly listen: ListenAddress;
+  /** vsock port of the enclave. */
+  readonly enclavePort: number;
+  /** Only where the enclave's listener expects it: at the RA-TLS port. */
+  readonly proxyHeader: boolean;
+  readonly limits: Limits;
+}
+
+const BACKLOG = 4096;
+
+/** @throws the system's error, such as EADDRINUSE */
+export async function listenIngress(options: IngressOptions, world: World): Promise<ForwardingListener> {
+  const { name: service, enclavePort: port, limits, listen } = options;
+  const { metrics, clock } = world;
+  const log = world.logger.module('ingress');
+  const forwarding = createForwarding(service, port, limits, metrics);
+  const givingUp = new AbortController();
+  const warnAbsent = pacedWarning(log, clock, 'the enclave does not take connections; is it running, with this CID?');
+  const warnAccept = pacedWarning(log, clock, 'connections could not be accepted; raise the limit of file descriptors');
+
+  const forward = async (client: Socket): Promise<void> => {
+    const header = options.proxyHeader ? proxyHeaderOf(client) : Buffer.alloc(0);
+    if (header === undefined) {
+      forwarding.countArrival('gone'); // it was reset while it waited to be accepted
+      client.destroy();
+      return;
+    }
+    try {
+      const enclave = await reachEnclave(world, port, limits, givingUp.signal, (error) => {
+        forwarding.countFailure(connectFailure(error));
+      });
+      if (header.length > 0) enclave.write(header);
+      forwarding.countArrival('forwarded');
+      await forwarding.carry(client, enclave);
+    } catch (error) {
+      forwarding.countArrival('connect_failed');
+      if (!givingUp.signal.aborted) warnAbsent({ service, port, error: errorCode(error) });
+      if (!client.destroyed) client.resetAndDestroy();
+    }
+  };
+
+  const server = createServer(
+    { allowHalfOpen: true, pauseOnConnect: true, noDelay: true, highWaterMark: TCP_BUFFER_BYTES },
+    (client) => {
+      if (forwarding.gate.admit(client)) void forward(client);
+    },
+  );
+  await listening(server, listen);
+  server.on('error', (error) => {
+    metrics.at('acceptFailures', { service, port }).add(1);
+    warnAccept({ service, port, error: errorCode(error) });
+  });
+  const bound = boundPort(server);
+  log.info({ service, listen: `${listen.host}:${bound}`, vsock_port: port }, 'listening');
+
+  return {
+    port: bound,
+    close: async () => void server.close(),
+    endWhenQuiet: forwarding.endWhenQuiet,
+    empty: forwarding.gate.empty,
+    cutAll() {
+      givingUp.abort();
+      forwarding.gate.cutAll();
+    },
+  };
+}
+
+function proxyHeaderOf({ remoteAddress, remotePort, localAddress, localPort }: Socket): Buffer | undefined {
+  if (remoteAddress === undefined || remotePort === undefined) return undefined;
+  if (localAddress === undefined || localPort === undefined) return undefined;
+  return encodeProxyHeader({
+    source: { address: remoteAddress, port: remotePort },
+    destination: { address: localAddress, port: localPort },
+  });
+}
+
+async function listening(server: Server, { host, port }: ListenAddress): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  server.once('error', reject);
+  server.listen({ host, port, backlog: BACKLOG }, resolve);
+  await promise;
+  server.off('error', reject);
+}
+
+function boundPort(server: Server): number {
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('a TCP listener has an address');
+  return address.port;
+}

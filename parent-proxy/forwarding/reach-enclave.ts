@@ -1,0 +1,45 @@
+// A connection to a port of the enclave, tried again while nobody is there: an enclave that boots, or whose accept queue is full,
+// answers a moment later. For a bounded time, with full jitter, so that the clients of a restarted enclave do not come in step.
+
+import type { Socket } from 'node:net';
+import type { Clock } from '../clock.ts';
+import type { Limits, World } from '../world.ts';
+
+/** All of them say that nobody is there (enclave.md, Native addon). */
+const NOBODY_THERE: ReadonlySet<unknown> = new Set([
+  'ECONNRESET',
+  'ECONNREFUSED',
+  'ENODEV',
+  'ETIMEDOUT',
+  'EHOSTUNREACH',
+]);
+const FIRST_PAUSE_MS = 50;
+const MAX_PAUSE_MS = 1000;
+
+/** @param onFailure each attempt that failed @throws the last attempt's error, or AbortError */
+export async function reachEnclave(
+  { transport, clock }: Pick<World, 'transport'> & { readonly clock: Clock },
+  port: number,
+  { connectTimeoutMs, connectRetryMs }: Pick<Limits, 'connectTimeoutMs' | 'connectRetryMs'>,
+  signal: AbortSignal,
+  onFailure: (error: unknown) => void,
+): Promise<Socket> {
+  const until = clock.monotonic() + connectRetryMs;
+  for (let attempt = 0; ; attempt++) {
+    try {
+      const socket = await transport.connect(port, { timeoutMs: connectTimeoutMs, signal });
+      socket.on('error', () => undefined);
+      return socket;
+    } catch (error) {
+      if (signal.aborted) throw error;
+      onFailure(error);
+      const pauseMs = clock.random() * Math.min(FIRST_PAUSE_MS * 2 ** attempt, MAX_PAUSE_MS);
+      if (!isNobodyThere(error) || clock.monotonic() + pauseMs > until) throw error;
+      await clock.pause(pauseMs, signal);
+    }
+  }
+}
+
+function isNobodyThere(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && NOBODY_THERE.has(error.code);
+}

@@ -1,0 +1,215 @@
+// The bundle is the signer: it starts on the pinned Node.js with nothing beside it, signs, refuses, and says so. What does not belong
+// into an image does not get into it.
+
+import { spawnSync } from 'node:child_process';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parseCeremony } from '../../../ceremony/definition.ts';
+import { type Bundle, bundleSigner } from '../../../eif/bundle/bundle.ts';
+import {
+  CONFIGURATION_PATH as CONFIGURATION_PATH_OF_IMAGES,
+  readCompiledModule,
+  writeCompiledModule,
+} from '../../../eif/bundle/compiled-module.ts';
+import { ADDON, readCompiledPart } from '../../../eif/bundle/compiled-parts.ts';
+import { checkConfiguration } from '../../../eif/check-configuration.ts';
+import { BuildError } from '../../../eif/inputs.ts';
+import { CONFIGURATION_PATH } from '../../../enclave/compiled.ts';
+import { keyArn } from '../../config/loading.ts';
+import { addonForTests, PROJECT_ROOT } from '../../support/addon.ts';
+import { testSecret, writeKeystore } from '../../support/keys.ts';
+import { attestation, rootOf, signCall, TEST_TOKEN } from '../../support/requests.ts';
+import { startSigner } from '../../support/signer.ts';
+import { NODE_OF_IMAGES } from '../project-copy.ts';
+
+const withAddon = addonForTests();
+const CEREMONY = parseCeremony({
+  generation: 1,
+  kms_threshold: 1,
+  kms_keys: [{ arns: [keyArn(1)] }],
+  root_token_recipients: ['age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p'],
+});
+
+/** Of a machine that does other things as well. */
+const TIME_LIMIT_MS = 400_000;
+
+let folder: string;
+let bundle: Bundle;
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'strongroom-bundle-'));
+  if (withAddon) bundle = await bundleSigner(PROJECT_ROOT.replace(/\/$/, ''));
+}, TIME_LIMIT_MS);
+afterAll(() => rmSync(folder, { recursive: true }));
+
+/** The bundle in a folder of its own; nothing is compiled in. */
+function unpacked(name: string, compiled: string | Buffer): string {
+  const path = join(folder, name);
+  mkdirSync(path);
+  for (const file of bundle.files) writeFileSync(join(path, file.name), file.data);
+  writeFileSync(join(path, 'compiled.mjs'), compiled);
+  return path;
+}
+
+describe.runIf(withAddon)('the bundle', () => {
+  it('signs, with its workers and addons, and refuses what is slashable', async () => {
+    const keys = join(folder, 'keys');
+    mkdirSync(keys);
+    const publicKey = writeKeystore(keys, 'one', testSecret(1), 'TEST password');
+    const app = unpacked('app', 'export const CONFIGURATION_PATH = ""; export const COMPILED = undefined;');
+    const signer = await startSigner({
+      program: [NODE_OF_IMAGES, join(app, 'main.mjs')],
+      config: {
+        key_sources: { filesystem: { paths: [keys] } },
+        static_auth: {
+          policies: [{ name: 'all', rules: [{ effect: 'allow', scopes: ['sign', 'public_keys'] }] }],
+          tokens: [{ secret: TEST_TOKEN, policies: ['all'] }],
+        },
+      },
+    });
+    try {
+      const signed = await signCall(signer.url, publicKey, attestation());
+      expect(signed).toMatchObject({ status: 200 });
+      expect(signed.text).toMatch(/^0x[0-9a-f]{192}$|"signature":"0x[0-9a-f]{192}"/);
+      const slashable = await signCall(signer.url, publicKey, attestation({ head: rootOf(2) }));
+      expect(slashable).toMatchObject({ status: 412, json: { reason: 'double_vote' } });
+      expect(signer.output()).toContain('native');
+    } finally {
+      await signer.stop();
+    }
+  });
+
+  it('runs the server and nothing else', () => {
+    const app = unpacked('other', writeCompiledModule({ ceremony: CEREMONY, configuration: 'fetched' }));
+    const run = spawnSync(NODE_OF_IMAGES, [join(app, 'main.mjs'), 'slashing', 'export'], { encoding: 'utf8', env: {} });
+    expect(run).toMatchObject({ status: 1, stderr: expect.stringContaining('runs the server and nothing else') });
+  });
+
+  it('consists of files without folders and without a trace of where it was made', () => {
+    const names = bundle.files.map(({ name }) => name);
+    expect(names).toContain('main.mjs');
+    expect(names).toContain('database-worker.mjs');
+    expect(names).toContain('keystore-worker.mjs');
+    expect(names).toContain('strongroom.node');
+    expect(names.filter((name) => name.includes('/'))).toEqual([]);
+    const telling = bundle.files.filter(({ data }) => data.includes(PROJECT_ROOT));
+    expect(telling.map(({ name }) => name)).toEqual([]);
+  });
+
+  it('has no source outside enclave/ and ceremony/, and no development dependency', () => {
+    const { packages } = JSON.parse(readFileSync(join(PROJECT_ROOT, 'package-lock.json'), 'utf8')) as {
+      packages: Record<string, { dev?: boolean }>;
+    };
+    const development = Object.keys(packages).filter((path) => packages[path]?.dev === true);
+    expect(development).toContain('node_modules/vitest');
+    const paths = bundle.inputs.map(({ path }) => path);
+    expect(paths.filter((path) => development.some((one) => path.startsWith(`${one}/`)))).toEqual([]);
+    const own = paths.filter((path) => !path.startsWith('node_modules/'));
+    expect(own.filter((path) => !/^(enclave|ceremony)\//.test(path))).toEqual(['build/native/strongroom.node']);
+    expect(own).toContain('enclave/main.ts');
+    expect(own).toContain('enclave/slashing/sqlite/database-worker.ts');
+    expect(own).not.toContain('enclave/compiled.ts');
+  });
+});
+
+describe.runIf(withAddon)('the check of a configuration', () => {
+  const check = (configuration: string): Promise<void> => {
+    const compiled = writeCompiledModule({ ceremony: CEREMONY, configuration: 'baked' });
+    const named = { name: 'strongroom.yaml', bytes: Buffer.from(configuration) };
+    return checkConfiguration({ node: NODE_OF_IMAGES, bundle: bundle.files, compiled }, named);
+  };
+  const problems = async (configuration: string): Promise<string> => {
+    const error: unknown = await check(configuration).catch((thrown: unknown) => thrown);
+    if (!(error instanceof BuildError)) throw new Error('it was accepted');
+    return [error.message, ...error.details].join('\n');
+  };
+
+  it('is the signer’s own, as an enclave build: its violations fail the build', async () => {
+    expect(await problems('network: minnet\n')).toMatch(/network must be one of.*strongroom\.yaml line 1/s);
+    expect(await problems('surprise: 1\n')).toContain('surprise is not an option');
+    expect(await problems('network: mainnet\n')).toContain('tee.platform');
+  });
+});
+
+describe('what must not be in an image', () => {
+  /** A project whose signer is this source. */
+  async function bundled(name: string, source: string): Promise<string> {
+    const root = join(folder, name);
+    mkdirSync(join(root, 'enclave'), { recursive: true });
+    writeFileSync(join(root, 'enclave/main.ts'), `${source}\nexport const main = () => undefined;\n`);
+    symlinkSync(join(PROJECT_ROOT, 'node_modules'), join(root, 'node_modules'));
+    symlinkSync(join(PROJECT_ROOT, 'package-lock.json'), join(root, 'package-lock.json'));
+    const error: unknown = await bundleSigner(root).catch((thrown: unknown) => thrown);
+    if (!(error instanceof BuildError)) throw new Error('it was bundled');
+    return [error.message, ...error.details].join('\n');
+  }
+
+  it('a development dependency stops the build', async () => {
+    expect(await bundled('development', "import 'fast-check';")).toMatch(
+      /node_modules\/fast-check\/.* is of a development dependency/,
+    );
+  });
+
+  it('a package that is not there, and one that is looked for at run time, stop the build', async () => {
+    expect(await bundled('absent', "import 'no-such-package';")).toContain('no-such-package');
+    expect(await bundled('late', "try { require('no-such-package'); } catch {}")).toContain('no-such-package');
+  });
+
+  it('a source that names a file beside it stops the build', async () => {
+    const problem = await bundled('located', "new URL('./table.json', import.meta.url);");
+    expect(problem).toContain('enclave/main.ts would be in an image: it names enclave/table.json');
+  });
+
+  it('an addon that was not built stops the build', async () => {
+    expect(await bundled('unbuilt', '')).toContain('make image-parts');
+  });
+
+  it('an addon that is older than its sources stops the build', () => {
+    const root = join(folder, 'stale');
+    mkdirSync(join(root, 'build/native'), { recursive: true });
+    mkdirSync(join(root, 'enclave/native'), { recursive: true });
+    writeFileSync(join(root, ADDON.path), 'addon');
+    writeFileSync(join(root, 'enclave/native/addon.c'), '');
+    utimesSync(join(root, 'enclave/native/addon.c'), 1000, 1000);
+    utimesSync(join(root, ADDON.path), 1001, 1001);
+    expect(readCompiledPart(root, ADDON).toString()).toBe('addon');
+    utimesSync(join(root, ADDON.path), 999, 999);
+    expect(() => readCompiledPart(root, ADDON)).toThrow('build/native/strongroom.node is older than its sources');
+  });
+});
+
+describe('the compiled module', () => {
+  const compiled = { ceremony: CEREMONY, configuration: 'baked' } as const;
+
+  it('says the same path of the configuration as the module it takes the place of', () => {
+    expect(CONFIGURATION_PATH_OF_IMAGES).toBe(CONFIGURATION_PATH);
+    expect(existsSync(join(PROJECT_ROOT, 'enclave/compiled.ts'))).toBe(true);
+  });
+
+  it('is read again, and only as it was written', () => {
+    const module = writeCompiledModule(compiled);
+    expect(readCompiledModule(module)).toEqual(compiled);
+    const text = module.toString();
+    for (const changed of [
+      text.replace('"generation":1', '"generation": 1'),
+      text.replace('};\n', '};\nprocess.exit();\n'),
+      text.replace('baked', 'elsewhere'),
+      `${text} `,
+      '',
+    ]) {
+      expect(changed).not.toBe(text);
+      expect(readCompiledModule(Buffer.from(changed))).toBeUndefined();
+    }
+  });
+});

@@ -1,0 +1,112 @@
+// The YAML descriptors of wire.md "Key files": what is taken, what is refused, and that no refusal repeats a secret.
+
+import { describe, expect, it } from 'vitest';
+import { parseDescriptors } from '../../../enclave/keys/files/descriptor.ts';
+import { testSecret } from '../../support/keys.ts';
+
+const digits = Buffer.from(testSecret(1)).toString('hex');
+const raw = { type: 'file-raw', secretKey: Buffer.from(testSecret(1)) };
+const parse = (text: string) => parseDescriptors('/keys/one.yaml', Buffer.from(text, 'utf8'));
+
+describe('what a descriptor may look like', () => {
+  it.each([
+    ['plain', `type: file-raw\nkeyType: BLS\nprivateKey: ${digits}\n`],
+    ['0x without quotes, which YAML takes for a number', `type: file-raw\nkeyType: BLS\nprivateKey: 0x${digits}\n`],
+    ['0x in quotes', `type: "file-raw"\nkeyType: 'BLS'\nprivateKey: "0x${digits}"\n`],
+    ['upper-case hex', `type: file-raw\nkeyType: BLS\nprivateKey: 0X${digits.toUpperCase()}\n`],
+    ['type and keyType in any case', `type: FILE-Raw\nkeyType: bls\nprivateKey: ${digits}`],
+    ['without keyType', `type: file-raw\nprivateKey: ${digits}`],
+    [
+      'unknown properties of any shape',
+      `type: file-raw\nprivateKey: ${digits}\nnote: [1, {a: b}]\nmetadata:\n  x: 1\n`,
+    ],
+    ['other order, comments', `# mine\nprivateKey: ${digits} # secret\nkeyType: BLS\ntype: file-raw\n`],
+    ['flow style, which is JSON too', `{"type": "file-raw", "keyType": "BLS", "privateKey": "0x${digits}"}`],
+    ['Windows line ends', `type: file-raw\r\nkeyType: BLS\r\nprivateKey: ${digits}\r\n`],
+    ['a byte order mark', `\ufefftype: file-raw\nkeyType: BLS\nprivateKey: ${digits}\n`],
+    ['a document start and end', `---\ntype: file-raw\nprivateKey: ${digits}\n...\n`],
+  ])('%s', (_name, text) => {
+    expect(parse(text)).toEqual([{ document: 1, descriptor: raw }]);
+  });
+
+  it('digits that look like a decimal or a float number stay what they are', () => {
+    for (const number of ['1'.repeat(64), `0${'7'.repeat(63)}`, `1${'e'.repeat(1)}${'5'.repeat(62)}`]) {
+      expect(parse(`type: file-raw\nprivateKey: ${number}`)).toEqual([
+        { document: 1, descriptor: { type: 'file-raw', secretKey: Buffer.from(number, 'hex') } },
+      ]);
+    }
+  });
+
+  it('a keystore’s files are relative to the descriptor, or absolute', () => {
+    const text = 'type: file-keystore\nkeyType: BLS\nkeystoreFile: sub/k.json\nkeystorePasswordFile: /secrets/p.txt\n';
+    expect(parse(text)).toEqual([
+      {
+        document: 1,
+        descriptor: { type: 'file-keystore', keystoreFile: '/keys/sub/k.json', passwordFile: '/secrets/p.txt' },
+      },
+    ]);
+  });
+
+  it('several documents are counted from 1, and one bad one does not spoil the others', () => {
+    const good = `type: file-raw\nprivateKey: ${digits}\n`;
+    expect(parse(`${good}---\ntype: hashicorp\n---\n${good}---\n`)).toEqual([
+      { document: 1, descriptor: raw },
+      { document: 2, refused: 'unsupported type hashicorp' },
+      { document: 3, descriptor: raw },
+    ]);
+  });
+});
+
+describe('what a descriptor may not be', () => {
+  it.each([
+    ['', 'describes no key'],
+    ['# only a comment\n', 'describes no key'],
+    ['---\n---\n', 'describes no key'],
+    ['just text', 'not a map of properties'],
+    ['- a\n- list', 'not a map of properties'],
+    ['keyType: BLS', 'type is missing'],
+    ['type:\nkeyType: BLS', 'type is missing'],
+    ['type: [file-raw]', 'type is missing'],
+    ['type: hashicorp\nkeyType: BLS', 'unsupported type hashicorp'],
+    ['type: azure-secret', 'unsupported type azure-secret'],
+    ['type: AWS-SECRET', 'unsupported type aws-secret'],
+    ['type: yubihsm', 'unsupported type yubihsm'],
+    ['type: file-raw\nkeyType: SECP256K1', 'unsupported keyType SECP256K1'],
+    ['type: file-raw\nkeyType: BLS', 'privateKey is missing'],
+    [`type: file-raw\nprivateKey: ${digits.slice(1)}`, 'privateKey is not 32 bytes of hex'],
+    [`type: file-raw\nprivateKey: ${digits}00`, 'privateKey is not 32 bytes of hex'],
+    [`type: file-raw\nprivateKey: ${digits.slice(2)}zz`, 'privateKey is not 32 bytes of hex'],
+    ['type: file-keystore\nkeystorePasswordFile: p', 'keystoreFile is missing'],
+    ['type: file-keystore\nkeystoreFile: k', 'keystorePasswordFile is missing'],
+    [`type: file-raw\nprivateKey: ${digits}\nprivateKey: ${digits}`, 'not YAML: DUPLICATE_KEY at line 3'],
+    [`type: &a file-raw\nprivateKey: "${digits}`, 'not YAML: MISSING_CHAR at line 2'],
+  ])('%j: %s', (text, refused) => {
+    expect(parse(text)).toEqual([{ document: 1, refused }]);
+  });
+
+  it('an alias is not followed', () => {
+    expect(parse(`a: &key ${digits}\ntype: file-raw\nprivateKey: *key`)).toEqual([
+      { document: 1, refused: 'privateKey is missing' },
+    ]);
+  });
+
+  it('no refusal repeats a secret, wherever in the file it stands', () => {
+    const texts = [
+      `type: ${digits}`,
+      `type: file-raw\nkeyType: ${digits}`,
+      `type: file-raw\nprivateKey: "${digits}`,
+      `type: file-raw\nprivateKey: ${digits} ${digits}: x: y`,
+      `type: file-raw\nprivateKey: *${digits}`,
+      `type: file-raw\n ${digits}: [`,
+      `%${digits}\n---\n!${digits} ${digits}\n`,
+      `"${digits}" "${digits}"`,
+      `\t${digits}\n@${digits}`,
+      digits,
+    ];
+    for (const text of texts) {
+      const [described] = parse(text);
+      expect(described).toHaveProperty('refused');
+      expect(JSON.stringify(described)).not.toContain(digits.slice(0, 16));
+    }
+  });
+});

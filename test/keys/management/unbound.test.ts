@@ -1,0 +1,68 @@
+// A signer that loses the right to sign while it deletes a key promises nothing: what it read is of a store over which the fleet
+// signs no more, so its file would not be final. The wiring is boot's.
+
+import { describe, expect, test } from 'vitest';
+import { keyRoutes } from '../../../enclave/boot/key-management.ts';
+import type { Config } from '../../../enclave/config/options.ts';
+import { deleteKeys } from '../../../enclave/keys/management/delete.ts';
+import { KeyStore } from '../../../enclave/keys/store.ts';
+import { inFlightSigning } from '../../../enclave/signing/in-flight.ts';
+import { publicNetwork } from '../../../enclave/signing/networks.ts';
+import { forwardedStore } from '../../../enclave/slashing/forwarded-store.ts';
+import { unsafeNoopBackend } from '../../../enclave/slashing/noop.ts';
+import type { ValidatorHistory } from '../../../enclave/slashing/types.ts';
+import { systemClock } from '../../../observe/clock.ts';
+import { fleetKeys } from '../../support/fleet/keys.ts';
+import { quietLog } from '../../support/slashing.ts';
+
+const OFF = { enabled: false };
+const CONFIG = {
+  chamber: {
+    keys: { list: {}, import: OFF, lifecycle: OFF, generate: OFF, generate_keys: OFF, deposit_data: OFF, backup: {} },
+  },
+  http: { key_manager_api: OFF },
+  server: {},
+} as unknown as Config;
+
+describe('a deletion', () => {
+  test.each(['retire', 'exportHistories'] as const)(
+    'answers 503 when the right to sign is lost while the store does %s',
+    async (step) => {
+      const binding: { hindrance: 'slashing_unbound' | undefined } = { hindrance: undefined };
+      const store = forwardedStore(unsafeNoopBackend('0x'));
+      let isRetired = false;
+      const backend = {
+        ...store,
+        async retire() {
+          isRetired = true;
+          if (step === 'retire') binding.hindrance = 'slashing_unbound';
+        },
+        async *exportHistories(publicKeys: readonly string[] = []): AsyncGenerator<ValidatorHistory> {
+          for (const publicKey of publicKeys) yield { publicKey, blocks: [], attestations: [] };
+          if (isRetired && step === 'exportHistories') binding.hindrance = 'slashing_unbound';
+        },
+      };
+      const keys = fleetKeys();
+      const [key] = keys.make(1);
+      if (key === undefined) throw new Error('no key was made');
+      const loaded = new KeyStore({}, { vault: keys.vault, clock: systemClock });
+      loaded.add(Uint8Array.from(key.secret), 'memory');
+      loaded.completeFirstLoad();
+      const loading = { keys: loaded, pool: keys.pool, table: undefined, loaded: Promise.resolve() };
+      const { management } = keyRoutes(
+        CONFIG,
+        {
+          loading,
+          network: publicNetwork('mainnet'),
+          inFlight: inFlightSigning(),
+          slashing: { backend },
+          binding,
+        },
+        { logger: { module: () => quietLog } } as never,
+      );
+      const answer = deleteKeys({ publicKeys: [key.publicKey], fromTable: false }, management);
+      await expect(answer).rejects.toMatchObject({ reason: 'slashing_unbound' });
+      await keys.close();
+    },
+  );
+});

@@ -1,0 +1,187 @@
+// Whole signers in this process that share a state table and a key table: what one does, the other signs or stops signing.
+
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
+import { stringify } from 'yaml';
+import type { CeremonyBlock } from '../../../ceremony/definition.ts';
+import { chamberStatusSchema } from '../../../enclave/api/chamber.ts';
+import { openCustody } from '../../../enclave/boot/chamber.ts';
+import { createEnding } from '../../../enclave/boot/ending.ts';
+import { type OpenedKeyTable, openConfiguredKeyTable } from '../../../enclave/boot/key-table.ts';
+import { openTelemetry } from '../../../enclave/boot/telemetry.ts';
+import { boot, type RunningSigner, type World } from '../../../enclave/boot.ts';
+import { loadConfig } from '../../../enclave/config/load.ts';
+import type { Config } from '../../../enclave/config/options.ts';
+import { KeyStore } from '../../../enclave/keys/store.ts';
+import { keyOfRow, keyTableDefinition } from '../../../enclave/keys/table/rows.ts';
+import { openBlsCore } from '../../../enclave/signing/bls/open.ts';
+import { systemClock } from '../../../observe/clock.ts';
+import { createLogger } from '../../../observe/logger.ts';
+import { type CustodyWorld, startCustody } from '../../support/custody.ts';
+import { newTableKey } from '../../support/key-table.ts';
+import { attestation, call, signCall } from '../../support/requests.ts';
+
+const WAIT = { timeout: 30_000, interval: 50 };
+const KEY = newTableKey(1);
+
+const logger = createLogger({ level: 'error,audit=off', format: 'text', color: false }, process.stderr);
+const clock = systemClock;
+const inProcess: World = { logger, clock };
+
+let world: CustodyWorld;
+let folder: string;
+let stateTable: string;
+let keyTable: string;
+let ceremony: CeremonyBlock;
+let signers: { readonly signer: RunningSigner; readonly url: string }[] = [];
+let tables = 0;
+
+beforeAll(async () => {
+  world = await startCustody();
+  for (const [name, value] of Object.entries(world.environment())) vi.stubEnv(name, value);
+});
+afterAll(async () => {
+  vi.unstubAllEnvs();
+  await world.close();
+});
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'strongroom-key-table-'));
+  stateTable = await world.createTable();
+  tables += 1;
+  keyTable = `signer-keys-${tables}`;
+  ceremony = world.createCeremony();
+});
+afterEach(async () => {
+  for (const { signer } of signers) await signer.shutDown();
+  signers = [];
+  rmSync(folder, { recursive: true, force: true });
+});
+
+function configure(statusFilter: readonly string[] = ['active']): Config {
+  const yaml = stringify(
+    {
+      ...world.configuration(stateTable, ceremony),
+      server: { listen_address: '127.0.0.1', listen_port: 0 },
+      metrics: { listen_address: '127.0.0.1', listen_port: 0 },
+      key_sources: { dynamodb: { table: keyTable, refresh_interval_seconds: 1, status_filter: statusFilter } },
+    },
+    { aliasDuplicateObjects: false },
+  );
+  const source = { argv: ['-c', 'x'], env: {}, readFile: () => Buffer.from(yaml) };
+  const loaded = loadConfig(source, { compiledCeremony: false });
+  if (!loaded.ok) throw new Error(JSON.stringify(loaded.violations));
+  return loaded.config;
+}
+
+async function startReplica(statusFilter?: readonly string[]) {
+  const signer = await boot(configure(statusFilter), inProcess);
+  const replica = { signer, url: `http://127.0.0.1:${signer.listeners.http.port}` };
+  signers.push(replica);
+  await signer.keysLoaded;
+  return replica;
+}
+
+/** The key table as one more replica has it, to change it with. */
+async function administer(run: (table: OpenedKeyTable) => Promise<void>): Promise<void> {
+  await using opened = new AsyncDisposableStack();
+  const config = configure();
+  const telemetry = await openTelemetry(config, inProcess, createEnding(inProcess.clock), opened);
+  const custody = await openCustody(config, inProcess, telemetry, opened);
+  const core = await openBlsCore({ prefer: 'portable', cores: 1, log: logger.module('signing') });
+  opened.defer(() => core.close());
+  const store = new KeyStore({}, { vault: core, clock });
+  if (custody === undefined) throw new Error('no custody');
+  const table = await openConfiguredKeyTable({ config, custody, store }, inProcess, telemetry, opened);
+  if (table === undefined) throw new Error('no key table');
+  await run(table);
+}
+
+async function clientToken(url: string): Promise<string> {
+  const token = await world.rootToken(stateTable);
+  const policy = { name: 'vc', rules: [{ effect: 'allow', scopes: ['sign', 'public_keys'] }] };
+  expect(await call(`${url}/api/v1/auth/policies`, { token, body: policy })).toMatchObject({ status: 201 });
+  return (await call(`${url}/api/v1/auth/tokens`, { token, body: { policies: ['vc'] } })).json['token'] as string;
+}
+
+test('a key created in the table signs on both replicas, and stops on both when it is inactive', async () => {
+  await world.dynamodb.createTable(keyTableDefinition(keyTable));
+  const [one, two] = [await startReplica(), await startReplica()];
+  const token = await clientToken(one.url);
+  let epoch = 10;
+  const signAt = async (url: string) => {
+    epoch += 1;
+    return (await signCall(url, KEY.publicKey, attestation({ source: epoch, target: epoch + 1 }), { token })).status;
+  };
+  await vi.waitFor(async () => expect(await signAt(two.url)).toBe(404), WAIT); // the token is known there, the key is not
+  await administer(async ({ rows }) => {
+    await rows.create([KEY]);
+    for (const { url } of [one, two]) await vi.waitFor(async () => expect(await signAt(url)).toBe(200), WAIT);
+    await rows.setStatus([{ publicKey: KEY.publicKey, status: 'inactive' }]);
+    for (const { url } of [one, two]) await vi.waitFor(async () => expect(await signAt(url)).toBe(404), WAIT);
+  });
+}, 90_000);
+
+test('keys are counted by the status of their row, in the status and in the metric', async () => {
+  await world.dynamodb.createTable(keyTableDefinition(keyTable));
+  await administer(async ({ rows }) => {
+    await rows.create([KEY]);
+    await rows.setStatus([{ publicKey: KEY.publicKey, status: 'inactive' }]);
+  });
+  const { url, signer } = await startReplica(['inactive']);
+  const token = await world.rootToken(stateTable);
+  const status = chamberStatusSchema.parse((await call(`${url}/api/v1/chamber/status`, { token })).json);
+  expect(status.keys.filter(({ count }) => count > 0)).toEqual([{ source: 'dynamodb', status: 'inactive', count: 1 }]);
+  const metrics = await (await fetch(`http://127.0.0.1:${signer.listeners.metrics.port}/metrics`)).text();
+  expect(metrics).toContain('svc_keys{source="dynamodb",status="inactive"} 1');
+  expect(metrics).toContain('svc_keys{source="dynamodb",status="active"} 0');
+
+  await administer(async ({ rows }) => {
+    await rows.setStatus([{ publicKey: KEY.publicKey, status: 'active' }]);
+    await vi.waitFor(async () => {
+      const { keys } = chamberStatusSchema.parse((await call(`${url}/api/v1/chamber/status`, { token })).json);
+      expect(keys.filter(({ count }) => count > 0)).toEqual([{ source: 'dynamodb', status: 'active', count: 1 }]);
+    }, WAIT);
+  });
+}, 90_000);
+
+test('a row that is refused makes the signer not ready, as a bad key file does, and says where', async () => {
+  await world.dynamodb.createTable(keyTableDefinition(keyTable));
+  await world.putRow(keyTable, { ...keyOfRow(KEY.publicKey), status: { S: 'active' } });
+  const { url } = await startReplica();
+  expect(await call(`${url}/healthcheck`)).toMatchObject({
+    status: 503,
+    json: {
+      status: 'DOWN',
+      checks: expect.arrayContaining([
+        { id: 'keys', status: 'DOWN', detail: '1 row of the key table could not be loaded' },
+        { id: 'chamber', status: 'UP' },
+      ]),
+    },
+  });
+}, 90_000);
+
+test('a table that does not exist ends the start, and the message says how to make it', async () => {
+  await expect(startReplica()).rejects.toThrow(/keys: .*signer-keys.*strongroom setup tables/);
+});
+
+test('a sealed signer has forgotten the keys of its table', async () => {
+  await world.dynamodb.createTable(keyTableDefinition(keyTable));
+  const { url } = await startReplica();
+  await administer(async ({ rows }) => {
+    await rows.create([KEY]);
+  });
+  const token = await world.rootToken(stateTable);
+  await vi.waitFor(async () => {
+    const metrics = signers[0]?.signer.listeners.metrics?.port;
+    const text = await (await fetch(`http://127.0.0.1:${metrics}/metrics`)).text();
+    expect(text).toContain('svc_keys{source="dynamodb",status="active"} 1');
+  }, WAIT);
+  expect(await call(`${url}/api/v1/chamber/seal`, { token, body: { reason: 'drill' } })).toMatchObject({ status: 200 });
+  const metrics = signers[0]?.signer.listeners.metrics?.port;
+  await vi.waitFor(async () => {
+    const text = await (await fetch(`http://127.0.0.1:${metrics}/metrics`)).text();
+    expect(text).toContain('svc_keys{source="dynamodb",status="active"} 0');
+  }, WAIT);
+}, 90_000);

@@ -1,0 +1,38 @@
+// The signing root of a vote that is worked out in place is that of the SSZ library, for every vote the parser lets through.
+
+import * as fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { attestationSigningRoot } from '../../../enclave/signing/roots/attestation-root.ts';
+import { AttestationData, SigningData } from '../../../enclave/signing/roots/containers.ts';
+
+const bytes32 = fc.uint8Array({ minLength: 32, maxLength: 32 });
+const slotOrEpoch = fc.oneof(fc.maxSafeNat(), fc.constantFrom(0, 2 ** 32 - 1, 2 ** 32, Number.MAX_SAFE_INTEGER));
+const checkpoint = fc.record({ epoch: slotOrEpoch, root: bytes32 });
+const vote = fc.record({
+  slot: slotOrEpoch,
+  index: fc.oneof(fc.bigInt(0n, 63n), fc.bigInt(0n, 2n ** 64n - 1n), fc.constant(2n ** 64n - 1n)),
+  beacon_block_root: bytes32,
+  source: checkpoint,
+  target: checkpoint,
+});
+
+test('is the library’s, for any vote and domain', () => {
+  fc.assert(
+    fc.property(vote, bytes32, (message, domain) => {
+      const expected = SigningData.hashTreeRoot({ object_root: AttestationData.hashTreeRoot(message), domain });
+      expect(attestationSigningRoot(message, domain)).toEqual(expected);
+    }),
+    { numRuns: 2000 },
+  );
+});
+
+test('of one vote stays what it is while others are worked out', () => {
+  const [first, second] = fc.sample(vote, { numRuns: 2, seed: 1 });
+  const domain = new Uint8Array(32).fill(7);
+  if (first === undefined || second === undefined) throw new Error('unreachable');
+  const root = attestationSigningRoot(first, domain);
+  const copy = Uint8Array.from(root);
+  expect(attestationSigningRoot(second, domain)).not.toEqual(root);
+  expect(root).toEqual(copy);
+  expect(attestationSigningRoot(first, domain)).toEqual(copy);
+});

@@ -1,0 +1,273 @@
+// Signing roots on real requests: Web3Signer's published examples, an unrelated signer's, captured client traffic. Each
+// root is held against a signature made by somebody else, so neither the parser nor the containers can be wrong alike.
+
+import { PublicKey, Signature, verify } from '@chainsafe/blst';
+import { describe, expect, it, test } from 'vitest';
+import { type ParsedSignRequest, parseSignRequest, type SignRequest } from '../../../enclave/api/sign-request.ts';
+import { type Network, publicNetwork } from '../../../enclave/signing/networks.ts';
+import { computeDomain, DOMAIN_TYPES } from '../../../enclave/signing/roots/domains.ts';
+import { computeSigningRoot, slashableMessage } from '../../../enclave/signing/roots/root.ts';
+import { encodeHex } from '../../../formats/hex.ts';
+import { vectorJson, vectorLines } from '../../support/vectors.ts';
+
+interface Example {
+  readonly id: string;
+  readonly request: object;
+  readonly request_snake_case?: object;
+  readonly recomputed: { readonly mainnet: string };
+  readonly signing_root_used_for_signature: string;
+  readonly published_signing_root: string;
+  readonly pubkey: string;
+  readonly expected_signature: string;
+}
+
+interface ThirdParty {
+  readonly id: string;
+  readonly request: { readonly signingRoot?: string };
+  readonly pubkey: string;
+  readonly signing_root_recomputed: string;
+  readonly expected_signature: string;
+}
+
+interface Capture {
+  readonly set: string;
+  readonly seq: number;
+  readonly method: string;
+  readonly path: string;
+  readonly body: string;
+  readonly response: { readonly status: number; readonly body: string };
+}
+
+/** The chain of the published examples. */
+const TEST_NETWORK: Network = {
+  name: 'custom',
+  genesisValidatorsRoot: hexBytes('0x04700007fabc8282644aed6d1c7c9e21d38a03a0c4ba193f3afe428824b3a673'),
+  time: undefined,
+  genesisForkVersion: hexBytes('0x00000001'),
+  capellaForkVersion: hexBytes('0x00000001'),
+};
+const MAINNET = publicNetwork('mainnet');
+
+const REFUSED_TYPES = ['BLOCK', 'DEPOSIT'];
+
+function hexBytes(text: string): Uint8Array {
+  return Buffer.from(text.replace(/^0x/, ''), 'hex');
+}
+
+function parse(body: object | string): ParsedSignRequest {
+  return parseSignRequest(Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)));
+}
+
+function requestOf(body: object | string): SignRequest {
+  const parsed = parse(body);
+  if (parsed.kind === 'refused') throw new Error(`${parsed.reason}: ${parsed.hint}`);
+  return parsed.request;
+}
+
+function isSignedBy(pubkey: string, root: Uint8Array, signature: string): boolean {
+  return verify(root, PublicKey.fromBytes(hexBytes(pubkey), true), Signature.fromBytes(hexBytes(signature), true));
+}
+
+function isRefused(example: Example): boolean {
+  return REFUSED_TYPES.includes((example.request as { type: string }).type);
+}
+
+const examples = vectorJson<{ vectors: Example[] }>('signing/web3signer-openapi-examples.json')?.vectors;
+const thirdParty = vectorJson<{ vectors: ThirdParty[] }>('signing/third-party-go-signer.json')?.vectors;
+const captures = vectorLines<Capture>('signing/lodestar-captures.jsonl');
+
+describe.skipIf(examples === undefined)("Web3Signer's published examples", () => {
+  it('are 25, two of them of types that are refused by design', () => {
+    expect(examples).toHaveLength(25);
+    expect(examples?.filter(isRefused).map(({ id }) => id)).toEqual(['BLOCK (DEPRECATED)', 'DEPOSIT']);
+  });
+
+  it.each(examples?.filter((example) => !isRefused(example)) ?? [])('$id has the root that was signed', (example) => {
+    const request = requestOf(example.request_snake_case ?? example.request);
+    const root = computeSigningRoot(request, TEST_NETWORK);
+    expect(encodeHex(root)).toBe(example.signing_root_used_for_signature);
+    expect(isSignedBy(example.pubkey, root, example.expected_signature)).toBe(true);
+    const given = request.givenSigningRoot;
+    expect(given && encodeHex(given)).toBe(example.published_signing_root);
+  });
+
+  it.each(examples?.filter(isRefused) ?? [])('$id is refused', (example) => {
+    expect(parse(example.request)).toMatchObject({ kind: 'refused', reason: 'unsupported_operation' });
+  });
+
+  it('VALIDATOR_REGISTRATION is signed under the genesis fork version of the network', () => {
+    const example = examples?.find(({ id }) => id === 'VALIDATOR_REGISTRATION');
+    const root = computeSigningRoot(requestOf(example?.request ?? {}), MAINNET);
+    expect(encodeHex(root)).toBe(example?.recomputed.mainnet);
+  });
+});
+
+describe.skipIf(thirdParty === undefined)('requests of an unrelated signer', () => {
+  /** Its signer drops committee_bits at slot 0 of mainnet; wire.md takes the Electra container when they are there. */
+  const DROPS_COMMITTEE_BITS = 'AGGREGATE_AND_PROOF_V2 FULU at slot 0';
+  const same = thirdParty?.filter(({ id }) => id !== DROPS_COMMITTEE_BITS && !REFUSED_TYPES.includes(id));
+
+  it('are nine, one of a refused type and one with another container', () => {
+    expect(thirdParty).toHaveLength(9);
+    expect(same).toHaveLength(7);
+  });
+
+  it.each(same ?? [])('$id has the root that was signed', (vector) => {
+    const root = computeSigningRoot(requestOf(vector.request), TEST_NETWORK);
+    expect(encodeHex(root)).toBe(vector.signing_root_recomputed);
+    expect(isSignedBy(vector.pubkey, root, vector.expected_signature)).toBe(true);
+  });
+
+  it('an aggregate with committee_bits has the Electra root, so the other root that came with it does not match', () => {
+    const vector = thirdParty?.find(({ id }) => id === DROPS_COMMITTEE_BITS);
+    const request = requestOf(vector?.request ?? {});
+    const root = encodeHex(computeSigningRoot(request, TEST_NETWORK));
+    expect(root).toBe('0x1180bcb41bda522b3420274c6e4931c37ecf4eef99a57e4d04fc81e82b2ced40');
+    expect(request.givenSigningRoot && encodeHex(request.givenSigningRoot)).toBe(vector?.signing_root_recomputed);
+  });
+
+  it('without committee_bits the same aggregate has the root that signer computed', () => {
+    const vector = thirdParty?.find(({ id }) => id === DROPS_COMMITTEE_BITS);
+    const body = JSON.parse(JSON.stringify(vector?.request)) as {
+      aggregate_and_proof: { data: { aggregate: { committee_bits?: string } } };
+    };
+    delete body.aggregate_and_proof.data.aggregate.committee_bits;
+    const root = computeSigningRoot(requestOf(body), TEST_NETWORK);
+    expect(encodeHex(root)).toBe(vector?.signing_root_recomputed);
+    expect(isSignedBy(vector?.pubkey ?? '', root, vector?.expected_signature ?? '')).toBe(true);
+  });
+});
+
+describe.skipIf(captures === undefined)('captured traffic of Lodestar', () => {
+  const signed = captures?.filter(({ method }) => method === 'POST') ?? [];
+
+  it('has 152 signing requests, all answered with a signature', () => {
+    expect(signed).toHaveLength(152);
+    expect(signed.every(({ response }) => response.status === 200)).toBe(true);
+  });
+
+  it.each(signed)('$set $seq has the root that was signed', (capture) => {
+    const request = requestOf(capture.body);
+    const root = computeSigningRoot(request, MAINNET);
+    const pubkey = capture.path.split('/').at(-1) ?? '';
+    const { signature } = JSON.parse(capture.response.body) as { signature: string };
+    expect(isSignedBy(pubkey, root, signature)).toBe(true);
+    expect(request.givenSigningRoot).toEqual(Buffer.from(root));
+  });
+});
+
+describe('domains', () => {
+  test('the known domain of a mainnet proposer in Bellatrix', () => {
+    // Published in the tests of several clients.
+    const domain = computeDomain(DOMAIN_TYPES.BEACON_PROPOSER, hexBytes('0x02000000'), MAINNET.genesisValidatorsRoot);
+    expect(encodeHex(domain)).toBe('0x000000004a26c58b08add8089b75caa540848881a8d4f0af0be83417a85c0f45');
+  });
+
+  test('the known domain of a builder registration on mainnet', () => {
+    const domain = computeDomain(DOMAIN_TYPES.APPLICATION_BUILDER, MAINNET.genesisForkVersion, new Uint8Array(32));
+    expect(encodeHex(domain)).toBe('0x00000001f5a5fd42d16a20302798ef6ed309979b43003d2320d9f0e8ea9831a9');
+  });
+});
+
+const EXIT = {
+  type: 'VOLUNTARY_EXIT',
+  fork_info: {
+    fork: { previous_version: '0x00000000', current_version: '0x00000000', epoch: '0' },
+    genesis_validators_root: encodeHex(MAINNET.genesisValidatorsRoot),
+  },
+  voluntary_exit: { epoch: '500000', validator_index: '7' },
+};
+
+function exitRootUnder(previous_version: string, current_version: string, epoch: string): Uint8Array {
+  const fork_info = { ...EXIT.fork_info, fork: { previous_version, current_version, epoch } };
+  return computeSigningRoot(requestOf({ ...EXIT, fork_info }), MAINNET);
+}
+
+describe('the fork version', () => {
+  const fork = { previous_version: '0x05000000', current_version: '0x06000000', epoch: '10' };
+  const rootAt = (slot: string, changed: object): string => {
+    const fork_info = { ...EXIT.fork_info, fork: { ...fork, ...changed } };
+    return encodeHex(
+      computeSigningRoot(requestOf({ type: 'AGGREGATION_SLOT', fork_info, aggregation_slot: { slot } }), MAINNET),
+    );
+  };
+
+  it('is the previous one until the last slot before the epoch of the fork', () => {
+    expect(rootAt('319', {})).not.toBe(rootAt('319', { previous_version: '0x00000001' }));
+    expect(rootAt('319', {})).toBe(rootAt('319', { current_version: '0x00000001' }));
+  });
+
+  it('is the current one from the first slot of the epoch of the fork', () => {
+    expect(rootAt('320', {})).toBe(rootAt('320', { previous_version: '0x00000001' }));
+    expect(rootAt('320', {})).not.toBe(rootAt('320', { current_version: '0x00000001' }));
+  });
+});
+
+describe('voluntary exits (EIP-7044)', () => {
+  it('have one root, whether the client sends the real fork or Capella', () => {
+    const capella = exitRootUnder('0x03000000', '0x03000000', '194048');
+    expect(exitRootUnder('0x05000000', '0x06000000', '411392')).toEqual(capella);
+    expect(exitRootUnder('0x00000000', '0x01000000', '0')).toEqual(capella);
+  });
+
+  it.each(['mainnet', 'hoodi', 'sepolia'] as const)('are bound to %s', (name) => {
+    const network = publicNetwork(name);
+    const others = (['mainnet', 'hoodi', 'sepolia'] as const).filter((other) => other !== name);
+    const root = encodeHex(computeSigningRoot(requestOf(EXIT), network));
+    for (const other of others)
+      expect(encodeHex(computeSigningRoot(requestOf(EXIT), publicNetwork(other)))).not.toBe(root);
+  });
+});
+
+describe('what slashing protection is asked', () => {
+  const root = new Uint8Array(32).fill(1);
+  const publicKey = `0x${'ab'.repeat(48)}`;
+  const block = {
+    type: 'BLOCK_V2',
+    fork_info: EXIT.fork_info,
+    beacon_block: {
+      version: 'DENEB',
+      block_header: {
+        slot: '9007199254740991',
+        proposer_index: '1',
+        parent_root: '11'.repeat(32),
+        state_root: '22'.repeat(32),
+        body_root: '33'.repeat(32),
+      },
+    },
+  };
+
+  it('for a block, its slot', () => {
+    expect(slashableMessage(requestOf(block), publicKey, root)).toEqual({
+      kind: 'block',
+      publicKey,
+      slot: 9007199254740991,
+      signingRoot: root,
+    });
+  });
+
+  it('for an attestation, its source and target epochs', () => {
+    const attestation = {
+      type: 'ATTESTATION',
+      fork_info: EXIT.fork_info,
+      attestation: {
+        slot: '130',
+        index: '0',
+        beacon_block_root: '11'.repeat(32),
+        source: { epoch: '3', root: '22'.repeat(32) },
+        target: { epoch: '4', root: '33'.repeat(32) },
+      },
+    };
+    expect(slashableMessage(requestOf(attestation), publicKey, root)).toEqual({
+      kind: 'attestation',
+      publicKey,
+      sourceEpoch: 3,
+      targetEpoch: 4,
+      signingRoot: root,
+    });
+  });
+
+  it('for anything else, nothing', () => {
+    expect(slashableMessage(requestOf(EXIT), publicKey, root)).toBeNull();
+  });
+});

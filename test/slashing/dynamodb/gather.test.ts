@@ -1,0 +1,390 @@
+// Writes that share a request: each has a condition and an outcome of its own, whatever befalls the request and the others in it. A shared
+// request is believed about what it applied, and about nothing else.
+
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { partitionOf } from '../../../enclave/slashing/dynamodb/items.ts';
+import { MAX_STATEMENTS } from '../../../enclave/slashing/dynamodb/statements.ts';
+import type { SlashableMessage, SlashingBackend } from '../../../enclave/slashing/types.ts';
+import {
+  FAULTS,
+  type Fault,
+  type FaultName,
+  type FaultProxy,
+  faultTimes,
+  type ProxiedRequest,
+  randomFaults,
+  startFaultProxy,
+} from '../../support/fault-proxy.ts';
+import { recordingLog } from '../../support/recording-log.ts';
+import { block, checkOne, history, publicKeyOf, stream, verdictName, vote } from '../../support/slashing.ts';
+import { type OpenOptions, type SlashingTables, startSlashingTables } from '../../support/slashing-dynamodb.ts';
+import { areSlashable } from '../../support/slashing-model.ts';
+
+const KEYS = 10;
+
+let tables: SlashingTables;
+let proxy: FaultProxy;
+let tableName: string;
+let requests: ProxiedRequest[] = [];
+const backends: SlashingBackend[] = [];
+
+beforeAll(async () => {
+  tables = await startSlashingTables();
+  proxy = await startFaultProxy(tables.server.endpoint);
+});
+
+afterEach(async () => {
+  proxy.setRule(undefined);
+  for (const backend of backends.splice(0)) await backend.close();
+});
+
+afterAll(async () => {
+  await proxy?.close();
+  await tables?.close();
+});
+
+async function open(options: OpenOptions & { readonly table?: string } = {}): Promise<SlashingBackend> {
+  tableName = options.table ?? (await tables.create());
+  const backend = await tables.open(tableName, { endpoint: proxy.endpoint, ...options });
+  backends.push(backend);
+  return backend;
+}
+
+/** A signer that has signed for so many keys before, source 1 and target 2: it knows their items. */
+async function openWarm(options: OpenOptions & { readonly keys?: number } = {}): Promise<SlashingBackend> {
+  const backend = await open(options);
+  await together(backend, votes(2, 'warm', options.keys));
+  observe();
+  return backend;
+}
+
+/** From now on: keeps what arrives. */
+function observe(fault?: (request: ProxiedRequest) => Fault | undefined): void {
+  requests = [];
+  proxy.setRule((request) => {
+    requests.push(request);
+    return fault?.(request);
+  });
+}
+
+function votes(target: number, root: string, keys = KEYS): SlashableMessage[] {
+  return Array.from({ length: keys }, (_, key) => vote(key, target - 1, target, root));
+}
+
+async function outcome(backend: SlashingBackend, message: SlashableMessage): Promise<string> {
+  return checkOne(backend, message).then(verdictName, (error: { reason?: string }) => `503 ${error.reason}`);
+}
+
+/** All at once, as requests of different clients. */
+function together(backend: SlashingBackend, messages: readonly SlashableMessage[]): Promise<string[]> {
+  return Promise.all(messages.map((message) => outcome(backend, message)));
+}
+
+function all(name: string, keys = KEYS): string[] {
+  return Array(keys).fill(name);
+}
+
+function operations(): string[] {
+  return requests.map(({ operation }) => operation);
+}
+
+/** The partition keys of each shared request. */
+function sharedKeys(): string[][] {
+  const shared = requests.filter(({ operation }) => operation === 'BatchExecuteStatement');
+  return shared.map(({ body }) => body.match(/(?:ATTESTATION|BLOCK)#0x[0-9a-f]{96}/g) ?? []);
+}
+
+async function storedTarget(key: number): Promise<string | undefined> {
+  const pk = partitionOf({ kind: 'attestation', publicKey: publicKeyOf(key) });
+  return (await tables.item(tableName, pk))?.['target_epoch']?.N;
+}
+
+const impatient: OpenOptions = { client: { requestTimeoutMs: 1_000, maxAttempts: 1 } };
+
+describe('what shares a request', () => {
+  test('writes that start together, with one statement an item', async () => {
+    const backend = await openWarm();
+    expect(await together(backend, votes(3, 'a'))).toEqual(all('safe'));
+    expect(operations()).toEqual(['BatchExecuteStatement']);
+    expect(new Set(sharedKeys()[0]).size).toBe(KEYS);
+    expect(await storedTarget(3)).toBe('3');
+  });
+
+  test('a write that is alone is a request of its own, at once', async () => {
+    const backend = await openWarm();
+    expect(await outcome(backend, vote(1, 2, 3, 'a'))).toBe('safe');
+    expect(operations()).toEqual(['PutItem']);
+  });
+
+  test('no more than the service takes, and none is forgotten', async () => {
+    const keys = 3 * MAX_STATEMENTS + 7;
+    const backend = await openWarm({ keys });
+    expect(await together(backend, votes(3, 'a', keys))).toEqual(all('safe', keys));
+    const sizes = sharedKeys().map((shared) => shared.length);
+    expect(Math.max(...sizes)).toBe(MAX_STATEMENTS);
+    expect(sizes.reduce((sum, size) => sum + size)).toBe(keys);
+  });
+
+  test('the first write after an import does not: there is nothing that an UPDATE could begin with', async () => {
+    const backend = await open();
+    const keys = Array.from({ length: KEYS }, (_, key) => key);
+    await backend.importHistories(stream(keys.map((key) => history(key, [], [[1, 2, null]]))));
+    observe();
+    expect(await together(backend, votes(3, 'a'))).toEqual(all('safe'));
+    expect(new Set(operations())).toEqual(new Set(['PutItem']));
+  });
+
+  test('first records of keys go together in transactions of their own, one after another', async () => {
+    const backend = await open();
+    observe();
+    const messages = [...votes(3, 'a'), ...Array.from({ length: KEYS }, (_, key) => block(key, 5, 'a'))];
+    expect(await together(backend, messages)).toEqual(all('safe', 2 * KEYS));
+    expect(new Set(operations())).toEqual(new Set(['GetItem', 'TransactWriteItems']));
+    expect(operations().filter((operation) => operation === 'TransactWriteItems').length).toBeLessThan(KEYS);
+  });
+
+  test('never two writes of one item: the later one finds what the earlier one left', async () => {
+    const backend = await openWarm();
+    const twice = [
+      vote(1, 2, 3, 'a'),
+      vote(1, 3, 4, 'b'),
+      vote(2, 2, 3, 'a'),
+      vote(2, 2, 3, 'rival'),
+      vote(3, 2, 3, 'a'),
+    ];
+    const outcomes = await together(backend, twice);
+    expect(outcomes[4]).toBe('safe');
+    expect(outcomes.slice(2, 4).toSorted()).toEqual(['double_vote', 'safe']);
+    expect(outcomes[1]).toBe('safe');
+    for (const keys of sharedKeys()) expect(new Set(keys).size).toBe(keys.length);
+    expect(await storedTarget(1)).toBe('4');
+  });
+});
+
+describe('each has an outcome of its own', () => {
+  test('what another signer wrote in between is judged anew, and the others are safe', async () => {
+    const backend = await openWarm();
+    const other = await open({ table: tableName, endpoint: tables.server.endpoint });
+    expect(await outcome(other, vote(1, 2, 4, 'theirs'))).toBe('safe');
+    expect(await outcome(other, vote(2, 2, 3, 'theirs'))).toBe('safe');
+    const expected = all('safe');
+    expected[1] = 'double_vote';
+    expect(await together(backend, votes(4, 'ours'))).toEqual(expected);
+    expect(await storedTarget(2)).toBe('4');
+  });
+
+  test('an item that was altered beside its old code is 503 for its key alone, and is not overwritten', async () => {
+    const backend = await openWarm();
+    const pk = partitionOf({ kind: 'attestation', publicKey: publicKeyOf(5) });
+    const altered = { ...(await tables.item(tableName, pk)), source_epoch: { N: '0' } };
+    await tables.putItem(tableName, altered);
+    const expected = all('safe');
+    expected[5] = 'slashing_integrity';
+    expect(await together(backend, votes(3, 'a'))).toEqual(expected);
+    expect(await tables.item(tableName, pk)).toEqual(altered);
+  });
+
+  test('an item that was deleted is not made again', async () => {
+    const backend = await openWarm();
+    const pk = partitionOf({ kind: 'attestation', publicKey: publicKeyOf(5) });
+    await tables.deleteItem(tableName, pk);
+    const expected = all('safe');
+    expected[5] = 'slashing_rollback';
+    expect(await together(backend, votes(3, 'a'))).toEqual(expected);
+    expect(await tables.item(tableName, pk)).toBeUndefined();
+  });
+
+  const codes = ['ThrottlingError', 'ProvisionedThroughputExceeded', 'RequestLimitExceeded', 'InternalServerError'];
+  test.each([...codes, 'TransactionConflict', 'ConditionalCheckFailed', 'DuplicateItem', 'SomethingNew'])(
+    'a statement that failed of %s is written by itself',
+    async (Code) => {
+      const backend = await openWarm();
+      const Responses = all('').map(() => ({ Error: { Code, Message: 'injected' } }));
+      const answer = { kind: 'answer', body: JSON.stringify({ Responses }) } as const;
+      observe(faultTimes(1, answer, 'BatchExecuteStatement') as (request: ProxiedRequest) => Fault | undefined);
+      expect(await together(backend, votes(3, 'a'))).toEqual(all('safe'));
+      expect(operations().toSorted()).toEqual(['BatchExecuteStatement', ...all('PutItem')]);
+      expect(await storedTarget(9)).toBe('3');
+    },
+  );
+
+  test.each([
+    ['no list', '{}'],
+    ['an empty list', '{"Responses":[]}'],
+    ['one answer too few', JSON.stringify({ Responses: Array.from({ length: KEYS - 1 }, () => ({})) })],
+    ['one too many', JSON.stringify({ Responses: Array.from({ length: KEYS + 1 }, () => ({})) })],
+    ['something that is not JSON', '<html>'],
+  ])('an answer with %s proves nothing: each is written by itself', async (_what, body) => {
+    const backend = await openWarm({ client: { maxAttempts: 1 } });
+    observe(faultTimes(1, { kind: 'answer', body }, 'BatchExecuteStatement') as never);
+    expect(await together(backend, votes(3, 'a'))).toEqual(all('safe'));
+    for (let key = 0; key < KEYS; key++) expect(await storedTarget(key)).toBe('3');
+  });
+});
+
+describe('a shared request whose answer is lost', () => {
+  const lost: FaultName[] = ['dropAnswer', 'resetAfter', 'internalErrorAfterApplying'];
+  test.each(lost)('(%s): the repeated one finds its own records, and only those may be signed again', async (name) => {
+    const backend = await openWarm();
+    observe(faultTimes(1, FAULTS[name], 'BatchExecuteStatement') as never);
+    expect(await together(backend, votes(3, 'a'))).toEqual(all('repeat'));
+    expect(await together(backend, votes(3, 'b'))).toEqual(all('double_vote'));
+    expect(await together(backend, votes(4, 'b'))).toEqual(all('safe'));
+  });
+
+  test('while another signer wrote the same target of one key: refused for that key', async () => {
+    const backend = await openWarm();
+    const other = await open({ table: tableName, endpoint: tables.server.endpoint });
+    expect(await outcome(other, vote(7, 2, 3, 'theirs'))).toBe('safe');
+    observe(faultTimes(1, FAULTS.dropAnswer, 'BatchExecuteStatement') as never);
+    const expected = all('repeat');
+    expected[7] = 'double_vote';
+    expect(await together(backend, votes(3, 'ours'))).toEqual(expected);
+  });
+
+  test('for good: all get 503, and later only the same messages may be signed there', async () => {
+    const backend = await openWarm(impatient);
+    observe(({ operation }) => (operation === 'BatchExecuteStatement' ? FAULTS.hang : undefined));
+    expect(await together(backend, votes(3, 'a'))).toEqual(all('503 slashing_unavailable'));
+    observe();
+    expect(await together(backend, votes(3, 'b'))).toEqual(all('double_vote'));
+    expect(await together(backend, votes(3, 'a'))).toEqual(all('repeat'));
+    expect(await together(backend, votes(4, 'b'))).toEqual(all('safe'));
+  });
+
+  test.each(['throttled', 'unavailable', 'resetBefore', 'provisionedThroughputExceeded'] as const)(
+    'that %s without end is 503 for all and never 412, and records nothing',
+    async (name) => {
+      const backend = await openWarm(impatient);
+      observe(({ operation }) => (operation === 'BatchExecuteStatement' ? FAULTS[name] : undefined));
+      expect(await together(backend, votes(3, 'a'))).toEqual(all('503 slashing_unavailable'));
+      expect(operations()).toEqual(['BatchExecuteStatement']);
+      observe();
+      expect(await together(backend, votes(3, 'b'))).toEqual(all('safe'));
+    },
+  );
+
+  test('that is throttled once is overcome without the callers noticing', async () => {
+    const backend = await openWarm();
+    observe(faultTimes(1, FAULTS.throttled, 'BatchExecuteStatement') as never);
+    expect(await together(backend, votes(3, 'a'))).toEqual(all('safe'));
+  });
+});
+
+describe('a service that takes no statements from this role', () => {
+  const refusal = (Code: string): Fault => ({
+    kind: 'answer',
+    body: JSON.stringify({ Responses: all('').map(() => ({ Error: { Code, Message: 'injected' } })) }),
+  });
+  const unknown: Fault = { kind: 'error', status: 400, name: 'UnknownOperationException' };
+  const invalid: Fault = { kind: 'error', status: 400, name: 'ValidationException' };
+
+  test.each<readonly [string, Fault]>([
+    ['AccessDeniedException', FAULTS.accessDenied],
+    ['AccessDenied of each statement', refusal('AccessDenied')],
+    ['ValidationError of each statement', refusal('ValidationError')],
+    ['ValidationException', invalid],
+    ['UnknownOperationException', unknown],
+  ])('(%s) is asked once: every write is made by itself, and the log says what to allow', async (_what, fault) => {
+    const log = recordingLog();
+    const backend = await openWarm({ log });
+    observe(({ operation }) => (operation === 'BatchExecuteStatement' ? fault : undefined));
+    expect(await together(backend, votes(3, 'a'))).toEqual(all('safe'));
+    expect(await together(backend, votes(4, 'a'))).toEqual(all('safe'));
+    expect(operations().filter((operation) => operation === 'BatchExecuteStatement')).toHaveLength(1);
+    const [newStore, ...others] = log.lines.map(({ message }) => message);
+    expect(newStore).toContain('a new slashing database');
+    expect(others).toEqual([expect.stringContaining('dynamodb:PartiQLUpdate')]);
+  });
+
+  test('a role that has lost its credentials is 503, and is asked again', async () => {
+    const backend = await openWarm(impatient);
+    const expired: Fault = { kind: 'error', status: 400, name: 'ExpiredTokenException' };
+    observe(() => expired);
+    expect(await together(backend, votes(3, 'a'))).toEqual(all('503 slashing_unavailable'));
+    observe();
+    expect(await together(backend, votes(3, 'a'))).toEqual(all('safe'));
+    expect(operations()).toEqual(['BatchExecuteStatement']);
+  });
+});
+
+describe('behind requests that are slow', () => {
+  /** Two lone writes are on their way, and are not answered before `slow` is resolved. */
+  async function twoHeld(backend: SlashingBackend, slow: Promise<void>): Promise<Promise<string>[]> {
+    const arrived = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    requests = [];
+    proxy.setRule(async (request) => {
+      requests.push(request);
+      const key = arrived.findIndex((_, index) => request.body.includes(publicKeyOf(index)));
+      arrived[key]?.resolve();
+      if (key !== -1) await slow;
+      return undefined;
+    });
+    const held: Promise<string>[] = [];
+    for (const [key, { promise }] of arrived.entries()) {
+      held.push(outcome(backend, vote(key, 2, 3, 'a')));
+      await promise;
+    }
+    return held;
+  }
+
+  const later = [vote(2, 2, 3, 'a'), vote(3, 2, 3, 'a'), vote(4, 2, 3, 'a')];
+
+  test('writes gather, share one request when these are answered, however few they are', async () => {
+    const backend = await openWarm();
+    const slow = Promise.withResolvers<void>();
+    const held = await twoHeld(backend, slow.promise);
+    const gathered = together(backend, later);
+    slow.resolve();
+    expect(await Promise.all(held)).toEqual(['safe', 'safe']);
+    expect(await gathered).toEqual(['safe', 'safe', 'safe']);
+    expect(operations()).toEqual(['PutItem', 'PutItem', 'BatchExecuteStatement']);
+  });
+
+  test('writes do not wait for an answer that does not come', async () => {
+    const backend = await openWarm();
+    const slow = Promise.withResolvers<void>();
+    const held = await twoHeld(backend, slow.promise);
+    expect(await together(backend, later)).toEqual(['safe', 'safe', 'safe']);
+    slow.resolve();
+    expect(await Promise.all(held)).toEqual(['safe', 'safe']);
+  });
+});
+
+describe('while 30 % of all requests fail', () => {
+  const SIGNERS = 3;
+  const disturbances = [
+    FAULTS.dropAnswer,
+    FAULTS.resetBefore,
+    FAULTS.resetAfter,
+    FAULTS.internalError,
+    FAULTS.internalErrorAfterApplying,
+    FAULTS.throttled,
+  ] as const;
+
+  test.each([1, 2, 3])(
+    'signers that sign for many keys at once never release a slashable pair (seed %d)',
+    async (seed) => {
+      const signers = [await open()];
+      while (signers.length < SIGNERS) signers.push(await open({ table: tableName }));
+      proxy.setRule(randomFaults(seed, 0.3, disturbances));
+      const released: SlashableMessage[] = [];
+      for (let target = 2; target < 22; target++) {
+        const rounds = signers.map(async (signer, turn) => {
+          const messages = Array.from({ length: KEYS }, (_, key) =>
+            vote(key, target - 1 - ((key + turn) % 2), target + ((key + turn) % 3), `${turn} ${target}`),
+          );
+          const outcomes = await together(signer, messages);
+          released.push(...messages.filter((_message, at) => ['safe', 'repeat'].includes(outcomes[at] ?? '')));
+          const refusals = outcomes.filter((name) => name.startsWith('503'));
+          expect(refusals.every((name) => name === '503 slashing_unavailable')).toBe(true);
+        });
+        await Promise.all(rounds);
+      }
+      expect(proxy.faults).toBeGreaterThan(20);
+      expect(released.length).toBeGreaterThan(KEYS * 5);
+      const pairs = released.flatMap((one, index) => released.slice(index + 1).map((other) => [one, other] as const));
+      expect(pairs.filter(([one, other]) => areSlashable(one, other))).toEqual([]);
+    },
+  );
+});

@@ -1,0 +1,248 @@
+// Retired keys in a DynamoDB table: the mark of it stands in both items of a key, under their codes, and no write of a
+// signer passes it, whatever the signer remembers and however it writes.
+
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { type Item, partitionOf } from '../../../enclave/slashing/dynamodb/items.ts';
+import { rowIntegrity } from '../../../enclave/slashing/history/integrity.ts';
+import type { SlashableMessage, SlashingBackend } from '../../../enclave/slashing/types.ts';
+import { decodeHex, encodeHex } from '../../../formats/hex.ts';
+import { FAULTS, type FaultProxy, faultTimes, randomFaults, startFaultProxy } from '../../support/fault-proxy.ts';
+import { block, checkOne, history, MAIN_ROOT, publicKeyOf, stream, verdictName, vote } from '../../support/slashing.ts';
+import { type OpenOptions, type SlashingTables, startSlashingTables } from '../../support/slashing-dynamodb.ts';
+
+const KEYS = 6;
+
+let tables: SlashingTables;
+let proxy: FaultProxy;
+let tableName: string;
+const backends: SlashingBackend[] = [];
+
+beforeAll(async () => {
+  tables = await startSlashingTables();
+  proxy = await startFaultProxy(tables.server.endpoint);
+});
+
+afterEach(async () => {
+  proxy.setRule(undefined);
+  for (const backend of backends.splice(0)) await backend.close();
+});
+
+afterAll(async () => {
+  await proxy?.close();
+  await tables?.close();
+});
+
+async function open(options: OpenOptions & { readonly table?: string } = {}): Promise<SlashingBackend> {
+  tableName = options.table ?? (await tables.create());
+  const backend = await tables.open(tableName, { endpoint: proxy.endpoint, ...options });
+  backends.push(backend);
+  return backend;
+}
+
+const BLOCK = partitionOf({ kind: 'block', publicKey: publicKeyOf(1) });
+const VOTE = partitionOf({ kind: 'attestation', publicKey: publicKeyOf(1) });
+
+async function itemAt(pk: string): Promise<Item> {
+  const item = await tables.item(tableName, pk);
+  if (item === undefined) throw new Error(`no item at ${pk}`);
+  return item;
+}
+
+async function outcome(backend: SlashingBackend, message: SlashableMessage): Promise<string> {
+  return checkOne(backend, message).then(verdictName, (error: { reason?: string }) => `503 ${error.reason}`);
+}
+
+/** The codes as programs from before retired keys make them, of the numbers that stand in an item. */
+function earlierCode(item: Item): string {
+  const genesisValidatorsRoot = decodeHex(MAIN_ROOT, 32) ?? Buffer.alloc(0);
+  const integrity = rowIntegrity({ key: Buffer.alloc(32, 7), genesisValidatorsRoot });
+  const root = decodeHex(item['signing_root']?.S ?? '', 32) ?? null;
+  const key = decodeHex(publicKeyOf(1), 48) ?? Buffer.alloc(0);
+  return encodeHex(integrity.code('dynamodb block v1', key, [Number(item['slot']?.N), root]));
+}
+
+describe('the items of a retired key', () => {
+  test('keep their numbers and roots beside the mark, and what was not signed yet is an item without numbers', async () => {
+    const backend = await open();
+    await checkOne(backend, block(1, 10, 'a'));
+    const before = await itemAt(BLOCK);
+    expect(before['integrity']?.S).toBe(earlierCode(before));
+    await backend.retire([publicKeyOf(1)]);
+    const retired = await itemAt(BLOCK);
+    expect(retired).toEqual({ ...before, retired: { BOOL: true }, integrity: retired['integrity'] });
+    const unsigned = await itemAt(VOTE);
+    expect(unsigned).toEqual({ pk: { S: VOTE }, retired: { BOOL: true }, integrity: unsigned['integrity'] });
+    // Programs from before take both for damage: the one has another code, the other no numbers.
+    expect(retired['integrity']?.S).not.toBe(earlierCode(retired));
+    await backend.reinstate([publicKeyOf(1)]);
+    expect(await itemAt(BLOCK)).toEqual(before);
+    expect(Object.keys(await itemAt(VOTE)).toSorted()).toEqual(['integrity', 'pk']);
+    expect(await outcome(backend, vote(1, 0, 1, 'a'))).toBe('safe');
+    expect(await itemAt(VOTE)).toMatchObject({ target_epoch: { N: '1' } });
+  });
+
+  const alterations: [name: string, change: (item: Item) => Item][] = [
+    ['without the mark', ({ retired: _mark, ...rest }) => rest],
+    ['with another mark', (item) => ({ ...item, retired: { BOOL: false } })],
+    ['with a mark of another type', (item) => ({ ...item, retired: { S: 'true' } })],
+  ];
+  test.each(alterations)(
+    '%s are damaged: nothing is signed, exported, retired or reinstated',
+    async (_name, change) => {
+      const backend = await open();
+      await checkOne(backend, block(1, 10, 'a'));
+      await checkOne(backend, vote(1, 1, 2, 'a'));
+      await backend.retire([publicKeyOf(1)]);
+      for (const pk of [BLOCK, VOTE]) await tables.putItem(tableName, change(await itemAt(pk)));
+      expect(await outcome(backend, block(1, 11, 'b'))).toBe('slashing_integrity');
+      expect(await outcome(backend, vote(1, 2, 3, 'b'))).toBe('slashing_integrity');
+      const damaged = { reason: 'slashing_integrity' };
+      await expect(backend.retire([publicKeyOf(1)])).rejects.toMatchObject(damaged);
+      await expect(backend.reinstate([publicKeyOf(1)])).rejects.toMatchObject(damaged);
+      await expect(backend.retiredKeys([publicKeyOf(1)])).rejects.toMatchObject(damaged);
+    },
+  );
+});
+
+describe('a mark that came after a signer looked', () => {
+  /** Beside the old code, as nobody writes it: the condition itself is asked, not the code. */
+  async function mark(key: number): Promise<Item> {
+    const pk = partitionOf({ kind: 'attestation', publicKey: publicKeyOf(key) });
+    const marked = { ...(await itemAt(pk)), retired: { BOOL: true } };
+    await tables.putItem(tableName, marked);
+    return marked;
+  }
+
+  const votes = (target: number) => Array.from({ length: KEYS }, (_, key) => vote(key, target - 1, target, 'a'));
+
+  test('is not written over by a write of its own', async () => {
+    const backend = await open();
+    await checkOne(backend, vote(1, 1, 2, 'a'));
+    const marked = await mark(1);
+    expect(await outcome(backend, vote(1, 2, 3, 'b'))).toBe('slashing_integrity');
+    expect(await itemAt(VOTE)).toEqual(marked);
+  });
+
+  test('is not written over by a statement in a shared request', async () => {
+    const backend = await open();
+    await Promise.all(votes(2).map((message) => outcome(backend, message)));
+    const marked = await mark(1);
+    let statements = '';
+    proxy.setRule(({ operation, body }) => {
+      if (operation === 'BatchExecuteStatement') statements += body;
+      return undefined;
+    });
+    const outcomes = await Promise.all(votes(3).map((message) => outcome(backend, message)));
+    expect(outcomes).toEqual(votes(3).map((_, key) => (key === 1 ? 'slashing_integrity' : 'safe')));
+    expect(statements).toContain('IS MISSING');
+    expect(await itemAt(VOTE)).toEqual(marked);
+  });
+
+  test('is obeyed by a service that takes no such statement: every write is made by itself then', async () => {
+    const backend = await open();
+    await Promise.all(votes(2).map((message) => outcome(backend, message)));
+    const other = await open({ table: tableName });
+    await other.retire([publicKeyOf(1)]);
+    const invalid = { kind: 'error', status: 400, name: 'ValidationException' } as const;
+    proxy.setRule(({ body }) => (body.includes('IS MISSING') ? invalid : undefined));
+    for (const target of [3, 4]) {
+      const outcomes = await Promise.all(votes(target).map((message) => outcome(backend, message)));
+      expect(outcomes).toEqual(votes(target).map((_, key) => (key === 1 ? 'key_retired' : 'safe')));
+    }
+  });
+
+  test('meets a first record that is on its way', async () => {
+    const backend = await open();
+    const other = await open({ table: tableName, endpoint: tables.server.endpoint });
+    let isRetired = false;
+    proxy.setRule(async ({ operation }) => {
+      if (operation === 'TransactWriteItems' && !isRetired) {
+        isRetired = true;
+        await other.retire([publicKeyOf(1)]);
+      }
+      return undefined;
+    });
+    expect(await outcome(backend, block(1, 10, 'a'))).toBe('key_retired');
+    expect(isRetired).toBe(true);
+  });
+
+  test('and one that a signer sets between the read and the write of an import stays', async () => {
+    const backend = await open();
+    const other = await open({ table: tableName, endpoint: tables.server.endpoint });
+    await checkOne(other, block(1, 10, 'a'));
+    let isRetired = false;
+    proxy.setRule(async ({ operation }) => {
+      if (operation === 'TransactWriteItems' && !isRetired) {
+        isRetired = true;
+        await other.retire([publicKeyOf(1)]);
+      }
+      return undefined;
+    });
+    await backend.importHistories(stream([history(1, [[20, null]], [[1, 2, null]])]));
+    expect(await other.retiredKeys()).toEqual([publicKeyOf(1)]);
+    expect(await itemAt(BLOCK)).toMatchObject({ slot: { N: '20' }, retired: { BOOL: true } });
+  });
+});
+
+describe('a retirement that is disturbed', () => {
+  test('has marked both items of a key or none, and can be repeated', async () => {
+    const backend = await open({ client: { maxAttempts: 1 } });
+    const keys = Array.from({ length: KEYS }, (_, key) => publicKeyOf(key));
+    for (let key = 0; key < KEYS; key++) await checkOne(backend, block(key, 10, 'a'));
+    let transactions = 0;
+    proxy.setRule(({ operation }) =>
+      operation === 'TransactWriteItems' && transactions++ === 2 ? FAULTS.resetBefore : undefined,
+    );
+    await expect(backend.retire(keys)).rejects.toMatchObject({ reason: 'slashing_unavailable' });
+    let marks = 0;
+    for (const publicKey of keys) {
+      const [one, two] = await Promise.all(
+        (['block', 'attestation'] as const).map((kind) => tables.item(tableName, partitionOf({ kind, publicKey }))),
+      );
+      expect(one?.['retired']).toEqual(two?.['retired']);
+      if (one?.['retired'] !== undefined) marks += 1;
+    }
+    expect(marks).toBeLessThan(KEYS);
+    await backend.retire(keys);
+    expect(await backend.retiredKeys()).toEqual(keys);
+  });
+
+  test('by a lost answer is done all the same', async () => {
+    const backend = await open();
+    await checkOne(backend, block(1, 10, 'a'));
+    proxy.setRule(faultTimes(1, FAULTS.dropAnswer, 'TransactWriteItems'));
+    await backend.retire([publicKeyOf(1)]);
+    proxy.setRule(faultTimes(1, FAULTS.dropAnswer, 'TransactWriteItems'));
+    expect(await backend.reinstate([publicKeyOf(1)])).toEqual([publicKeyOf(1)]);
+  });
+
+  test.each([1, 2, 3])(
+    'while 30 %% of all requests fail, nothing is signed once it is done (seed %d)',
+    async (seed) => {
+      const backend = await open();
+      const signer = await open({ table: tableName });
+      const { dropAnswer, resetBefore, resetAfter, internalErrorAfterApplying, transactionConflict } = FAULTS;
+      proxy.setRule(
+        randomFaults(seed, 0.3, [dropAnswer, resetBefore, resetAfter, internalErrorAfterApplying, transactionConflict]),
+      );
+      let isDone = false;
+      const signing = Array.from({ length: KEYS }, async (_, key) => {
+        for (let step = 1; step < 400; step++) {
+          const startedAfter = isDone;
+          const name = await outcome(signer, step % 2 === 0 ? block(key, step, 'a') : vote(key, step, step + 1, 'a'));
+          if (startedAfter) expect(['key_retired', '503 slashing_unavailable']).toContain(name);
+          if (startedAfter && name === 'key_retired') return;
+        }
+      });
+      const keys = Array.from({ length: KEYS }, (_, key) => publicKeyOf(key));
+      while (!isDone)
+        isDone = await backend.retire(keys).then(
+          () => true,
+          () => false,
+        );
+      await Promise.all(signing);
+      proxy.setRule(undefined);
+      expect(await signer.retiredKeys()).toEqual(keys);
+    },
+  );
+});

@@ -1,0 +1,203 @@
+// The record of a DynamoDB slashing table: which store it is. It is made once, counts up by compare-and-swap, is brought up to
+// date once, and stops the start or every check when it is not the one that it was.
+
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { type Item, NETWORK_PARTITION } from '../../../enclave/slashing/dynamodb/items.ts';
+import { rowIntegrity } from '../../../enclave/slashing/history/integrity.ts';
+import type { SlashingBackend } from '../../../enclave/slashing/types.ts';
+import { decodeHex, encodeHex } from '../../../formats/hex.ts';
+import { FAULTS, type FaultProxy, randomFaults, startFaultProxy } from '../../support/fault-proxy.ts';
+import { block, checkOne, MAIN_ROOT, verdictName, vote } from '../../support/slashing.ts';
+import { type OpenOptions, type SlashingTables, startSlashingTables } from '../../support/slashing-dynamodb.ts';
+
+const FLOOR = { slot: 1000, sourceEpoch: 30, targetEpoch: 31 };
+
+let tables: SlashingTables;
+let proxy: FaultProxy;
+let tableName: string;
+const backends: SlashingBackend[] = [];
+
+beforeAll(async () => {
+  tables = await startSlashingTables();
+  proxy = await startFaultProxy(tables.server.endpoint);
+});
+
+afterEach(async () => {
+  proxy.setRule(undefined);
+  for (const backend of backends.splice(0)) await backend.close();
+});
+
+afterAll(async () => {
+  await proxy?.close();
+  await tables?.close();
+});
+
+async function open(options: OpenOptions & { readonly table?: string } = {}): Promise<SlashingBackend> {
+  tableName = options.table ?? (await tables.create());
+  const backend = await tables.open(tableName, { endpoint: proxy.endpoint, ...options });
+  backends.push(backend);
+  return backend;
+}
+
+async function record(): Promise<Item> {
+  const item = await tables.item(tableName, NETWORK_PARTITION);
+  if (item === undefined) throw new Error('the table has no record');
+  return item;
+}
+
+function health(backend: SlashingBackend): Promise<void> {
+  return backend.checkHealth(new AbortController().signal);
+}
+
+/** As the first format had it. */
+function firstFormat(): Item {
+  const genesisValidatorsRoot = decodeHex(MAIN_ROOT, 32) ?? Buffer.alloc(0);
+  const integrity = rowIntegrity({ key: Buffer.alloc(32, 7), genesisValidatorsRoot });
+  return {
+    pk: { S: NETWORK_PARTITION },
+    format_version: { N: '1' },
+    genesis_validators_root: { S: MAIN_ROOT },
+    integrity: { S: encodeHex(integrity.code('dynamodb network v1', new Uint8Array(48), [1])) },
+  };
+}
+
+describe('a record of the first format', () => {
+  test('is brought up to date once, by any number of signers that start at once', async () => {
+    tableName = await tables.create();
+    await tables.putItem(tableName, firstFormat());
+    const signers = await Promise.all(Array.from({ length: 8 }, () => open({ table: tableName })));
+    const ids = await Promise.all(signers.map(async (signer) => (await signer.identity()).id));
+    expect(new Set(ids).size).toBe(1);
+    expect(await record()).toMatchObject({ format_version: { N: '2' }, store_id: { S: ids[0] } });
+  });
+
+  test('is not believed with another key, nor altered', async () => {
+    tableName = await tables.create();
+    await tables.putItem(tableName, firstFormat());
+    await expect(open({ table: tableName, integrityKey: Buffer.alloc(32, 8) })).rejects.toThrow(/another key/);
+    await tables.putItem(tableName, { ...firstFormat(), integrity: { S: `0x${'00'.repeat(16)}` } });
+    await expect(open({ table: tableName })).rejects.toMatchObject({ reason: 'slashing_integrity' });
+  });
+
+  test('is a rollback once a signer has seen a newer one', async () => {
+    const backend = await open();
+    await tables.putItem(tableName, firstFormat());
+    await expect(health(backend)).rejects.toMatchObject({ reason: 'slashing_rollback' });
+    await expect(backend.advance()).rejects.toMatchObject({ reason: 'slashing_rollback' });
+  });
+});
+
+describe('a record that was altered', () => {
+  /** Counted up all the time: first records of keys do not ask for it. */
+  const REVISION = 'a lowered revision';
+  const alterations: [name: string, change: (item: Item) => Item][] = [
+    ['a lowered floor', (item) => ({ ...item, floor_slot: { N: '5' } })],
+    [
+      'a removed floor',
+      ({ floor_slot: _slot, floor_source_epoch: _source, floor_target_epoch: _target, ...rest }) => rest,
+    ],
+    ['half a floor', ({ floor_slot: _slot, ...rest }) => rest],
+    [REVISION, (item) => ({ ...item, revision: { N: '0' } })],
+    ['another id', (item) => ({ ...item, store_id: { S: '0'.repeat(32) } })],
+    ['another region', (item) => ({ ...item, store_region: { S: 'us-east-1' } })],
+    ['a removed id', ({ store_id: _id, ...rest }) => rest],
+  ];
+
+  test.each(alterations)(
+    '%s: nobody opens the store, and its health, identity and first records fail',
+    async (name, change) => {
+      const backend = await open();
+      await checkOne(backend, block(1, 1, 'a'));
+      await backend.jump(FLOOR);
+      const damaged = change(await record());
+      await tables.putItem(tableName, damaged);
+      const integrity = { reason: 'slashing_integrity' };
+      await expect(open({ table: tableName })).rejects.toMatchObject(integrity);
+      await expect(health(backend)).rejects.toMatchObject(integrity);
+      await expect(backend.identity()).rejects.toMatchObject(integrity);
+      await expect(backend.advance()).rejects.toMatchObject(integrity);
+      await expect(backend.jump(FLOOR)).rejects.toMatchObject(integrity);
+      await expect(Array.fromAsync(backend.exportHistories())).rejects.toMatchObject(integrity);
+      if (name !== REVISION) await expect(checkOne(backend, block(9, 5000, 'a'))).rejects.toMatchObject(integrity);
+      expect(await record()).toEqual(damaged);
+    },
+  );
+});
+
+describe('a record that is gone', () => {
+  test('stops the start where keys have records, and says what to do', async () => {
+    await checkOne(await open(), block(1, 10, 'a'));
+    await tables.deleteItem(tableName, NETWORK_PARTITION);
+    await expect(open({ table: tableName })).rejects.toThrow(/lost its item NETWORK.*strongroom slashing jump/);
+    expect(await tables.item(tableName, NETWORK_PARTITION)).toBeUndefined();
+  });
+
+  test('is made anew by a jump, with its floor, under another id; nothing is signed before', async () => {
+    const before = await open();
+    const { id } = await before.identity();
+    const known = await record();
+    await checkOne(before, block(1, 10, 'a'));
+    await tables.deleteItem(tableName, NETWORK_PARTITION);
+    const jumper = await open({ table: tableName, isForJump: true });
+    await expect(checkOne(jumper, block(2, 2000, 'a'))).rejects.toMatchObject({ reason: 'slashing_unavailable' });
+    await expect(jumper.retire([])).rejects.toMatchObject({ reason: 'slashing_unavailable' });
+    const after = await jumper.jump(FLOOR, { revision: 2 ** 30 });
+    expect(after).toMatchObject({ floor: FLOOR, revision: 2 ** 30 });
+    expect(after.id).not.toBe(id);
+    expect(verdictName(await checkOne(jumper, block(2, 1000, 'a')))).toBe('block_below_low_water_mark');
+    // The signer that knew the lost one stops: the floor, and the id of the store, are not those that it knows.
+    await expect(health(before)).rejects.toThrow(/another store/);
+    await tables.putItem(tableName, known);
+    await expect(health(before)).rejects.toThrow(/another store/);
+    await expect(checkOne(before, block(1, 5000, 'b'))).rejects.toMatchObject({ reason: 'slashing_unavailable' });
+  });
+
+  test('is not made by a jump of a signer that knew it', async () => {
+    const backend = await open();
+    await tables.deleteItem(tableName, NETWORK_PARTITION);
+    await expect(backend.jump(FLOOR)).rejects.toMatchObject({ reason: 'slashing_unavailable' });
+    await expect(checkOne(backend, block(1, 5, 'first'))).rejects.toMatchObject({ reason: 'slashing_unavailable' });
+    expect(await tables.item(tableName, NETWORK_PARTITION)).toBeUndefined();
+  });
+});
+
+test('revisions rise one by one while 30 % of all requests fail, and nobody loses a raised floor', async () => {
+  const signers = [await open()];
+  while (signers.length < 3) signers.push(await open({ table: tableName }));
+  const { dropAnswer, resetBefore, resetAfter, internalErrorAfterApplying, transactionConflict } = FAULTS;
+  const faults = [dropAnswer, resetBefore, resetAfter, internalErrorAfterApplying, transactionConflict];
+  proxy.setRule(randomFaults(11, 0.3, faults));
+  const answered: number[] = [];
+  await Promise.all(
+    signers.map(async (signer, turn) => {
+      for (let round = 0; round < 20; round++) {
+        const revision = await signer.advance().catch(() => undefined);
+        if (revision !== undefined) answered.push(revision);
+        if (round === 10 + turn) await signer.jump({ ...FLOOR, slot: 1000 + turn }).catch(() => undefined);
+      }
+    }),
+  );
+  proxy.setRule(undefined);
+  expect(proxy.faults).toBeGreaterThan(20);
+  expect(new Set(answered).size).toBe(answered.length);
+  const [signer] = signers;
+  await signer?.jump(FLOOR);
+  const { revision, floor } = (await signer?.identity()) ?? {};
+  expect(revision).toBeGreaterThan(Math.max(...answered));
+  expect(floor?.slot).toBeGreaterThanOrEqual(1000);
+});
+
+test('a process keeps to a floor that it has read, though the table has an older record again', async () => {
+  const backend = await open();
+  await checkOne(backend, vote(1, 3, 4, 'a'));
+  const older = await record();
+  await backend.jump(FLOOR);
+  await tables.putItem(tableName, older);
+  expect((await backend.identity()).floor).toBeNull();
+  const below = await checkOne(backend, vote(2, 5, 6, 'new key'));
+  expect(verdictName(below)).toBe('source_below_low_water_mark');
+  expect(verdictName(await checkOne(backend, vote(2, 30, 32, 'new key')))).toBe('slashing_rollback');
+  await backend.jump({ slot: 1, sourceEpoch: 1, targetEpoch: 1 });
+  expect((await backend.identity()).floor).toEqual(FLOOR);
+  expect(verdictName(await checkOne(backend, vote(2, 30, 32, 'new key')))).toBe('safe');
+});

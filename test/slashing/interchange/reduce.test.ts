@@ -1,0 +1,65 @@
+// What a reader leaves out of a history makes nothing signable that the whole history would refuse.
+
+import { expect, test } from 'vitest';
+import { historyCodes } from '../../../enclave/slashing/history/codes.ts';
+import { rowIntegrity } from '../../../enclave/slashing/history/integrity.ts';
+import { decideWithHistory } from '../../../enclave/slashing/history/judge.ts';
+import { mergeKey } from '../../../enclave/slashing/history/merge.ts';
+import { RETAINED_EPOCHS, RETAINED_SLOTS } from '../../../enclave/slashing/history/prune.ts';
+import { NEW_KEY } from '../../../enclave/slashing/history/state.ts';
+import { historyReducer } from '../../../enclave/slashing/interchange/reduce.ts';
+import type { MergeStrategy, ValidatorHistory } from '../../../enclave/slashing/types.ts';
+import { randomNumbers } from '../../support/fault-proxy.ts';
+import { block, publicKeyOf, rootOf, vote } from '../../support/slashing.ts';
+
+const SEED = Number(process.env['SLASHING_REDUCE_SEED'] ?? Date.now() % 1_000_000);
+const ROUNDS = 200;
+const publicKey = Buffer.from(publicKeyOf(1).slice(2), 'hex');
+const codes = historyCodes(rowIntegrity({ genesisValidatorsRoot: new Uint8Array(32) }));
+
+function judgeAfter(file: Omit<ValidatorHistory, 'publicKey'>, strategy: MergeStrategy) {
+  const key = { publicKey, state: NEW_KEY, recorded: { blocks: [], attestations: [] }, floor: null };
+  const { state, added } = mergeKey(key, file, strategy, codes);
+  return (message: Parameters<typeof decideWithHistory>[0]) => decideWithHistory(message, state, null, added);
+}
+
+test(`random files, whole and reduced (SLASHING_REDUCE_SEED=${SEED})`, () => {
+  const random = randomNumbers(SEED);
+  const below = (limit: number) => Math.floor(random() * limit);
+  let leftOut = 0;
+  for (let round = 0; round < ROUNDS; round++) {
+    // A few dense places, so that entries meet, and some far behind them.
+    const place = (retained: number) => (below(3) === 0 ? below(40) : retained + 20 + below(40));
+    const root = () => (below(4) === 0 ? null : rootOf(below(2)));
+    const blocks = Array.from({ length: 12 }, () => ({ slot: place(RETAINED_SLOTS), signingRoot: root() }));
+    const attestations = Array.from({ length: 12 }, () => {
+      const targetEpoch = place(RETAINED_EPOCHS);
+      return {
+        sourceEpoch: Math.max(0, targetEpoch - below(below(2) === 0 ? 4 : 600)),
+        targetEpoch,
+        signingRoot: root(),
+      };
+    });
+    const reducer = historyReducer();
+    for (const entry of blocks) reducer.addBlock(entry);
+    for (const entry of attestations) reducer.addVote(entry);
+    const reduced = reducer.result();
+    leftOut += (reduced.leftOut?.blocks ?? 0) + (reduced.leftOut?.attestations ?? 0);
+    expect(reduced.blocks.length + (reduced.leftOut?.blocks ?? 0)).toBe(blocks.length);
+    for (const strategy of ['by_key', 'minimal'] as const) {
+      const whole = judgeAfter({ blocks, attestations }, strategy);
+      const less = judgeAfter(reduced, strategy);
+      for (let probe = 0; probe < 40; probe++) {
+        const targetEpoch = place(RETAINED_EPOCHS);
+        const message =
+          below(2) === 0
+            ? block(1, place(RETAINED_SLOTS), below(2))
+            : vote(1, Math.max(0, targetEpoch - below(600)), targetEpoch, below(2));
+        const isListed = whole(message);
+        if (isListed.kind === 'refused')
+          expect([round, message, less(message).kind]).toEqual([round, message, 'refused']);
+      }
+    }
+  }
+  expect(leftOut).toBeGreaterThan(ROUNDS);
+});

@@ -1,0 +1,77 @@
+// One key with very many entries: it is imported, judged and exported in steps, and holds up no other key.
+
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { RETAINED_SLOTS } from '../../../enclave/slashing/history/prune.ts';
+import { KEPT_ENTRIES } from '../../../enclave/slashing/interchange/reduce.ts';
+import type { SlashingBackend } from '../../../enclave/slashing/types.ts';
+import { type PostgresServer, startPostgres } from '../../support/postgres.ts';
+import { block, checkOne, collect, publicKeyOf, rootOf, stream, verdictName, vote } from '../../support/slashing.ts';
+import { openTestBackend } from '../../support/slashing-postgres.ts';
+
+const ENTRIES = 900_000;
+const SMALL = 1_500;
+
+let server: PostgresServer;
+let backend: SlashingBackend;
+
+beforeAll(async () => {
+  server = await startPostgres();
+});
+
+afterAll(() => server.close());
+
+beforeEach(async () => {
+  const opened = await openTestBackend(server.url(await server.createDatabase()));
+  backend = opened;
+  return () => opened.close();
+});
+
+const blocksUpTo = (count: number) =>
+  Array.from({ length: count }, (_, slot) => ({ slot, signingRoot: slot % 2 === 0 ? null : rootOf('b') }));
+const votesUpTo = (count: number) =>
+  Array.from({ length: count }, (_, epoch) => ({
+    sourceEpoch: epoch,
+    targetEpoch: epoch + 1,
+    signingRoot: rootOf('v'),
+  }));
+
+test('an import of 900,000 entries of one key lets other keys sign, and keeps the last of them', async () => {
+  const long = { publicKey: publicKeyOf(1), blocks: blocksUpTo(ENTRIES), attestations: votesUpTo(ENTRIES) };
+  const progress = { isOver: false };
+  const imported = backend.importHistories(stream([long])).finally(() => {
+    progress.isOver = true;
+  });
+  let signed = 0;
+  for (; !progress.isOver; signed += 1) {
+    expect(verdictName(await checkOne(backend, block(2, signed, 'b')))).toBe('safe');
+  }
+  expect(await imported).toMatchObject({ validators: 1, blocks: ENTRIES, attestations: ENTRIES });
+  // As often as the import gives way: it is staged and merged in many steps.
+  expect(signed).toBeGreaterThan(20);
+  const { blocks, attestations } = await backend.status();
+  expect(blocks - signed).toBeLessThanOrEqual(KEPT_ENTRIES);
+  expect(attestations).toBeLessThanOrEqual(KEPT_ENTRIES);
+  for (const slot of [0, 1, ENTRIES - RETAINED_SLOTS, ENTRIES - 1]) {
+    expect((await checkOne(backend, block(1, slot, 'rival'))).kind).toBe('refused');
+  }
+  for (const epoch of [0, ENTRIES - 600, ENTRIES - 1]) {
+    expect((await checkOne(backend, vote(1, epoch, epoch + 1, 'rival'))).kind).toBe('refused');
+  }
+  expect(verdictName(await checkOne(backend, block(1, ENTRIES, 'next')))).toBe('safe');
+  expect(verdictName(await checkOne(backend, vote(1, ENTRIES - 1, ENTRIES + 1, 'next')))).toBe('safe');
+});
+
+test('a history of several pages is read whole: nothing of it is missing in an export or a verdict', async () => {
+  const first = 100_000;
+  // Signed here, so that nothing is folded; one batch may name a key once.
+  await backend.importHistories(
+    stream([{ publicKey: publicKeyOf(1), blocks: [{ slot: first, signingRoot: null }], attestations: [] }]),
+  );
+  for (let at = 1; at <= SMALL; at += 1) await checkOne(backend, block(1, first + 2 * at, 'a'));
+  const [history] = await collect(backend.exportHistories([publicKeyOf(1)]));
+  expect(history?.blocks).toHaveLength(SMALL + 1);
+  expect(verdictName(await checkOne(backend, block(1, first + 2 * SMALL - 1, 'between')))).toBe('safe');
+  expect(verdictName(await checkOne(backend, block(1, first + 2 * SMALL - 1, 'rival')))).toBe('double_block');
+  await backend.importHistories(backend.exportHistories());
+  expect(verdictName(await checkOne(backend, block(1, first + 2, 'a')))).toBe('repeat');
+});

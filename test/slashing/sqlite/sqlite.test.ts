@@ -1,0 +1,29 @@
+// The contract of slashing backends on SQLite.
+
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { openSqliteBackend } from '../../../enclave/slashing/sqlite/backend.ts';
+import { slashingContract } from '../../contract/slashing.ts';
+import { quietLog } from '../../support/slashing.ts';
+
+const KEYS = [
+  ['checksums', undefined],
+  ['codes keyed from a master key', new Uint8Array(32).fill(7)],
+] as const;
+
+for (const [kind, integrityKey] of KEYS) {
+  slashingContract(`sqlite with ${kind}`, {
+    complete: true,
+    manySigners: false,
+    createStore: async () => {
+      const folder = mkdtempSync(join(tmpdir(), 'slashing-sqlite-'));
+      const path = join(folder, 'slashing_protection.sqlite');
+      return {
+        open: (genesisValidatorsRoot) =>
+          openSqliteBackend({ path, genesisValidatorsRoot, integrityKey }, { log: quietLog }),
+        remove: async () => rmSync(folder, { recursive: true }),
+      };
+    },
+  });
+}
