@@ -1,5 +1,5 @@
 // EIP-2335 decryption on node:crypto: password and keystore to a secret key. Slow on purpose (a key derivation takes up to a second
-// and 256 MiB), so it runs in worker.ts. Refuses a password that does not fit the checksum; whether the secret is the
+// and 256 MiB), so it runs in keystore-worker.ts. Refuses a password that does not fit the checksum; whether the secret is the
 // key that the file names is for whoever has BLS arithmetic (store.ts).
 
 import { createDecipheriv, createHash, pbkdf2Sync, scryptSync, timingSafeEqual } from 'node:crypto';

@@ -7,7 +7,7 @@ import { Worker } from 'node:worker_threads';
 import type { Log } from '../../../observe/log.ts';
 import { SignerError } from '../../api/errors.ts';
 import { type DecryptedKeystore, type Keystore, keyDerivationMemoryBytes } from './cipher.ts';
-import type { KeystoreAnswer, KeystoreJob } from './worker.ts';
+import type { KeystoreAnswer, KeystoreJob } from './keystore-worker.ts';
 
 /** One scrypt of EIP-2335's own parameters. */
 export const KEYSTORE_MEMORY_BYTES = 256 * 2 ** 20;
@@ -125,7 +125,7 @@ export class KeystorePool {
       return worker;
     }
     // Neither the environment, which may hold tokens, nor the flags of the process go to the worker.
-    const worker = new Worker(new URL('./worker.ts', import.meta.url), { env: {}, execArgv: [] });
+    const worker = new Worker(new URL('./keystore-worker.ts', import.meta.url), { env: {}, execArgv: [] });
     worker.on('message', (answer: KeystoreAnswer) => {
       this.#idle.add(worker);
       if ('fault' in answer) this.#log.error({ fault: answer.fault }, 'the keystore worker could not decrypt');
