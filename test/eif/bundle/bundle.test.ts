@@ -116,7 +116,9 @@ describe.runIf(withAddon)('the bundle', () => {
     const paths = bundle.inputs.map(({ path }) => path);
     expect(paths.filter((path) => development.some((one) => path.startsWith(`${one}/`)))).toEqual([]);
     const own = paths.filter((path) => !path.startsWith('node_modules/'));
-    expect(own.filter((path) => !/^(enclave|ceremony|formats|observe|command-line)\//.test(path))).toEqual(['build/native/strongroom.node']);
+    expect(own.filter((path) => !/^(enclave|ceremony|formats|observe|command-line)\//.test(path))).toEqual([
+      'build/native/strongroom.node',
+    ]);
     expect(own).toContain('enclave/main.ts');
     expect(own).toContain('enclave/slashing/sqlite/database-worker.ts');
     expect(own).not.toContain('enclave/compiled.ts');
