@@ -7,10 +7,10 @@ import { AuthHeadRejected } from '../auth/stateful/load.ts';
 import { tokensWithoutLifetime } from '../auth/stateful/snapshot.ts';
 import { StatefulAuthenticator } from '../auth/stateful/stateful.ts';
 import { createStaticAuthenticator } from '../auth/static.ts';
-import type { World } from '../boot.ts';
 import { patiently } from '../chamber/startup-failures.ts';
 import type { Config } from '../config/options.ts';
-import type { Custody } from './chamber.ts';
+import type { World } from './boot.ts';
+import type { Custody } from './custody.ts';
 import type { Telemetry } from './telemetry.ts';
 
 export interface Authorization {

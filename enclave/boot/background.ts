@@ -7,7 +7,7 @@ import type { Metrics } from '../metrics/metrics.ts';
 import type { BlsCore, Lane } from '../signing/bls/bls.ts';
 import type { Permits } from '../signing/permits.ts';
 import type { SlashingProtection } from '../slashing/protection.ts';
-import type { Enclave } from './enclave.ts';
+import type { Enclave } from './enclave/measure.ts';
 import type { LoadingKeys } from './keys.ts';
 import type { OpenListeners } from './listeners.ts';
 

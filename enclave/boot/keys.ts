@@ -5,14 +5,14 @@
 import { readdir } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { SignerError } from '../api/errors.ts';
-import type { SignerState, World } from '../boot.ts';
 import type { Config } from '../config/options.ts';
 import { loadFilesystemKeys } from '../keys/files/filesystem.ts';
 import { KeystorePool, memoryLimitBytes } from '../keys/keystores/pool.ts';
 import { KeyStore, type SecretKeyVault } from '../keys/store.ts';
-import type { Custody } from './chamber.ts';
-import { type OpenedKeyTable, openConfiguredKeyTable } from './key-table.ts';
-import type { SecretMemory } from './secret-memory.ts';
+import type { SignerState, World } from './boot.ts';
+import type { Custody } from './custody.ts';
+import { type OpenedKeyTable, openConfiguredKeyTable } from './keys/key-table.ts';
+import type { SecretMemory } from './secret-key-memory.ts';
 import type { Telemetry } from './telemetry.ts';
 
 export interface LoadingKeys {

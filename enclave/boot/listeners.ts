@@ -1,16 +1,16 @@
-// Step "listeners": metrics first, then the signing API over plain HTTP and, when configured, TLS. In an enclave: listeners-enclave.ts.
+// Step "listeners": metrics first, then the signing API over plain HTTP and, when configured, TLS. In an enclave: listeners/enclave.ts.
 
 import type { Server } from 'node:http';
 import type { Server as TlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { FastifyInstance } from 'fastify';
-import type { World } from '../boot.ts';
 import type { Config } from '../config/options.ts';
 import { closeGracefully, listenPlain, listenTls } from '../http/listeners/listen.ts';
 import { listenMetrics } from '../http/listeners/metrics.ts';
 import { type CertificatePair, readCertificatePair, reloadCertificate, warnOfCertificate } from '../tls/file.ts';
-import { openEnclaveListeners } from './listeners-enclave.ts';
-import type { Application } from './serving.ts';
+import type { World } from './boot.ts';
+import type { Application } from './http-application.ts';
+import { openEnclaveListeners } from './listeners/enclave.ts';
 import type { Telemetry } from './telemetry.ts';
 
 /** In an enclave a port is a vsock port. */

@@ -4,11 +4,11 @@ import { openTracing, type Tracing } from '../../observe/tracing.ts';
 import type { ErrorReason } from '../api/errors.ts';
 import type { Operation } from '../api/operations.ts';
 import type { AwsClientOptions } from '../aws/client.ts';
-import type { World } from '../boot.ts';
 import type { Config } from '../config/options.ts';
 import type { HttpObserver } from '../http/audit.ts';
 import { createMetrics, type Metrics, statusClass } from '../metrics/metrics.ts';
 import type { SlashingProtectionOptions } from '../slashing/protection.ts';
+import type { World } from './boot.ts';
 import type { Ending } from './ending.ts';
 
 export interface Telemetry {

@@ -3,8 +3,8 @@
 // Elsewhere it is the system's clock. A module that stops answering stops nothing: the last reading is carried on.
 
 import type { Clock } from '../../observe/clock.ts';
-import type { World } from '../boot.ts';
 import { keepReading, openNsmClock } from '../tee/nsm/time.ts';
+import type { World } from './boot.ts';
 
 export type SignerTime = Pick<Clock, 'now'>;
 

@@ -40,7 +40,7 @@ const TOP_ARROWS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** They wire the rest together, and each other. */
-const WIRING = ['main.ts', 'boot.ts', 'boot', 'commands'];
+const WIRING = ['main.ts', 'boot', 'commands'];
 
 /** Folders of enclave/, from the top: each may import the ones below it and `api`. */
 const ENCLAVE_ORDER = [

@@ -7,7 +7,7 @@ import { serializeRecord } from '../../ceremony/record.ts';
 import type { AwsClientOptions } from '../../enclave/aws/client.ts';
 import { createDynamoDBClient } from '../../enclave/aws/dynamodb.ts';
 import { createKms, custodyKeysOf, type KmsOptions } from '../../enclave/aws/kms.ts';
-import { rootTokenMaker } from '../../enclave/boot/chamber.ts';
+import { rootTokenMaker } from '../../enclave/boot/custody.ts';
 import { type Booted, bootChamber, type UnsealParts, unsealOnly } from '../../enclave/chamber/boot-chamber.ts';
 import { type StateTable, stateTable } from '../../enclave/chamber/state-table.ts';
 import { publicNetwork } from '../../enclave/signing/networks.ts';

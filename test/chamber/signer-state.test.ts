@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { stringify } from 'yaml';
-import { boot, type RunningSigner } from '../../enclave/boot.ts';
+import { boot, type RunningSigner } from '../../enclave/boot/boot.ts';
 import { loadConfig } from '../../enclave/config/load.ts';
 import { systemClock } from '../../observe/clock.ts';
 import { createLogger } from '../../observe/logger.ts';

@@ -5,7 +5,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { openSlashingBackend } from '../../enclave/boot/slashing.ts';
+import { openSlashingBackend } from '../../enclave/boot/slashing-protection.ts';
 import type { Config } from '../../enclave/config/options.ts';
 import { publicNetwork } from '../../enclave/signing/networks.ts';
 import { slashingTableDefinition } from '../../enclave/slashing/dynamodb/items.ts';

@@ -1,7 +1,7 @@
 // `strongroom server` with the portable BLS core, also where the native one is built: the same boot, for tests and benchmarks.
 
 import { renderViolations } from '../../command-line/violations.ts';
-import { boot } from '../../enclave/boot.ts';
+import { boot } from '../../enclave/boot/boot.ts';
 import { sayWarnings } from '../../enclave/commands/check.ts';
 import { loadConfig } from '../../enclave/config/load.ts';
 import { systemClock } from '../../observe/clock.ts';

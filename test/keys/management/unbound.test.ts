@@ -2,7 +2,7 @@
 // signs no more, so its file would not be final. The wiring is boot's.
 
 import { describe, expect, test } from 'vitest';
-import { keyRoutes } from '../../../enclave/boot/key-management.ts';
+import { keyRoutes } from '../../../enclave/boot/http-application/key-routes.ts';
 import type { Config } from '../../../enclave/config/options.ts';
 import { deleteKeys } from '../../../enclave/keys/management/delete.ts';
 import { KeyStore } from '../../../enclave/keys/store.ts';

@@ -7,11 +7,11 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vi
 import { stringify } from 'yaml';
 import type { CeremonyBlock } from '../../../ceremony/definition.ts';
 import { chamberStatusSchema } from '../../../enclave/api/chamber.ts';
-import { openCustody } from '../../../enclave/boot/chamber.ts';
+import { boot, type RunningSigner, type World } from '../../../enclave/boot/boot.ts';
+import { openCustody } from '../../../enclave/boot/custody.ts';
 import { createEnding } from '../../../enclave/boot/ending.ts';
-import { type OpenedKeyTable, openConfiguredKeyTable } from '../../../enclave/boot/key-table.ts';
+import { type OpenedKeyTable, openConfiguredKeyTable } from '../../../enclave/boot/keys/key-table.ts';
 import { openTelemetry } from '../../../enclave/boot/telemetry.ts';
-import { boot, type RunningSigner, type World } from '../../../enclave/boot.ts';
 import { loadConfig } from '../../../enclave/config/load.ts';
 import type { Config } from '../../../enclave/config/options.ts';
 import { KeyStore } from '../../../enclave/keys/store.ts';

@@ -4,7 +4,7 @@
 
 import { setImmediate } from 'node:timers/promises';
 import { SignerError } from '../../../enclave/api/errors.ts';
-import { keyRoutes } from '../../../enclave/boot/key-management.ts';
+import { keyRoutes } from '../../../enclave/boot/http-application/key-routes.ts';
 import type { BindingTable } from '../../../enclave/chamber/binding-table.ts';
 import { StoreBinding } from '../../../enclave/chamber/store-binding.ts';
 import type { Config } from '../../../enclave/config/options.ts';

@@ -2,8 +2,8 @@
 // the system said, and what to do. The last line of a start is often all that anybody reads. No password is in it: a
 // URL is shown without.
 
-import { SignerError } from '../api/errors.ts';
-import type { Config } from '../config/options.ts';
+import { SignerError } from '../../api/errors.ts';
+import type { Config } from '../../config/options.ts';
 
 const OTHER_NETWORK = 'correct `network`, or give each network a store of its own';
 

@@ -1,16 +1,16 @@
 // The log of a signer in an enclave: every line goes to the parent as JSON, through the ring. The console has the start in any case, and the
 // rest in debug mode, in the configured format: nobody else can read it, and an emulated serial line is too slow for audit lines.
 
-import { textLine } from '../../observe/log-text.ts';
+import { textLine } from '../../../observe/log-text.ts';
 import {
   createLogger,
   type LogDestination,
   type Logger,
   type LoggerOptions,
   standardOutput,
-} from '../../observe/logger.ts';
-import type { Transport } from '../native/transport.ts';
-import { LogRing } from '../tee/parent/log-ring.ts';
+} from '../../../observe/logger.ts';
+import type { Transport } from '../../native/transport.ts';
+import { LogRing } from '../../tee/parent/log-ring.ts';
 
 /** For the parent to take the last lines: a start that fails has to say why. */
 const END_TIMEOUT_MS = 3_000;

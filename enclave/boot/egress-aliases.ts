@@ -1,8 +1,8 @@
 // Step "egress aliases": in an enclave, the declared ways out. Outside there is nothing to open.
 
-import type { World } from '../boot.ts';
 import type { Config } from '../config/options.ts';
 import { openEgress } from '../tee/parent/egress.ts';
+import type { World } from './boot.ts';
 import type { Telemetry } from './telemetry.ts';
 
 export async function openEgressAliases(

@@ -1,20 +1,20 @@
 // The key routes as they are configured, and what they work on.
 
-import { encodeHex } from '../../formats/hex.ts';
-import { SignerError } from '../api/errors.ts';
+import { encodeHex } from '../../../formats/hex.ts';
+import { SignerError } from '../../api/errors.ts';
+import type { StoreBinding } from '../../chamber/store-binding.ts';
+import type { Config } from '../../config/options.ts';
+import type { KeyRoutes } from '../../http/app.ts';
+import type { ItemLimits } from '../../http/work-limits.ts';
+import type { GenerationOptions, KeyManagementParts } from '../../keys/management/management.ts';
+import { keyTurns } from '../../keys/turns.ts';
+import type { InFlightSigning } from '../../signing/in-flight.ts';
+import type { Network } from '../../signing/networks.ts';
+import { exportInterchangeText, mergeInterchangeText } from '../../slashing/interchange/text.ts';
+import type { SlashingProtection } from '../../slashing/protection.ts';
+import { fillMixedRandom } from '../../tee/nsm/random.ts';
 import type { World } from '../boot.ts';
-import type { StoreBinding } from '../chamber/store-binding.ts';
-import type { Config } from '../config/options.ts';
-import type { KeyRoutes } from '../http/app.ts';
-import type { ItemLimits } from '../http/work-limits.ts';
-import type { GenerationOptions, KeyManagementParts } from '../keys/management/management.ts';
-import { keyTurns } from '../keys/turns.ts';
-import type { InFlightSigning } from '../signing/in-flight.ts';
-import type { Network } from '../signing/networks.ts';
-import { exportInterchangeText, mergeInterchangeText } from '../slashing/interchange/text.ts';
-import type { SlashingProtection } from '../slashing/protection.ts';
-import { fillMixedRandom } from '../tee/nsm/random.ts';
-import type { LoadingKeys } from './keys.ts';
+import type { LoadingKeys } from '../keys.ts';
 
 export interface KeyRoutesParts {
   readonly loading: LoadingKeys;

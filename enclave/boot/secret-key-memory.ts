@@ -1,12 +1,12 @@
 // Step "secret key memory": the BLS core that will hold the keys, and what server.mlock asks of the process.
 
-import type { World } from '../boot.ts';
 import { COMPILED } from '../compiled.ts';
 import type { Config } from '../config/options.ts';
 import { applyMemoryPolicy, type KeyMemoryWatch, watchKeyMemory } from '../harden/memory.ts';
 import type { MemoryPolicy } from '../native/load.ts';
 import type { BlsCore } from '../signing/bls/bls.ts';
 import { openBlsCore } from '../signing/bls/open.ts';
+import type { World } from './boot.ts';
 import type { Telemetry } from './telemetry.ts';
 
 export interface SecretMemory {

@@ -4,13 +4,13 @@
 import { randomBytes } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { hostname } from 'node:os';
+import { StoreBinding } from '../../chamber/store-binding.ts';
+import { stalenessBoundSeconds } from '../../chamber/watcher.ts';
+import type { Config } from '../../config/options.ts';
+import { type JumpFloor, jumpToPresent } from '../../slashing/jump.ts';
+import type { SlashingBackend } from '../../slashing/types.ts';
 import type { World } from '../boot.ts';
-import { StoreBinding } from '../chamber/store-binding.ts';
-import { stalenessBoundSeconds } from '../chamber/watcher.ts';
-import type { Config } from '../config/options.ts';
-import { type JumpFloor, jumpToPresent } from '../slashing/jump.ts';
-import type { SlashingBackend } from '../slashing/types.ts';
-import type { Custody } from './chamber.ts';
+import type { Custody } from '../custody.ts';
 
 export interface StoreBindingWiring {
   readonly config: Config;

@@ -1,22 +1,22 @@
 // What the chamber routes do in this process: sealing, and the status put together from the parts that know
 // (decisions.md section 5).
 
-import type { ChamberStatus, SealAnswer } from '../api/chamber.ts';
-import { VERSION } from '../api/version.ts';
+import type { ChamberStatus, SealAnswer } from '../../api/chamber.ts';
+import { VERSION } from '../../api/version.ts';
+import type { SealOverride } from '../../chamber/state-rows.ts';
+import type { StoreBinding } from '../../chamber/store-binding.ts';
+import type { Watcher } from '../../chamber/watcher.ts';
+import type { Config } from '../../config/options.ts';
+import type { ChamberRoutes } from '../../http/routes/chamber.ts';
+import { countKeys } from '../../keys/counts.ts';
+import type { BlsCore } from '../../signing/bls/bls.ts';
+import type { SlashingProtection } from '../../slashing/protection.ts';
+import type { StoreFloor } from '../../slashing/types.ts';
 import type { World } from '../boot.ts';
-import type { SealOverride } from '../chamber/state-rows.ts';
-import type { StoreBinding } from '../chamber/store-binding.ts';
-import type { Watcher } from '../chamber/watcher.ts';
-import type { Config } from '../config/options.ts';
-import type { ChamberRoutes } from '../http/routes/chamber.ts';
-import { countKeys } from '../keys/counts.ts';
-import type { BlsCore } from '../signing/bls/bls.ts';
-import type { SlashingProtection } from '../slashing/protection.ts';
-import type { StoreFloor } from '../slashing/types.ts';
-import { parentsRisk } from './boot-jump.ts';
-import type { Custody } from './chamber.ts';
-import type { LoadingKeys } from './keys.ts';
-import { memoryPolicy } from './secret-memory.ts';
+import type { Custody } from '../custody.ts';
+import type { LoadingKeys } from '../keys.ts';
+import { memoryPolicy } from '../secret-key-memory.ts';
+import { parentsRisk } from '../slashing-protection/boot-jump.ts';
 
 export interface StatusParts {
   /** Undefined without a signer state, as is the watcher with a refresh interval of 0. */

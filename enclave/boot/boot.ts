@@ -2,27 +2,27 @@
 // a message that names the step. What a step opens is closed in the opposite order, also when a later step fails.
 // It trusts a configuration that config/ has checked.
 
-import type { Clock } from '../observe/clock.ts';
-import type { Logger } from '../observe/logger.ts';
-import { openAuthorization } from './boot/authorization.ts';
-import { type AwsAccess, openAwsAccess } from './boot/aws-access.ts';
-import { startBackground } from './boot/background.ts';
-import { openCustody, watchState } from './boot/chamber.ts';
-import { openEgressAliases } from './boot/egress.ts';
-import type { Enclave } from './boot/enclave.ts';
-import { createEnding } from './boot/ending.ts';
-import { type LoadingKeys, startLoadingKeys } from './boot/keys.ts';
-import { type OpenListeners, openListeners } from './boot/listeners.ts';
-import { networkOf } from './boot/network.ts';
-import { openSecretMemory } from './boot/secret-memory.ts';
-import { openApplication, openPermits } from './boot/serving.ts';
-import { openSlashingProtection } from './boot/slashing.ts';
-import { filterSystemCalls } from './boot/system-calls.ts';
-import { openTelemetry } from './boot/telemetry.ts';
-import { clockBy, openTime } from './boot/time.ts';
-import { warmUp } from './boot/warm-up.ts';
-import type { Config } from './config/options.ts';
-import { inFlightSigning } from './signing/in-flight.ts';
+import type { Clock } from '../../observe/clock.ts';
+import type { Logger } from '../../observe/logger.ts';
+import type { Config } from '../config/options.ts';
+import { inFlightSigning } from '../signing/in-flight.ts';
+import { openAuthorization } from './authorization.ts';
+import { startBackground } from './background.ts';
+import { type AwsAccess, openAwsAccess } from './credentials.ts';
+import { openCustody, watchState } from './custody.ts';
+import { openEgressAliases } from './egress-aliases.ts';
+import type { Enclave } from './enclave/measure.ts';
+import { createEnding } from './ending.ts';
+import { openApplication, openPermits } from './http-application.ts';
+import { type LoadingKeys, startLoadingKeys } from './keys.ts';
+import { type OpenListeners, openListeners } from './listeners.ts';
+import { networkOf } from './network.ts';
+import { openSecretMemory } from './secret-key-memory.ts';
+import { openSlashingProtection } from './slashing-protection.ts';
+import { filterSystemCalls } from './system-call-filter.ts';
+import { openTelemetry } from './telemetry.ts';
+import { clockBy, openTime } from './time.ts';
+import { warmUp } from './warm-up.ts';
 
 export interface World {
   readonly logger: Logger;

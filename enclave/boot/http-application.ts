@@ -5,7 +5,6 @@ import { encodeHex } from '../../formats/hex.ts';
 import type { Operation } from '../api/operations.ts';
 import type { Authenticator } from '../auth/authenticator.ts';
 import type { StatefulAuthenticator } from '../auth/stateful/stateful.ts';
-import type { SignerState, World } from '../boot.ts';
 import type { StoreBinding } from '../chamber/store-binding.ts';
 import type { Watcher } from '../chamber/watcher.ts';
 import type { Config } from '../config/options.ts';
@@ -18,11 +17,12 @@ import type { Network } from '../signing/networks.ts';
 import { createPermits, type Permits } from '../signing/permits.ts';
 import type { SlashingProtection } from '../slashing/protection.ts';
 import type { StoreFloor } from '../slashing/types.ts';
-import { type Custody, custodyRefusal } from './chamber.ts';
-import { chamberRoutes } from './chamber-status.ts';
-import { keyRoutes } from './key-management.ts';
+import type { SignerState, World } from './boot.ts';
+import { type Custody, custodyRefusal } from './custody.ts';
+import { chamberRoutes } from './http-application/chamber-status.ts';
+import { keyRoutes } from './http-application/key-routes.ts';
+import { readinessOf } from './http-application/readiness.ts';
 import type { LoadingKeys } from './keys.ts';
-import { readinessOf } from './readiness.ts';
 import type { Telemetry } from './telemetry.ts';
 
 export interface Parts {

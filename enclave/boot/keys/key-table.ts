@@ -1,20 +1,20 @@
 // The key table of `key_sources.dynamodb`: opened with the sub-key that custody gives, looked at once so that a table that
 // is not there ends the start, then loaded and kept up to date until the signer closes or seals.
 
-import { SignerError } from '../api/errors.ts';
-import { createDynamoDBClient } from '../aws/dynamodb.ts';
+import { SignerError } from '../../api/errors.ts';
+import { createDynamoDBClient } from '../../aws/dynamodb.ts';
+import type { Config } from '../../config/options.ts';
+import type { KeyStore } from '../../keys/store.ts';
+import { readRevisions, type TableConnection } from '../../keys/table/calls.ts';
+import { TableFreshness } from '../../keys/table/freshness.ts';
+import { TableLoader } from '../../keys/table/loader.ts';
+import { KeySealer } from '../../keys/table/seal.ts';
+import { openKeyTable } from '../../keys/table/table.ts';
+import type { KeyTable } from '../../keys/table/types.ts';
 import type { World } from '../boot.ts';
-import type { Config } from '../config/options.ts';
-import type { KeyStore } from '../keys/store.ts';
-import { readRevisions, type TableConnection } from '../keys/table/calls.ts';
-import { TableFreshness } from '../keys/table/freshness.ts';
-import { TableLoader } from '../keys/table/loader.ts';
-import { KeySealer } from '../keys/table/seal.ts';
-import { openKeyTable } from '../keys/table/table.ts';
-import type { KeyTable } from '../keys/table/types.ts';
-import { DEFAULT_AWS_ACCESS } from './aws-access.ts';
-import type { Custody } from './chamber.ts';
-import type { Telemetry } from './telemetry.ts';
+import { DEFAULT_AWS_ACCESS } from '../credentials.ts';
+import type { Custody } from '../custody.ts';
+import type { Telemetry } from '../telemetry.ts';
 
 export interface OpenedKeyTable {
   readonly rows: KeyTable;

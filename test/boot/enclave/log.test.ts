@@ -6,10 +6,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { LOG_PORT } from '../../enclave/api/parent-ports.ts';
-import { openEnclaveLog } from '../../enclave/boot/enclave-log.ts';
-import type { TransportListener } from '../../enclave/native/transport.ts';
-import { unixTransport } from '../support/unix-transport.ts';
+import { LOG_PORT } from '../../../enclave/api/parent-ports.ts';
+import { openEnclaveLog } from '../../../enclave/boot/enclave/log.ts';
+import type { TransportListener } from '../../../enclave/native/transport.ts';
+import { unixTransport } from '../../support/unix-transport.ts';
 
 let folder: string;
 let listener: TransportListener;

@@ -10,7 +10,6 @@ import { createToken } from '../auth/tokens.ts';
 import { createDynamoDBClient, type DynamoDBClient } from '../aws/dynamodb.ts';
 import { createKms, custodyKeysOf, type Kms } from '../aws/kms.ts';
 import { tableNameIn } from '../aws/table-name.ts';
-import type { World } from '../boot.ts';
 import { bindingCodes } from '../chamber/binding-row.ts';
 import { type BindingTable, bindingTable } from '../chamber/binding-table.ts';
 import { bootChamber, type MakeRootToken, type UnsealParts, unsealOnly } from '../chamber/boot-chamber.ts';
@@ -21,9 +20,10 @@ import { type StateTable, stateTable } from '../chamber/state-table.ts';
 import { Watcher, type WatcherParts } from '../chamber/watcher.ts';
 import type { Config } from '../config/options.ts';
 import { nsmRandomBytes } from '../tee/nsm/random.ts';
-import { DEFAULT_AWS_ACCESS } from './aws-access.ts';
+import type { World } from './boot.ts';
+import { DEFAULT_AWS_ACCESS } from './credentials.ts';
 import { networkOf } from './network.ts';
-import { memoryPolicy } from './secret-memory.ts';
+import { memoryPolicy } from './secret-key-memory.ts';
 import type { Telemetry } from './telemetry.ts';
 
 export interface Custody {

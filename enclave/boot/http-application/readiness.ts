@@ -1,13 +1,13 @@
 // What /healthcheck says, from facts at hand: no backend is asked while a client waits.
 
-import { ERROR_REASONS } from '../api/errors.ts';
-import type { HealthCheck } from '../api/health.ts';
+import { ERROR_REASONS } from '../../api/errors.ts';
+import type { HealthCheck } from '../../api/health.ts';
+import type { SealOverride } from '../../chamber/state-rows.ts';
+import type { StoreBinding } from '../../chamber/store-binding.ts';
+import type { Readiness } from '../../http/routes/health.ts';
+import type { KeyStore } from '../../keys/store.ts';
+import type { SlashingProtection } from '../../slashing/protection.ts';
 import type { SignerState } from '../boot.ts';
-import type { SealOverride } from '../chamber/state-rows.ts';
-import type { StoreBinding } from '../chamber/store-binding.ts';
-import type { Readiness } from '../http/routes/health.ts';
-import type { KeyStore } from '../keys/store.ts';
-import type { SlashingProtection } from '../slashing/protection.ts';
 
 export interface ReadinessParts {
   readonly keys: Pick<KeyStore, 'state'>;

@@ -2,12 +2,12 @@
 // refused, whatever the store says, because whoever holds the tables may have put older ones back around the restart. On in an
 // enclave, whose parent holds them, by the time of its security module; elsewhere by the system's clock, where it is asked for.
 
+import type { Config } from '../../config/options.ts';
+import type { Network } from '../../signing/networks.ts';
+import { floorAt, jumpFloor } from '../../slashing/jump.ts';
+import { behindLocalFloor } from '../../slashing/local-floor.ts';
+import type { SlashingBackend, StoreFloor } from '../../slashing/types.ts';
 import type { World } from '../boot.ts';
-import type { Config } from '../config/options.ts';
-import type { Network } from '../signing/networks.ts';
-import { floorAt, jumpFloor } from '../slashing/jump.ts';
-import { behindLocalFloor } from '../slashing/local-floor.ts';
-import type { SlashingBackend, StoreFloor } from '../slashing/types.ts';
 
 export interface BootJumpParts {
   readonly config: Pick<Config, 'anti_slashing' | 'tee'>;

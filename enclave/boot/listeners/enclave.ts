@@ -1,19 +1,19 @@
 // Step "listeners" inside an enclave: three vsock ports that the parent proxy connects to. Attested TLS has the whole API; the plain port
 // answers probes only; metrics are metrics. The certificate is made before the first of them listens, and rotates from then on.
 
+import type { Config } from '../../config/options.ts';
+import { closeGracefully } from '../../http/listeners/listen.ts';
+import { listenMetricsOnTransport } from '../../http/listeners/metrics.ts';
+import { listenProbes } from '../../http/listeners/probe.ts';
+import { listenRatls } from '../../http/listeners/ratls.ts';
+import type { TransportServer } from '../../http/listeners/transport-server.ts';
+import { statusClass } from '../../metrics/metrics.ts';
+import { RatlsRotation } from '../../tee/ratls/rotation.ts';
 import type { World } from '../boot.ts';
-import type { Config } from '../config/options.ts';
-import { closeGracefully } from '../http/listeners/listen.ts';
-import { listenMetricsOnTransport } from '../http/listeners/metrics.ts';
-import { listenProbes } from '../http/listeners/probe.ts';
-import { listenRatls } from '../http/listeners/ratls.ts';
-import type { TransportServer } from '../http/listeners/transport-server.ts';
-import { statusClass } from '../metrics/metrics.ts';
-import { RatlsRotation } from '../tee/ratls/rotation.ts';
-import type { Enclave } from './enclave.ts';
-import type { OpenListeners } from './listeners.ts';
-import type { Application } from './serving.ts';
-import type { Telemetry } from './telemetry.ts';
+import type { Enclave } from '../enclave/measure.ts';
+import type { Application } from '../http-application.ts';
+import type { OpenListeners } from '../listeners.ts';
+import type { Telemetry } from '../telemetry.ts';
 
 export async function openEnclaveListeners(
   config: Config,

@@ -7,13 +7,13 @@ import { ceremonyArns } from '../../ceremony/definition.ts';
 import type { AwsClientOptions, AwsCredentials } from '../aws/client.ts';
 import { createKms, type KmsOptions } from '../aws/kms.ts';
 import { openTableCredentials } from '../aws/table-credentials.ts';
-import type { World } from '../boot.ts';
 import { dynamodbRegions, usesDynamoDB } from '../config/egress-needs.ts';
 import type { Config } from '../config/options.ts';
 import { createKmsRecipient } from '../tee/kms/recipient.ts';
 import { cachedDocuments } from '../tee/nsm/evidence.ts';
 import { firstCredentials, parentCredentials } from '../tee/parent/credentials.ts';
-import type { Enclave } from './enclave.ts';
+import type { World } from './boot.ts';
+import type { Enclave } from './enclave/measure.ts';
 import type { Telemetry } from './telemetry.ts';
 
 export interface AwsAccess {

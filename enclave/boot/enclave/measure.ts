@@ -3,23 +3,23 @@
 // measured is all that decides.
 
 import { createHash } from 'node:crypto';
-import { type Ceremony, ceremonyDigest, parseCeremony } from '../../ceremony/definition.ts';
-import { renderViolations, type Violation } from '../../command-line/violations.ts';
-import type { Log } from '../../observe/log.ts';
-import { CEREMONY_PCR, CONFIGURATION_PCR } from '../api/attestation.ts';
+import { type Ceremony, ceremonyDigest, parseCeremony } from '../../../ceremony/definition.ts';
+import { renderViolations, type Violation } from '../../../command-line/violations.ts';
+import type { Log } from '../../../observe/log.ts';
+import { CEREMONY_PCR, CONFIGURATION_PCR } from '../../api/attestation.ts';
+import { CONFIGURATION_PATH, type CompiledImage } from '../../compiled.ts';
+import { loadConfig } from '../../config/load.ts';
+import type { Config } from '../../config/options.ts';
+import type { ConfigWarning } from '../../config/warnings.ts';
+import { parsePostgresUrl } from '../../slashing/postgres/address.ts';
+import { describeNsm, isDebugMode, type Measurements, measureOnce, readMeasurements } from '../../tee/measure.ts';
+import { createNsm, type NsmOutcome } from '../../tee/nsm/client.ts';
+import type { NsmOperation } from '../../tee/nsm/messages.ts';
+import type { Nsm } from '../../tee/nsm/nsm.ts';
+import { type FetchLimits, fetchConfiguration, readBakedConfiguration } from '../../tee/parent/configuration-source.ts';
+import type { Patience } from '../../tee/patience.ts';
+import type { EnclavePlatform } from '../../tee/platform.ts';
 import { step } from '../boot.ts';
-import { CONFIGURATION_PATH, type CompiledImage } from '../compiled.ts';
-import { loadConfig } from '../config/load.ts';
-import type { Config } from '../config/options.ts';
-import type { ConfigWarning } from '../config/warnings.ts';
-import { parsePostgresUrl } from '../slashing/postgres/address.ts';
-import { describeNsm, isDebugMode, type Measurements, measureOnce, readMeasurements } from '../tee/measure.ts';
-import { createNsm, type NsmOutcome } from '../tee/nsm/client.ts';
-import type { NsmOperation } from '../tee/nsm/messages.ts';
-import type { Nsm } from '../tee/nsm/nsm.ts';
-import { type FetchLimits, fetchConfiguration, readBakedConfiguration } from '../tee/parent/configuration-source.ts';
-import type { Patience } from '../tee/patience.ts';
-import type { EnclavePlatform } from '../tee/platform.ts';
 
 /** What a signer in an enclave has beside its configuration. */
 export interface Enclave {
