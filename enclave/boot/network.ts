@@ -2,17 +2,23 @@
 
 import { decodeHex } from '../../formats/hex.ts';
 import type { Config } from '../config/options.ts';
-import { chainTime, type Network, publicNetwork } from '../signing/networks.ts';
+import { makeNetwork, type Network, publicNetwork } from '../signing/networks.ts';
 
 export function networkOf({ network, custom_network: custom }: Pick<Config, 'network' | 'custom_network'>): Network {
   if (network !== 'custom') return publicNetwork(network);
-  return {
+  return makeNetwork({
     name: 'custom',
+    configName: 'custom',
+    preset: 'mainnet',
     genesisValidatorsRoot: constant(custom.genesis_validators_root, 32),
-    genesisForkVersion: constant(custom.genesis_fork_version, 4),
-    capellaForkVersion: constant(custom.capella_fork_version, 4),
-    time: custom.genesis_time === undefined ? undefined : chainTime(custom.genesis_time),
-  };
+    genesisTimeSeconds: custom.genesis_time,
+    slotDurationMs: 12_000,
+    depositChainId: undefined,
+    forks: [
+      { name: 'phase0', version: constant(custom.genesis_fork_version, 4), epoch: 0 },
+      { name: 'capella', version: constant(custom.capella_fork_version, 4), epoch: null },
+    ],
+  });
 }
 
 /** The configuration has checked it: anything else here is a bug. */

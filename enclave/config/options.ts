@@ -82,7 +82,7 @@ export const OPTIONS = {
   'metrics.listen_port': flagged(port, 3000, 'Port of the metrics listener; 0 takes any free port'),
   'metrics.refresh_interval_seconds': flagged(SECONDS, 30, 'Refresh period of polled metrics'),
   network: flagged(
-    oneOf('mainnet', 'hoodi', 'sepolia', 'custom'),
+    oneOf('mainnet', 'hoodi', 'sepolia', 'gnosis', 'chiado', 'plataberget', 'custom'),
     'mainnet',
     'The network whose genesis_validators_root requests must carry; custom needs custom_network',
   ),

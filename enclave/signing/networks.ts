@@ -1,61 +1,110 @@
-// What a network fixes for signing: the root that names its chain, and the two fork versions that requests do not
-// decide. The values are public constants of the networks' own configuration (eth-clients/mainnet, sepolia, hoodi).
+// What a network fixes for signing: the root that names its chain, its forks with their versions and epochs, and how long
+// its slots and epochs are. Whoever divides by an epoch's slots or counts in slots takes them from here. The constants of
+// the networks that are built in are in network-table.ts; Ephemery's genesis changes and is stated by the configuration.
 
 import { decodeHex } from '../../formats/hex.ts';
 import type { ChainTime } from '../slashing/jump.ts';
+import {
+  FORK_NAMES,
+  type ForkName,
+  type NetworkConstants,
+  PRESET_SLOTS_PER_EPOCH,
+  type Preset,
+  PUBLIC_NETWORKS,
+} from './network-table.ts';
 
-export const PUBLIC_NETWORK_NAMES = ['mainnet', 'hoodi', 'sepolia'] as const;
+/** Every constant of theirs is built in. */
+export type PublicNetworkName = Exclude<keyof typeof PUBLIC_NETWORKS, 'ephemery'>;
 
-export type PublicNetworkName = (typeof PUBLIC_NETWORK_NAMES)[number];
+export const PUBLIC_NETWORK_NAMES = (Object.keys(PUBLIC_NETWORKS) as (keyof typeof PUBLIC_NETWORKS)[]).filter(
+  (name) => name !== 'ephemery',
+);
+
+export interface Fork {
+  readonly name: ForkName;
+  /** 4 bytes. */
+  readonly version: Uint8Array;
+  /** Its first epoch; null: not announced, or not planned. */
+  readonly epoch: number | null;
+}
 
 export interface Network {
-  readonly name: PublicNetworkName | 'custom';
+  readonly name: PublicNetworkName | 'ephemery' | 'custom';
+  /** What the network calls itself (CONFIG_NAME): the name in deposit data. */
+  readonly configName: string;
+  readonly preset: Preset;
   /** 32 bytes. */
   readonly genesisValidatorsRoot: Uint8Array;
-  /** 4 bytes; the domain of validator registrations. */
+  /** In the order of forks. Every one of a public network; of a custom network those that its configuration names. */
+  readonly forks: readonly Fork[];
+  /** 4 bytes, phase0's version; the domain of validator registrations and deposits. */
   readonly genesisForkVersion: Uint8Array;
   /** 4 bytes; the domain of voluntary exits (EIP-7044). */
   readonly capellaForkVersion: Uint8Array;
-  /** Undefined for a custom network whose genesis time is not configured: no slot can be compared with the clock then. */
+  readonly slotsPerEpoch: number;
+  readonly slotDurationMs: number;
+  /** Undefined where the configuration does not state it. */
+  readonly depositChainId: number | undefined;
+  /** Undefined where the genesis time is not stated: no slot can be compared with the clock then. */
   readonly time: ChainTime | undefined;
 }
 
-export function publicNetwork(name: PublicNetworkName): Network {
-  const { genesisValidatorsRoot, genesisForkVersion, capellaForkVersion, genesisTime } = PUBLIC_NETWORKS[name];
+/** What a network is made of: the rest of Network follows from it. */
+export type NetworkParts = Pick<
+  Network,
+  'name' | 'configName' | 'preset' | 'genesisValidatorsRoot' | 'forks' | 'slotDurationMs' | 'depositChainId'
+> & {
+  /** Unix time, seconds. */
+  readonly genesisTimeSeconds: number | undefined;
+};
+
+export function makeNetwork({ genesisTimeSeconds, ...parts }: NetworkParts): Network {
+  const slotsPerEpoch = PRESET_SLOTS_PER_EPOCH[parts.preset];
+  const { slotDurationMs } = parts;
   return {
-    name,
-    genesisValidatorsRoot: fixedHex(genesisValidatorsRoot, 32),
-    genesisForkVersion: fixedHex(genesisForkVersion, 4),
-    capellaForkVersion: fixedHex(capellaForkVersion, 4),
-    time: chainTime(genesisTime),
+    ...parts,
+    genesisForkVersion: versionOf('phase0', parts.forks),
+    capellaForkVersion: versionOf('capella', parts.forks),
+    slotsPerEpoch,
+    time: genesisTimeSeconds === undefined ? undefined : { genesisTimeSeconds, slotDurationMs, slotsPerEpoch },
   };
 }
 
-/** A chain with mainnet's slots: 12 seconds each, 32 an epoch. */
-export function chainTime(genesisTimeSeconds: number): ChainTime {
-  return { genesisTimeSeconds, secondsPerSlot: 12, slotsPerEpoch: 32 };
+export function publicNetwork(name: PublicNetworkName): Network {
+  const { genesis, ...constants } = PUBLIC_NETWORKS[name];
+  return makeNetwork({
+    ...sharedParts(name, constants),
+    genesisValidatorsRoot: fixedHex(genesis.validatorsRoot, 32),
+    genesisTimeSeconds: genesis.timeSeconds,
+    depositChainId: genesis.depositChainId,
+  });
 }
 
-const PUBLIC_NETWORKS = {
-  mainnet: {
-    genesisValidatorsRoot: '0x4b363db94e286120d76eb905340fdd4e54bfe9f06bf33ff6cf5ad27f511bfe95',
-    genesisForkVersion: '0x00000000',
-    capellaForkVersion: '0x03000000',
-    genesisTime: 1_606_824_023,
-  },
-  hoodi: {
-    genesisValidatorsRoot: '0x212f13fc4df078b6cb7db228f1c8307566dcecf900867401a92023d7ba99cb5f',
-    genesisForkVersion: '0x10000910',
-    capellaForkVersion: '0x40000910',
-    genesisTime: 1_742_213_400,
-  },
-  sepolia: {
-    genesisValidatorsRoot: '0xd8ea171f3c94aea21ebc42a1ed61052acf3f9209c00e4efbaaddac09ed9b8078',
-    genesisForkVersion: '0x90000069',
-    capellaForkVersion: '0x90000072',
-    genesisTime: 1_655_733_600,
-  },
-} as const;
+/** Ephemery in one of its periods. */
+export function ephemeryNetwork(
+  period: Pick<NetworkParts, 'genesisValidatorsRoot' | 'genesisTimeSeconds' | 'depositChainId'>,
+): Network {
+  return makeNetwork({ ...sharedParts('ephemery', PUBLIC_NETWORKS.ephemery), ...period });
+}
+
+function sharedParts(name: PublicNetworkName | 'ephemery', { preset, slotDurationMs, forks }: NetworkConstants) {
+  return {
+    name,
+    configName: name,
+    preset,
+    slotDurationMs,
+    forks: FORK_NAMES.map((fork) => {
+      const [version, epoch] = forks[fork];
+      return { name: fork, version: fixedHex(version, 4), epoch };
+    }),
+  };
+}
+
+function versionOf(name: ForkName, forks: readonly Fork[]): Uint8Array {
+  const fork = forks.find((candidate) => candidate.name === name);
+  if (fork === undefined) throw new Error(`the version of ${name} is missing`);
+  return fork.version;
+}
 
 function fixedHex(text: string, length: number): Uint8Array {
   const bytes = decodeHex(text, length);

@@ -9,7 +9,7 @@ import type { HighWaterMarks, SlashingBackend, StoreFloor, StoreIdentity } from 
 export interface ChainTime {
   /** Unix time, seconds. */
   readonly genesisTimeSeconds: number;
-  readonly secondsPerSlot: number;
+  readonly slotDurationMs: number;
   readonly slotsPerEpoch: number;
 }
 
@@ -89,6 +89,6 @@ export function coversFloor(one: StoreFloor | null, other: StoreFloor): boolean 
 }
 
 /** 0 before genesis. */
-function slotAt(now: number, { genesisTimeSeconds, secondsPerSlot }: ChainTime): number {
-  return Math.max(0, Math.floor((now / 1000 - genesisTimeSeconds) / secondsPerSlot));
+function slotAt(now: number, { genesisTimeSeconds, slotDurationMs }: ChainTime): number {
+  return Math.max(0, Math.floor((now - genesisTimeSeconds * 1000) / slotDurationMs));
 }

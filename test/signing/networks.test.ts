@@ -1,38 +1,128 @@
-// The constants of the public networks. A wrong one makes signatures that nobody accepts, or that another chain does.
+// The constants of the networks that are built in. A wrong one makes signatures that nobody accepts, or that another chain does.
 
 import { describe, expect, it, test } from 'vitest';
-import { PUBLIC_NETWORK_NAMES, publicNetwork } from '../../enclave/signing/networks.ts';
+import { scheduledForkAt } from '../../enclave/signing/forks.ts';
+import { FORK_NAMES } from '../../enclave/signing/network-table.ts';
+import { ephemeryNetwork, type Network, PUBLIC_NETWORK_NAMES, publicNetwork } from '../../enclave/signing/networks.ts';
 import { computeDomain, DOMAIN_TYPES } from '../../enclave/signing/roots/domains.ts';
 import { encodeHex } from '../../formats/hex.ts';
+import { vectorJson } from '../support/vectors.ts';
 
-/** What eth-clients/<network> and the clients' own configurations publish. */
-const PUBLISHED = {
-  mainnet: ['0x4b363db94e286120d76eb905340fdd4e54bfe9f06bf33ff6cf5ad27f511bfe95', '0x00000000', '0x03000000'],
-  hoodi: ['0x212f13fc4df078b6cb7db228f1c8307566dcecf900867401a92023d7ba99cb5f', '0x10000910', '0x40000910'],
-  sepolia: ['0xd8ea171f3c94aea21ebc42a1ed61052acf3f9209c00e4efbaaddac09ed9b8078', '0x90000069', '0x90000072'],
-} as const;
+interface PublishedNetwork {
+  readonly config_name: string;
+  readonly preset: string;
+  readonly deposit_chain_id: number | null;
+  readonly slot_ms: number;
+  readonly slots_per_epoch: number;
+  readonly genesis_validators_root: string | null;
+  readonly forks: Readonly<Record<string, { readonly version: string; readonly epoch: number | null }>>;
+}
 
-/** Fork data roots as they stand in published domains of these networks: of the genesis fork, and of Capella. */
-const FORK_DATA_ROOTS = [
-  ['sepolia', 'genesisForkVersion', 'a8fee8ee9978418b64f1140b05f699a49ccd9b3fd666c35d4ae5f79e'],
-  ['sepolia', 'capellaForkVersion', '47eb72b3be36f08feffcaba760f0a2ed78c1a85f0654941a0d19d0fa'],
-] as const;
+const PERIOD = {
+  genesisValidatorsRoot: new Uint8Array(32).fill(7),
+  genesisTimeSeconds: 1_790_277_000,
+  depositChainId: 39_438_164,
+};
 
-/** Fork digests, the first four bytes of the same roots, as every node of mainnet announces them. */
-const FORK_DIGESTS = [
-  ['mainnet', 'genesisForkVersion', 'b5303f2a'],
-  ['mainnet', 'capellaForkVersion', 'bba4da96'],
-] as const;
+function builtIn(name: string): Network {
+  const known = PUBLIC_NETWORK_NAMES.find((candidate) => candidate === name);
+  return known === undefined ? ephemeryNetwork(PERIOD) : publicNetwork(known);
+}
 
-describe('the public networks', () => {
-  it.each(PUBLIC_NETWORK_NAMES)('%s has the published constants', (name) => {
-    const { genesisValidatorsRoot, genesisForkVersion, capellaForkVersion } = publicNetwork(name);
-    expect([genesisValidatorsRoot, genesisForkVersion, capellaForkVersion].map(encodeHex)).toEqual(PUBLISHED[name]);
+/** Ours in the words of the file. */
+function asPublished(network: Network): PublishedNetwork {
+  const changes = network.name === 'ephemery';
+  return {
+    config_name: network.configName,
+    preset: network.preset,
+    deposit_chain_id: changes ? null : (network.depositChainId ?? null),
+    slot_ms: network.slotDurationMs,
+    slots_per_epoch: network.slotsPerEpoch,
+    genesis_validators_root: changes ? null : encodeHex(network.genesisValidatorsRoot),
+    forks: Object.fromEntries(
+      network.forks.map(({ name, version, epoch }) => [name, { version: encodeHex(version), epoch }]),
+    ),
+  };
+}
+
+const { about: _, ...PUBLISHED } =
+  vectorJson<Readonly<Record<string, PublishedNetwork & { readonly note?: string }>>>('gloas/networks.json') ?? {};
+
+describe.skipIf(Object.keys(PUBLISHED).length === 0)('the networks of the vectors', () => {
+  it('are those that are built in', () => {
+    expect(Object.keys(PUBLISHED).sort()).toEqual([...PUBLIC_NETWORK_NAMES, 'ephemery'].sort());
   });
 
-  test.each([...FORK_DATA_ROOTS, ...FORK_DIGESTS])('%s has the known domain of its %s', (name, version, root) => {
-    const network = publicNetwork(name);
-    const domain = computeDomain(DOMAIN_TYPES.VOLUNTARY_EXIT, network[version], network.genesisValidatorsRoot);
+  it.each(Object.entries(PUBLISHED))('%s has the published constants', (name, { note: _note, ...published }) => {
+    expect(asPublished(builtIn(name))).toEqual(published);
+  });
+});
+
+/** Published instants, UTC: of a fork's first slot, or of genesis where no later one is known to us. Each fixes the genesis time. */
+const INSTANTS = [
+  ['mainnet', 411_392, '2025-12-03T21:49:11Z'],
+  ['sepolia', 353_024, '2026-10-06T13:53:36Z'],
+  ['hoodi', 132_352, '2026-10-26T17:42:48Z'],
+  ['plataberget', 1536, '2026-08-20T07:50:24Z'],
+  ['gnosis', 1_337_856, '2025-04-30T14:03:40Z'],
+  ['gnosis', 889_856, '2024-03-11T18:30:20Z'],
+  ['chiado', 948_224, '2025-03-06T09:43:40Z'],
+  ['chiado', 516_608, '2024-01-31T18:15:40Z'],
+] as const;
+
+/** Fork data roots as they stand in published domains of these networks. */
+const FORK_DATA_ROOTS = [
+  ['sepolia', 'phase0', 'a8fee8ee9978418b64f1140b05f699a49ccd9b3fd666c35d4ae5f79e'],
+  ['sepolia', 'capella', '47eb72b3be36f08feffcaba760f0a2ed78c1a85f0654941a0d19d0fa'],
+  ['sepolia', 'gloas', 'e7626d6f8bf835c77cec81870bdf8b4c76c5f6287cec41d72291599d'],
+  ['plataberget', 'gloas', 'd620b8f54e1c0237c64157679dd01e643a0911ba1344e568ee73e279'],
+] as const;
+
+/** Fork digests, the first four bytes of the same roots, as every node of the network announces them. */
+const FORK_DIGESTS = [
+  ['mainnet', 'phase0', 'b5303f2a'],
+  ['mainnet', 'capella', 'bba4da96'],
+  ['gnosis', 'altair', '56fdb5e0'],
+] as const;
+
+describe('the networks that are built in', () => {
+  test.each(INSTANTS)('%s: epoch %i begins at %s', (name, epoch, instant) => {
+    const { time, slotsPerEpoch, slotDurationMs } = publicNetwork(name);
+    const begin = (time?.genesisTimeSeconds ?? 0) * 1000 + epoch * slotsPerEpoch * slotDurationMs;
+    expect(new Date(begin).toISOString()).toBe(instant.replace('Z', '.000Z'));
+    expect(time).toMatchObject({ slotsPerEpoch, slotDurationMs });
+  });
+
+  test.each([...FORK_DATA_ROOTS, ...FORK_DIGESTS])('%s has the known domain of %s', (name, fork, root) => {
+    const { forks, genesisValidatorsRoot } = publicNetwork(name);
+    const version = forks.find((candidate) => candidate.name === fork)?.version ?? new Uint8Array();
+    const domain = computeDomain(DOMAIN_TYPES.VOLUNTARY_EXIT, version, genesisValidatorsRoot);
     expect(encodeHex(domain).startsWith(`0x04000000${root}`)).toBe(true);
+  });
+
+  it.each(PUBLIC_NETWORK_NAMES)('%s: registrations have phase0’s version, exits Capella’s', (name) => {
+    const { forks, genesisForkVersion, capellaForkVersion } = publicNetwork(name);
+    expect([genesisForkVersion, capellaForkVersion]).toEqual([forks[0]?.version, forks[3]?.version]);
+    expect(forks.map((fork) => fork.name)).toEqual(FORK_NAMES);
+  });
+
+  it('no two have a domain in common', () => {
+    const networks = [...PUBLIC_NETWORK_NAMES, 'ephemery'].map(builtIn);
+    const domains = networks.flatMap(({ forks, genesisValidatorsRoot }) =>
+      forks.map(({ version }) =>
+        encodeHex(computeDomain(DOMAIN_TYPES.BEACON_ATTESTER, version, genesisValidatorsRoot)),
+      ),
+    );
+    expect(new Set(domains).size).toBe(domains.length);
+    expect(domains).toHaveLength(7 * 8);
+  });
+
+  it('ephemery takes its genesis from whoever knows the period', () => {
+    const network = ephemeryNetwork(PERIOD);
+    const { genesisValidatorsRoot, depositChainId } = PERIOD;
+    expect(network).toMatchObject({ name: 'ephemery', configName: 'ephemery', genesisValidatorsRoot, depositChainId });
+    expect(network.time).toEqual({ genesisTimeSeconds: 1_790_277_000, slotDurationMs: 12_000, slotsPerEpoch: 32 });
+    expect(ephemeryNetwork({ ...PERIOD, genesisTimeSeconds: undefined }).time).toBeUndefined();
+    expect(scheduledForkAt(network, 0)).toBeUndefined(); // Gloas may have begun with the period
   });
 });

@@ -13,7 +13,7 @@ import type { SlashableMessage } from '../../enclave/slashing/types.ts';
 import { block, MAIN_ROOT, quietLog, verdictName, vote } from '../support/slashing.ts';
 import { areSlashable } from '../support/slashing-model.ts';
 
-const CHAIN: ChainTime = { genesisTimeSeconds: 0, secondsPerSlot: 12, slotsPerEpoch: 32 };
+const CHAIN: ChainTime = { genesisTimeSeconds: 0, slotDurationMs: 12_000, slotsPerEpoch: 32 };
 const EPOCH_MS = 384_000;
 const folder = mkdtempSync(join(tmpdir(), 'strongroom-floor-'));
 afterAll(() => rmSync(folder, { recursive: true }));

@@ -25,7 +25,6 @@ import {
 } from './containers.ts';
 import { type ComputeDomain, computeDomain, DOMAIN_TYPES, type DomainType, forkVersionAt } from './domains.ts';
 
-const SLOTS_PER_EPOCH = 32;
 /** A quarter of mainnet's sync committee; the minimal preset's 8 bits are padded to it (containers.ts). */
 const SYNC_SUBCOMMITTEE_BYTES = SYNC_COMMITTEE_BYTES.mainnet / 4;
 const ZERO_ROOT = new Uint8Array(32);
@@ -108,7 +107,7 @@ function domainOf(request: SignRequest, network: Network, domains: ComputeDomain
   const atEpoch = (epoch: number, type: DomainType, fork: ForkInfo) =>
     domains(type, forkVersionAt(epoch, fork), network.genesisValidatorsRoot);
   const atSlot = (slot: number, type: DomainType, fork: ForkInfo) =>
-    atEpoch(Math.floor(slot / SLOTS_PER_EPOCH), type, fork);
+    atEpoch(Math.floor(slot / network.slotsPerEpoch), type, fork);
 
   switch (request.operation) {
     case 'AGGREGATION_SLOT':

@@ -4,7 +4,7 @@
 import { PublicKey, Signature, verify } from '@chainsafe/blst';
 import { describe, expect, it, test } from 'vitest';
 import { type ParsedSignRequest, parseSignRequest, type SignRequest } from '../../../enclave/api/sign-request.ts';
-import { type Network, publicNetwork } from '../../../enclave/signing/networks.ts';
+import { makeNetwork, type Network, publicNetwork } from '../../../enclave/signing/networks.ts';
 import { computeDomain, DOMAIN_TYPES } from '../../../enclave/signing/roots/domains.ts';
 import { computeSigningRoot, slashableMessage } from '../../../enclave/signing/roots/root.ts';
 import { encodeHex } from '../../../formats/hex.ts';
@@ -39,13 +39,19 @@ interface Capture {
 }
 
 /** The chain of the published examples. */
-const TEST_NETWORK: Network = {
+const TEST_NETWORK: Network = makeNetwork({
   name: 'custom',
+  configName: 'custom',
+  preset: 'mainnet',
   genesisValidatorsRoot: hexBytes('0x04700007fabc8282644aed6d1c7c9e21d38a03a0c4ba193f3afe428824b3a673'),
-  time: undefined,
-  genesisForkVersion: hexBytes('0x00000001'),
-  capellaForkVersion: hexBytes('0x00000001'),
-};
+  genesisTimeSeconds: undefined,
+  slotDurationMs: 12_000,
+  depositChainId: undefined,
+  forks: [
+    { name: 'phase0', version: hexBytes('0x00000001'), epoch: 0 },
+    { name: 'capella', version: hexBytes('0x00000001'), epoch: null },
+  ],
+});
 const MAINNET = publicNetwork('mainnet');
 
 const REFUSED_TYPES = ['BLOCK', 'DEPOSIT'];

@@ -13,7 +13,7 @@ import { block, vote } from '../../support/slashing.ts';
 import { slashablePairs } from '../../support/slashing-checker.ts';
 import { openTestBackend } from '../../support/slashing-postgres.ts';
 
-const CHAIN: ChainTime = { genesisTimeSeconds: 0, secondsPerSlot: 12, slotsPerEpoch: 32 };
+const CHAIN: ChainTime = { genesisTimeSeconds: 0, slotDurationMs: 12_000, slotsPerEpoch: 32 };
 const JUMPED = 'not the one that was signed over';
 
 interface Signer {

@@ -5,8 +5,8 @@ import { type ChainTime, floorAt } from '../../../enclave/slashing/jump.ts';
 import type { StoreFloor } from '../../../enclave/slashing/types.ts';
 import type { Clock } from '../../../observe/clock.ts';
 
-export const CHAIN: ChainTime = { genesisTimeSeconds: 0, secondsPerSlot: 12, slotsPerEpoch: 4 };
-export const EPOCH_MS = CHAIN.secondsPerSlot * CHAIN.slotsPerEpoch * 1000;
+export const CHAIN: ChainTime = { genesisTimeSeconds: 0, slotDurationMs: 12_000, slotsPerEpoch: 4 };
+export const EPOCH_MS = CHAIN.slotDurationMs * CHAIN.slotsPerEpoch;
 const FIRST_EPOCH = 1_000;
 
 export interface WorldTime {
