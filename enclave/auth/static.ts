@@ -2,6 +2,7 @@
 // It trusts the configuration to have checked names, lengths and ranges, and still refuses to start on a policy nobody
 // declared or a secret given twice, where going on would mean guessing. Secrets are digested under a key of this boot and
 // wiped; neither they nor their digests outlive the process. Deny by default: with nothing declared, nobody gets in.
+// What is declared may be replaced while the signer runs (a reload): all of it, or nothing when it would not have started a signer.
 
 import { randomBytes } from 'node:crypto';
 import type { Policy } from '../api/policy.ts';
@@ -30,13 +31,64 @@ const DIGEST_KEY_BYTES = 32;
 /** A deployment without `static_auth`. */
 export const NO_STATIC_AUTH: StaticAuthOptions = Object.freeze({ policies: [], anonymousPolicies: [], tokens: [] });
 
+export interface StaticAuthenticator extends Authenticator {
+  /**
+   * From now on these policies and tokens are in force and no others, also for requests under way.
+   * @throws Error as createStaticAuthenticator; then everything stays as it was
+   */
+  replace(options: StaticAuthOptions): void;
+}
+
 /**
  * The accessor of a token is `static:` and its index in `static_auth.tokens`, from 0, as violations print it.
  * @throws Error, a startup failure, naming the place in the configuration
  */
-export function createStaticAuthenticator(options: StaticAuthOptions): Authenticator {
-  const accessOf = accessByName(options.policies);
+export function createStaticAuthenticator(options: StaticAuthOptions): StaticAuthenticator {
   const digestKey = randomBytes(DIGEST_KEY_BYTES);
+  /** Under which token each caller came: its digest, or ANONYMOUS. */
+  const identities = new WeakMap<Caller, string>();
+  const declared = (given: StaticAuthOptions): Declared => {
+    const { callers, anonymous } = declare(given, digestKey);
+    for (const [digest, { caller }] of callers) identities.set(caller, digest);
+    if (anonymous !== undefined) identities.set(anonymous, ANONYMOUS);
+    return { callers, anonymous };
+  };
+  let inForce = declared(options);
+
+  return {
+    authenticate(credential, peerAddress): Authentication {
+      if (credential.kind === 'malformed') return refused('malformed_credentials');
+      if (credential.kind === 'none') return anonymousOf(inForce);
+      const bound = inForce.callers.get(tokenDigest(digestKey, credential.token));
+      credential.token.fill(0);
+      if (bound === undefined) return refused('invalid_token');
+      return admitsPeer(bound, peerAddress) ? { kind: 'caller', caller: bound.caller } : refused('peer_not_allowed');
+    },
+
+    current(caller): Authentication {
+      const identity = identities.get(caller);
+      if (identity === ANONYMOUS) return anonymousOf(inForce);
+      const bound = identity === undefined ? undefined : inForce.callers.get(identity);
+      return bound === undefined ? refused('invalid_token') : { kind: 'caller', caller: bound.caller };
+    },
+
+    replace(replacement): void {
+      inForce = declared(replacement);
+    },
+  };
+}
+
+/** No digest is spelled like this. */
+const ANONYMOUS = 'anonymous';
+
+interface Declared {
+  /** By the digest of their token. */
+  readonly callers: ReadonlyMap<string, BoundCaller>;
+  readonly anonymous: Caller | undefined;
+}
+
+function declare(options: StaticAuthOptions, digestKey: Buffer): Declared {
+  const accessOf = accessByName(options.policies);
   const callers = new Map<string, BoundCaller>();
   for (const [index, token] of options.tokens.entries()) {
     const digest = tokenDigest(digestKey, token.secret);
@@ -47,22 +99,11 @@ export function createStaticAuthenticator(options: StaticAuthOptions): Authentic
     const caller = { accessor: `static:${index}`, access: accessOf(token.policies, place), management: false };
     callers.set(digest, { caller, boundCidrs: token.boundCidrs });
   }
-  const anonymous = anonymousCaller(options, accessOf);
+  return { callers, anonymous: anonymousCaller(options, accessOf) };
+}
 
-  return {
-    authenticate(credential, peerAddress): Authentication {
-      if (credential.kind === 'malformed') return refused('malformed_credentials');
-      if (credential.kind === 'none') {
-        return anonymous === undefined ? refused('missing_credentials') : { kind: 'caller', caller: anonymous };
-      }
-      const bound = callers.get(tokenDigest(digestKey, credential.token));
-      credential.token.fill(0);
-      if (bound === undefined) return refused('invalid_token');
-      return admitsPeer(bound, peerAddress) ? { kind: 'caller', caller: bound.caller } : refused('peer_not_allowed');
-    },
-
-    current: (caller) => ({ kind: 'caller', caller }), // nothing here changes
-  };
+function anonymousOf({ anonymous }: Declared): Authentication {
+  return anonymous === undefined ? refused('missing_credentials') : { kind: 'caller', caller: anonymous };
 }
 
 interface BoundCaller {

@@ -2,11 +2,11 @@
 // ends the start; bad files are counted and make /healthcheck DOWN, refused rows of the table are counted, and the keys that
 // are loaded sign meanwhile. A key that two sources have stays with the one that loaded it first.
 
-import { readdir } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { SignerError } from '../api/errors.ts';
 import type { Config } from '../config/options.ts';
-import { loadFilesystemKeys } from '../keys/files/filesystem.ts';
+import { KeyFiles } from '../keys/files/key-files.ts';
+import { type KeyFolders, listKeyFiles } from '../keys/files/listing.ts';
 import { KeystorePool, memoryLimitBytes } from '../keys/keystores/pool.ts';
 import { KeyStore, type SecretKeyVault } from '../keys/store.ts';
 import type { SignerState, World } from './boot.ts';
@@ -39,8 +39,8 @@ export async function startLoadingKeys(
   telemetry: Telemetry,
   opened: AsyncDisposableStack,
 ): Promise<LoadingKeys> {
-  const { paths, raw_load_concurrency } = config.key_sources.filesystem;
-  for (const path of paths) await assertDirectory(path);
+  const folders = keyFolders(config);
+  await listKeyFiles(folders); // a folder that is not there ends the start, here
   const { clock } = world;
   const log = world.logger.module('keys');
   const keys = new KeyStore({}, { vault: watched(memory), clock });
@@ -59,10 +59,10 @@ export async function startLoadingKeys(
     custody === undefined
       ? undefined
       : await openConfiguredKeyTable({ config, custody, store: keys }, world, telemetry, opened);
-  const files = loadFilesystemKeys(
-    { paths, rawLoadConcurrency: raw_load_concurrency },
+  const files = new KeyFiles(
+    { ...folders, rawLoadConcurrency: config.key_sources.filesystem.raw_load_concurrency },
     { store: keys, pool, log, clock, signal: stop.signal },
-  );
+  ).load();
   const rows = table?.loader.load();
   opened.defer(async () => {
     stop.abort(new Error('the signer shuts down'));
@@ -106,14 +106,10 @@ function openPool(config: Config, { logger }: World, opened: AsyncDisposableStac
   return pool;
 }
 
-async function assertDirectory(path: string): Promise<void> {
-  try {
-    await readdir(path);
-  } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable';
-    throw new Error(
-      `key_sources.filesystem.paths: the directory ${path} cannot be read (${code}); create it or correct the path`,
-      { cause: error },
-    );
-  }
+function keyFolders({ key_sources: { filesystem } }: Config): KeyFolders {
+  const { path, passwords_path: folder, password_file: file } = filesystem.keystores;
+  if (path === undefined) return { paths: filesystem.paths };
+  if (folder !== undefined) return { paths: filesystem.paths, keystores: { path, passwords: { folder } } };
+  if (file !== undefined) return { paths: filesystem.paths, keystores: { path, passwords: { file } } };
+  throw new Error('key_sources.filesystem.keystores.path: there are no passwords'); // a rule of the configuration refuses it before
 }

@@ -26,18 +26,25 @@ export async function lookAtFiles(config: Config, nowMs: number = Date.now()): P
 }
 
 function keyDirectories({ key_sources: { filesystem } }: Config): Violation[] {
-  return filesystem.paths.flatMap((path, index) => {
-    const code = failure(() => readdirSync(path));
-    if (code === undefined) return [];
-    const remedy = 'create it, give the signer’s user the right to read it, or correct the path';
-    return [
-      found(
-        `key_sources.filesystem.paths[${index}]`,
-        `names a directory that cannot be read: ${path} (${code})`,
-        remedy,
-      ),
-    ];
-  });
+  const { path, passwords_path, password_file } = filesystem.keystores;
+  return [
+    ...filesystem.paths.flatMap((folder, index) => unreadable(`paths[${index}]`, folder, readdirSync)),
+    ...(path === undefined ? [] : unreadable('keystores.path', path, readdirSync)),
+    ...(passwords_path === undefined ? [] : unreadable('keystores.passwords_path', passwords_path, readdirSync)),
+    ...(password_file === undefined ? [] : unreadable('keystores.password_file', password_file, readableFile)),
+  ];
+}
+
+function unreadable(option: string, path: string, read: (path: string) => unknown): Violation[] {
+  const code = failure(() => read(path));
+  if (code === undefined) return [];
+  const what = read === readableFile ? 'file' : 'directory';
+  const remedy = 'create it, give the signer’s user the right to read it, or correct the path';
+  return [found(`key_sources.filesystem.${option}`, `names a ${what} that cannot be read: ${path} (${code})`, remedy)];
+}
+
+function readableFile(path: string): void {
+  accessSync(path, constants.R_OK);
 }
 
 async function certificateOf({ tls: { mode, file } }: Config, nowMs: number): Promise<FilesFound> {

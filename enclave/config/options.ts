@@ -99,6 +99,21 @@ export const OPTIONS = {
     'Genesis time of a devnet, seconds since 1970; needed wherever a slot is compared with the clock (a jump of the slashing store)',
   ),
   'key_sources.filesystem.paths': flagged(listOf(text, 'repeated'), [], 'Key directories'),
+  'key_sources.filesystem.keystores.path': flagged(
+    text,
+    undefined,
+    'A directory of keystores, NAME.json each, without descriptors; passwords_path or password_file says where their passwords are',
+  ),
+  'key_sources.filesystem.keystores.passwords_path': flagged(
+    text,
+    undefined,
+    'The directory of the passwords of keystores.path: NAME.txt for NAME.json',
+  ),
+  'key_sources.filesystem.keystores.password_file': flagged(
+    text,
+    undefined,
+    'One file with the password of every keystore of keystores.path',
+  ),
   'key_sources.filesystem.keystore_load_concurrency': flagged(
     CONCURRENCY,
     128,

@@ -90,6 +90,11 @@ export class KeyStore {
     this.#alsoInFiles.add(publicKey);
   }
 
+  /** The files of these keys are gone. A copy that came from one has been taken out before. */
+  forgetFilesOf(publicKeys: Iterable<string>): void {
+    for (const publicKey of publicKeys) this.#alsoInFiles.delete(publicKey);
+  }
+
   /** Keys that files hold (isInFile) whose loaded copy, if there is one, is of another source. */
   alsoInFiles(): ReadonlySet<string> {
     return this.#alsoInFiles;

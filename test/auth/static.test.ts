@@ -2,11 +2,16 @@
 
 import { expect, test } from 'vitest';
 import type { Policy } from '../../enclave/api/policy.ts';
-import type { Authenticator } from '../../enclave/auth/authenticator.ts';
+import type { Authenticator, Caller } from '../../enclave/auth/authenticator.ts';
 import { parseSafeCidrs } from '../../enclave/auth/cidr.ts';
 import { parseAuthorization } from '../../enclave/auth/credentials.ts';
 import { evaluate } from '../../enclave/auth/evaluate.ts';
-import { createStaticAuthenticator, NO_STATIC_AUTH, type StaticToken } from '../../enclave/auth/static.ts';
+import {
+  createStaticAuthenticator,
+  NO_STATIC_AUTH,
+  type StaticAuthenticator,
+  type StaticToken,
+} from '../../enclave/auth/static.ts';
 
 const PEER = '192.0.2.10';
 const POLICIES: Policy[] = [
@@ -21,7 +26,7 @@ function token(secret: string, policies: string[], cidrs: string[] = []): Static
   return { secret: Buffer.from(secret), policies, boundCidrs };
 }
 
-function authenticator(tokens: StaticToken[], anonymousPolicies: string[] = []): Authenticator {
+function authenticator(tokens: StaticToken[], anonymousPolicies: string[] = []): StaticAuthenticator {
   return createStaticAuthenticator({ policies: POLICIES, anonymousPolicies, tokens });
 }
 
@@ -114,4 +119,36 @@ test('a policy nobody declared, one declared twice and a secret given twice are 
   ).toThrow(/static_auth\.tokens\[1\].*static:0/);
   const twice = { policies: [...POLICIES, ...POLICIES], anonymousPolicies: [], tokens: [] };
   expect(() => createStaticAuthenticator(twice)).toThrow(/twice/);
+});
+
+test('tokens that are declared anew replace the old ones, also for a request under way', () => {
+  const subject = authenticator(
+    [token('first-static-token', ['status']), token('second-static-token', ['seal'])],
+    ['status'],
+  );
+  const callers = ['Bearer first-static-token', 'Bearer second-static-token', undefined].map((header) => {
+    const answer = ask(subject, header);
+    if (answer.kind !== 'caller') throw new Error(answer.reason);
+    return answer.caller;
+  });
+  const [first, second, anonymous] = callers as [Caller, Caller, Caller];
+
+  subject.replace({ policies: POLICIES, anonymousPolicies: [], tokens: [token('second-static-token', ['status'])] });
+
+  expect(ask(subject, 'Bearer first-static-token')).toEqual(refused('invalid_token'));
+  expect(subject.current(first)).toEqual(refused('invalid_token'));
+  expect(subject.current(anonymous)).toEqual(refused('missing_credentials'));
+  const now = subject.current(second);
+  if (now.kind !== 'caller') throw new Error(now.reason);
+  expect(evaluate(now.caller.access, { scope: 'chamber_seal' }).allowed).toBe(false);
+  expect(evaluate(now.caller.access, { scope: 'chamber_status' }).allowed).toBe(true);
+  expect(subject.current(now.caller)).toEqual(now);
+});
+
+test('what would not start a signer replaces nothing', () => {
+  const subject = authenticator([token('first-static-token', ['status'])]);
+  const broken = { policies: POLICIES, anonymousPolicies: [], tokens: [token('other-static-token', ['nowhere'])] };
+  expect(() => subject.replace(broken)).toThrow('static_auth.tokens[0] names the policy nowhere');
+  expect(ask(subject, 'Bearer first-static-token')).toMatchObject({ kind: 'caller' });
+  expect(ask(subject, 'Bearer other-static-token')).toEqual(refused('invalid_token'));
 });

@@ -4,7 +4,7 @@
 import { availableParallelism } from 'node:os';
 import { setImmediate } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { loadFilesystemKeys } from '../../enclave/keys/files/filesystem.ts';
+import { KeyFiles } from '../../enclave/keys/files/key-files.ts';
 import { KeystorePool, memoryLimitBytes } from '../../enclave/keys/keystores/pool.ts';
 import { KeyStore } from '../../enclave/keys/store.ts';
 import type { BlsCore } from '../../enclave/signing/bls/bls.ts';
@@ -47,10 +47,10 @@ async function benchLoad(core: BlsCore, name: string, count: number, write: (pat
     { log },
   );
   const cpu = process.cpuUsage();
-  const { loaded, seconds } = await loadFilesystemKeys(
+  const { loaded, seconds } = await new KeyFiles(
     { paths: [directory.path], rawLoadConcurrency: 128 },
     { store, pool, log, clock: systemClock },
-  );
+  ).load();
   const { user, system } = process.cpuUsage(cpu);
   const cpuMilliseconds = (user + system) / 1000 / loaded;
   console.log(

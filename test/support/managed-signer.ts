@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type ErrorReason, SignerError } from '../../enclave/api/errors.ts';
 import { parseSignRequest } from '../../enclave/api/sign-request.ts';
-import { loadFilesystemKeys } from '../../enclave/keys/files/filesystem.ts';
+import { KeyFiles } from '../../enclave/keys/files/key-files.ts';
 import { KeystorePool } from '../../enclave/keys/keystores/pool.ts';
 import { type DeleteResult, deleteKeys } from '../../enclave/keys/management/delete.ts';
 import { type ImportResult, importKeys } from '../../enclave/keys/management/import.ts';
@@ -172,10 +172,8 @@ async function manageKeys(replica: Replica): Promise<ManagedSigner> {
       return outcome.kind === 'signed' ? 'signed' : outcome.reason;
     },
     async loadFiles(directory) {
-      await loadFilesystemKeys(
-        { paths: [directory], rawLoadConcurrency: 1 },
-        { store: replica.store, pool, log, clock: systemClock },
-      );
+      const parts = { store: replica.store, pool, log, clock: systemClock };
+      await new KeyFiles({ paths: [directory], rawLoadConcurrency: 1 }, parts).load();
     },
     async close() {
       await slashing.close();

@@ -64,8 +64,13 @@ export const ENCLAVE_RULES: readonly Rule[] = [
   },
   {
     says: 'An enclave has no disk: no `key_sources.filesystem`, no `anti_slashing.backend: sqlite`, no `sslrootcert` in `anti_slashing.url`; and `noop` is refused there whatever the flags.',
-    reads: ['tee.platform', 'key_sources.filesystem.paths', 'anti_slashing.backend', 'anti_slashing.url'],
+    reads: ['tee.platform', 'key_sources.filesystem', 'anti_slashing.backend', 'anti_slashing.url'],
     broken: inEnclave((config, { isSet }) => [
+      ...when(config.key_sources.filesystem.keystores.path !== undefined, {
+        at: 'key_sources.filesystem.keystores.path',
+        problem: 'is set, and an enclave has no disk',
+        remedy: 'keep the keys in key_sources.dynamodb',
+      }),
       ...when(config.key_sources.filesystem.paths.length > 0, {
         at: 'key_sources.filesystem.paths',
         problem: 'is set, and an enclave has no disk',

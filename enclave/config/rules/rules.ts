@@ -58,6 +58,27 @@ const SIGNING_RULES: readonly Rule[] = [
       ),
   },
   {
+    says: '`key_sources.filesystem.keystores.path` needs one of `passwords_path` and `password_file`, which do nothing without it.',
+    reads: ['key_sources.filesystem'],
+    broken: ({ key_sources: { filesystem } }) => {
+      const { path, passwords_path, password_file } = filesystem.keystores;
+      const at = 'key_sources.filesystem.keystores';
+      const given = [passwords_path, password_file].filter((option) => option !== undefined).length;
+      if (path === undefined) {
+        return when(given > 0, {
+          at,
+          problem: 'says where passwords are, and no directory of keystores',
+          remedy: `set ${at}.path`,
+        });
+      }
+      return when(given !== 1, {
+        at,
+        problem: given === 0 ? 'has no passwords' : 'has a directory of passwords and one file for all',
+        remedy: 'set one of passwords_path (NAME.txt for NAME.json) and password_file (one for all)',
+      });
+    },
+  },
+  {
     says: '`anti_slashing.backend: postgres` needs `anti_slashing.url`, and `dynamodb` needs `anti_slashing.table`.',
     reads: ['anti_slashing.backend', 'anti_slashing.url', 'anti_slashing.table'],
     broken: ({ anti_slashing }) =>

@@ -16,6 +16,10 @@ export type OrderedPlace = KeyPlace & { readonly order: number };
 
 export interface FilesystemLoad {
   readonly loaded: number;
+  /** Keys of an earlier look that are still described. */
+  readonly kept: number;
+  /** Keys of an earlier look whose files are gone: they sign no more. */
+  readonly removed: number;
   /** Documents whose key was there already: from an earlier document, whichever was decrypted first, or from another source. */
   readonly duplicates: readonly (KeyPlace & { readonly publicKey: string })[];
   readonly failures: readonly (KeyPlace & { readonly reason: string })[];
@@ -75,17 +79,17 @@ export class LoadReport {
     this.#step();
   }
 
-  /** The result in the order of the files, and its line in the log. */
-  finish(): FilesystemLoad {
+  /** The result in the order of the files, and its line in the log. @param keys that were loaded before: still there, taken out */
+  finish({ kept, removed }: { readonly kept: number; readonly removed: number }): FilesystemLoad {
     const seconds = (this.#parts.clock.monotonic() - this.#started) / 1000;
     const duplicates = this.#duplicates
       .sort(byOrder)
       .map(({ file, document, publicKey }) => ({ file, document, publicKey }));
     for (const duplicate of duplicates) this.#parts.log.warn(duplicate, 'a key is described more than once');
     const failures = this.#failures.sort(byOrder).map(({ file, document, reason }) => ({ file, document, reason }));
-    const counts = { loaded: this.#loaded, duplicates: duplicates.length, failures: failures.length };
-    this.#parts.log.info({ ...counts, seconds, keysPerSecond: this.#loaded / seconds }, 'the key files are loaded');
-    return { loaded: this.#loaded, duplicates, failures, seconds };
+    const counts = { loaded: this.#loaded, kept, removed, duplicates: duplicates.length, failures: failures.length };
+    this.#parts.log.info({ ...counts, seconds: Number(seconds.toFixed(3)) }, 'the key files are loaded');
+    return { loaded: this.#loaded, kept, removed, duplicates, failures, seconds };
   }
 
   #step(): void {

@@ -36,6 +36,23 @@ const KMS_ENDPOINT = { hostname: 'kms.example.org', loopback: '127.0.1.1', vsock
 describe('the start is refused when', () => {
   it.each<[string, Given, string]>([
     [
+      'a directory of keystores has no passwords',
+      { yaml: 'key_sources: {filesystem: {keystores: {path: /keystores}}}' },
+      'key_sources.filesystem.keystores',
+    ],
+    [
+      'a directory of keystores has passwords of two kinds',
+      {
+        yaml: 'key_sources: {filesystem: {keystores: {path: /keystores, passwords_path: /secrets, password_file: /secret}}}',
+      },
+      'key_sources.filesystem.keystores',
+    ],
+    [
+      'passwords are for no directory of keystores',
+      { yaml: 'key_sources: {filesystem: {keystores: {password_file: /secret}}}' },
+      'key_sources.filesystem.keystores',
+    ],
+    [
       '1: static_auth is set together with signer_state',
       { yaml: lines(STATIC, STATE, CEREMONY) },
       'static_auth is set together with signer_state',

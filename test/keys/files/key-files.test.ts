@@ -6,7 +6,7 @@ import { basename, join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { SignerError } from '../../../enclave/api/errors.ts';
-import { type FilesystemKeysParts, loadFilesystemKeys } from '../../../enclave/keys/files/filesystem.ts';
+import { KeyFiles, type KeyFilesParts } from '../../../enclave/keys/files/key-files.ts';
 import type { LoadProgress } from '../../../enclave/keys/files/load-report.ts';
 import { parseKeystore } from '../../../enclave/keys/keystores/keystore.ts';
 import { KeystorePool, MAXIMUM_WAITING_KEYSTORES } from '../../../enclave/keys/keystores/pool.ts';
@@ -46,8 +46,8 @@ afterEach(async () => {
   directory.remove();
 });
 
-function load(parts: Partial<FilesystemKeysParts> = {}, paths: readonly string[] = [directory.path]) {
-  return loadFilesystemKeys({ paths, rawLoadConcurrency: 8 }, { store, pool, log, clock, ...parts });
+function load(parts: Partial<KeyFilesParts> = {}, paths: readonly string[] = [directory.path]) {
+  return new KeyFiles({ paths, rawLoadConcurrency: 8 }, { store, pool, log, clock, ...parts }).load();
 }
 
 const at = (name: string) => join(directory.path, name);

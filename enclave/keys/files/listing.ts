@@ -1,0 +1,67 @@
+// Which files of the key folders describe keys: descriptors (*.yaml), and in the folder of keystores every NAME.json with the file of
+// its password. It reads names and nothing else. A folder that cannot be listed stops the load: its keys would look removed.
+
+import { access, constants, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+
+/** `key_sources.filesystem.keystores`: a folder of NAME.json, and where their passwords are. */
+export interface KeystoreFolder {
+  readonly path: string;
+  /** A folder of NAME.txt, or one file with the password of all. */
+  readonly passwords: { readonly folder: string } | { readonly file: string };
+}
+
+export interface KeyFolders {
+  /** Folders of descriptors; only their own files count, not those of folders in them. */
+  readonly paths: readonly string[];
+  readonly keystores?: KeystoreFolder;
+}
+
+export interface Listing {
+  /** By folder as configured, then by name. */
+  readonly descriptors: readonly string[];
+  /** By name. */
+  readonly keystores: readonly { readonly keystoreFile: string; readonly passwordFile: string }[];
+}
+
+/** Hidden files are not matched by `*.yaml`, as in a shell. */
+const DESCRIPTOR_NAME = /^[^.].*\.ya?ml$/i;
+const KEYSTORES = 'key_sources.filesystem.keystores';
+const KEYSTORE_NAME = /^[^.].*\.json$/i;
+
+/** @throws Error naming the option and the folder that cannot be read */
+export async function listKeyFiles({ paths, keystores }: KeyFolders): Promise<Listing> {
+  const descriptors: string[] = [];
+  for (const path of paths) {
+    const names = await list(path, 'key_sources.filesystem.paths');
+    for (const name of names.filter((name) => DESCRIPTOR_NAME.test(name)).sort()) descriptors.push(join(path, name));
+  }
+  if (keystores === undefined) return { descriptors, keystores: [] };
+  const { path, passwords } = keystores;
+  const names = (await list(path, `${KEYSTORES}.path`)).filter((name) => KEYSTORE_NAME.test(name));
+  // Its keystores would all be without a password, and ten thousand lines say less than one.
+  if ('folder' in passwords) await list(passwords.folder, `${KEYSTORES}.passwords_path`);
+  else await assertReadable(passwords.file);
+  return {
+    descriptors,
+    keystores: names.sort().map((name) => ({
+      keystoreFile: join(path, name),
+      passwordFile: 'file' in passwords ? passwords.file : join(passwords.folder, `${name.slice(0, -5)}.txt`),
+    })),
+  };
+}
+
+async function list(folder: string, option: string): Promise<string[]> {
+  return readdir(folder).catch((error: unknown) => refuse(error, option, `the directory ${folder}`));
+}
+
+async function assertReadable(file: string): Promise<void> {
+  await access(file, constants.R_OK).catch((error: unknown) =>
+    refuse(error, `${KEYSTORES}.password_file`, `the file ${file}`),
+  );
+}
+
+function refuse(cause: unknown, option: string, what: string): never {
+  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : 'unreadable';
+  throw new Error(`${option}: ${what} cannot be read (${code}); create it or correct the path`, { cause });
+}
