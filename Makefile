@@ -3,10 +3,12 @@ NODE := bin/pinned-node
 
 .DEFAULT_GOAL := help
 # GNU make 3.81 (macOS) and later.
-.PHONY: help install core demo demo-custody demo-enclave test test-guest check lint types format docs bench clean
+.PHONY: help install core demo demo-custody demo-enclave test test-fast test-guest watch debug check lint types format docs \
+  bench clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { name[++n] = $$1; says[n] = $$2; if (length($$1) > width) width = length($$1) } \
+	  END { for (i = 1; i <= n; i++) printf "  make %-" width "s %s\n", name[i], says[i] }' $(MAKEFILE_LIST)
 
 include enclave/native/native.mk
 include eif/init/init.mk
@@ -26,8 +28,23 @@ demo-custody: install core ## Show a custody ceremony's life on local stand-ins:
 demo-enclave: install core ## Build an enclave image and show its whole life in QEMU: boot, verification, signing, seal, recovery
 	@$(NODE) demo/enclave.ts
 
-test: install core ## Run all tests; the last line is `N passed, N failed, N skipped`
-	@$(NODE) node_modules/vitest/vitest.mjs run
+VITEST := $(NODE) node_modules/vitest/vitest.mjs
+# Programs, databases, images and long searches: what makes the whole suite take a while.
+SLOW := 'test/{bench,chamber,contract,e2e,eif,guest,operator,parent-proxy,property}/**' \
+  'test/slashing/{dynamodb,interchange,postgres,sqlite}/**' 'test/keys/{keystores,management,table}/**' \
+  test/config/check.test.ts test/formats/strict-json-cost.test.ts test/signing/bls/portable.test.ts
+
+test: install core ## Run all tests, or those of FILE=…; the last line is `N passed, N failed, N skipped`
+	@$(VITEST) run $(FILE)
+
+test-fast: install core ## Run the tests that start no programs, databases or images: under two minutes on two cores
+	@$(VITEST) run $(foreach files,$(SLOW),--exclude $(files))
+
+watch: install core ## Run the tests of FILE=… again whenever a file that they import changes
+	@$(VITEST) watch $(FILE)
+
+debug: install core ## Run the tests of FILE=… in one process that waits for a debugger
+	@$(VITEST) run $(FILE) --inspect-brk --no-file-parallelism
 
 test-guest: install core ## Run the tests that need a kernel of their own (vsock, NSM) in QEMU; root installs what is missing
 	@$(NODE) test/guest/main.ts

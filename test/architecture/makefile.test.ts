@@ -1,0 +1,52 @@
+// What the front door promises (CONTRIBUTING.md): every target is listed, and the parts of `make test` run what they say.
+// Nothing is run here but make itself, which only says what it would do.
+
+import { execFileSync } from 'node:child_process';
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+
+const ROOT = join(import.meta.dirname, '../..');
+const FOLDERS = readdirSync(join(ROOT, 'test'));
+
+/** Without what a make above hands down: `make test FILE=…` would give its FILE to this one too. */
+function make(...parts: readonly string[]): string {
+  const { MAKEFLAGS: _flags, MFLAGS: _old, MAKELEVEL: _level, FILE: _file, ...env } = process.env;
+  return execFileSync('make', ['--no-print-directory', ...parts], { cwd: ROOT, encoding: 'utf8', env });
+}
+
+describe('make', () => {
+  it('lists every target in one column', () => {
+    const lines = make('help').trimEnd().split('\n');
+    const columns = lines.map((line) => /^ {2}make [a-z-]+ +/.exec(line)?.[0].length);
+    expect(lines.length).toBeGreaterThan(15);
+    expect(new Set(columns).size).toBe(1);
+    expect(lines.some((line) => line.includes('make check-multiples '))).toBe(true);
+  });
+
+  it('test takes a file', () => {
+    expect(make('-n', 'test', 'FILE=test/auth').trimEnd()).toMatch(/vitest\.mjs run test\/auth$/);
+    expect(make('-n', 'test').trimEnd()).toMatch(/vitest\.mjs run\s*$/);
+  });
+
+  it('test-fast leaves out folders and files that there are', () => {
+    const command = make('-n', 'test-fast').trimEnd().split('\n').at(-1) ?? '';
+    const excluded = [...command.matchAll(/--exclude '?(test\/[^\s']+)/g)].map(([, glob = '']) => glob);
+    expect(excluded.length).toBeGreaterThan(4);
+    for (const name of excluded.flatMap(namesIn)) expect([name, isThere(name)]).toEqual([name, true]);
+    expect(FOLDERS).toContain('e2e');
+  });
+});
+
+/** `test/{a,b}/**` names test/a and test/b. */
+function namesIn(glob: string): string[] {
+  const [, before = '', list, after = ''] = /^([^{]*)\{([^}]*)\}(.*)$/.exec(glob) ?? [];
+  const names = list === undefined ? [glob] : list.split(',').map((name) => before + name + after);
+  return names.map((name) => name.replace(/\/\*\*$/, ''));
+}
+
+function isThere(name: string): boolean {
+  const parts = name.split('/');
+  const last = parts.pop() ?? '';
+  return readdirSync(join(ROOT, ...parts)).includes(last);
+}
