@@ -1,7 +1,7 @@
 // Waits until the kernel's random numbers are seeded, and stirs in the platform's when its generator is there: keys are made from them.
 // random(7), getrandom(2).
 
-#include "init.h"
+#include "entropy.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,6 +9,9 @@
 #include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "report.h"
+#include "text.h"
 
 #define GENERATOR "/sys/class/misc/hw_random/rng_current"
 #define NITRO_GENERATOR "nsm-hwrng\n"

@@ -1,7 +1,7 @@
 // Tells the parent instance that the image is up: one byte to its port 9000 and the same byte back. nitro-cli listens there while it
 // starts an enclave, and ends one that does not report. It proves nothing to either side. vsock(7).
 
-#include "init.h"
+#include "heartbeat.h"
 
 #include <errno.h>
 #include <string.h>
@@ -11,6 +11,8 @@
 #include <unistd.h>
 // After sys/socket.h, whose types it uses.
 #include <linux/vm_sockets.h>
+
+#include "report.h"
 
 #define HEARTBEAT_PORT 9000u
 #define HEARTBEAT_BYTE 0xb7u

@@ -3,18 +3,17 @@
 // It takes nothing from its arguments or environment, which the kernel fills from words of its command line. It forwards no signals:
 // nobody in an enclave could send one.
 
-#include "init.h"
-
-#include <errno.h>
-#include <fcntl.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/reboot.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define PREFIX "strongroom init: "
+#include "entropy.h"
+#include "heartbeat.h"
+#include "modules.h"
+#include "mounts.h"
+#include "network.h"
+#include "report.h"
+#include "settings.h"
+#include "signer.h"
 
 static void report_end(int status) {
   if (WIFEXITED(status)) report("the signer ended with exit status %d", WEXITSTATUS(status));
@@ -42,50 +41,4 @@ int main(void) {
   report("the signer has started");
   report_end(await_signer(signer));
   restart();
-}
-
-void restart(void) {
-  sync();
-  (void)reboot(RB_AUTOBOOT);
-  // Without the right to restart, the end of PID 1 is a kernel panic, which ends the enclave as well.
-  _exit(1);
-}
-
-static void print_line(const char *format, va_list arguments, const char *reason) {
-  char line[512];
-  (void)vsnprintf(line, sizeof line, format, arguments);
-  // A console that cannot be written to is no reason to stop.
-  (void)dprintf(STDERR_FILENO, PREFIX "%s%s%s\n", line, reason == NULL ? "" : ": ", reason == NULL ? "" : reason);
-}
-
-void report(const char *format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  print_line(format, arguments, NULL);
-  va_end(arguments);
-}
-
-void fail(const char *format, ...) {
-  const char *reason = errno == 0 ? NULL : strerror(errno);
-  va_list arguments;
-  va_start(arguments, format);
-  print_line(format, arguments, reason);
-  va_end(arguments);
-  restart();
-}
-
-ssize_t read_text(const char *path, char *text, size_t size) {
-  const int file = open(path, O_RDONLY | O_CLOEXEC);
-  if (file == -1) return -1;
-  size_t length = 0;
-  while (length < size - 1) {
-    const ssize_t got = read(file, text + length, size - 1 - length);
-    if (got == -1 && errno == EINTR) continue;
-    if (got == -1) fail("reading %s", path);
-    if (got == 0) break;
-    length += (size_t)got;
-  }
-  if (close(file) != 0) fail("closing %s", path);
-  text[length] = '\0';
-  return (ssize_t)length;
 }

@@ -1,7 +1,8 @@
 # Builds the first process of enclave images, statically, with plain `cc`. Included by the Makefile; paths are from the project root.
 # The same sources and compiler give the same bytes in any folder, also one with a space or a quote in its name: no path, time or build id gets in.
 
-init_sources := init entropy heartbeat modules mounts network settings signer
+init_parts := entropy heartbeat modules mounts network report settings signer text
+init_sources := init $(init_parts)
 init_directory := build/eif
 init_flags := -std=c11 -D_GNU_SOURCE -Os -static -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 \
   -Wall -Wextra -Wshadow -Wconversion -Werror -ffile-prefix-map='$(subst ','\'',$(CURDIR))'=. \
@@ -12,7 +13,7 @@ image-parts: install ## Build what an enclave image has beside the bundle: the a
 	@$(MAKE) --no-print-directory native $(init_directory)/init
 
 # Linked beside its place and moved into it, so that nobody takes half a file.
-$(init_directory)/init: $(init_sources:%=eif/init/%.c) eif/init/init.h eif/init/init.mk
+$(init_directory)/init: $(init_sources:%=eif/init/%.c) $(init_parts:%=eif/init/%.h) eif/init/init.mk
 	@mkdir -p $(@D)
 	$(CC) $(init_flags) $(init_sources:%=eif/init/%.c) -o $@.new
 	mv $@.new $@

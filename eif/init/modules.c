@@ -1,13 +1,16 @@
 // Kernel modules that the image brings for its kernel, in the order of its list: finit_module(2). Those that the kernel has already are
 // left alone; one that it refuses ends the boot. Afterwards no module can be loaded any more.
 
-#include "init.h"
+#include "modules.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "report.h"
+#include "text.h"
 
 #define LIST "/etc/strongroom/modules"
 #define MAX_LIST_BYTES 4096

@@ -1,7 +1,7 @@
 // The file systems of the kernel, and memory for what is written while it runs. Whatever is mounted already stays: a test's own first
 // process mounts before it hands over to this one.
 
-#include "init.h"
+#include "mounts.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,6 +11,8 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "report.h"
 
 struct file_system {
   const char *type;

@@ -1,6 +1,6 @@
 // The loopback interface, on which the signer listens for what it sends to its egress endpoints. An enclave has no other. netdevice(7).
 
-#include "init.h"
+#include "network.h"
 
 #include <errno.h>
 #include <net/if.h>
@@ -8,6 +8,8 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "report.h"
 
 void raise_loopback(void) {
   const int control = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);

@@ -1,7 +1,7 @@
 // Settings of the kernel, limits that the signer inherits, and the two settings of the kernel's command line (which is measured, PCR1):
 // `strongroom.parent_cid=N` and `strongroom.evidence=unsigned`.
 
-#include "init.h"
+#include "settings.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,6 +10,11 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "report.h"
+#include "text.h"
+
+/** The parent instance, unless the kernel's command line says otherwise (AWS, Nitro Enclaves: vsock). */
+#define DEFAULT_PARENT_CID 3u
 #define MAX_CMDLINE_BYTES 4096
 #define PARENT_CID "strongroom.parent_cid="
 #define EVIDENCE "strongroom.evidence="

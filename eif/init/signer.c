@@ -1,12 +1,14 @@
 // Starts the signer with exactly these arguments and this environment, and waits for its end. Both are part of the measured image.
 
-#include "init.h"
+#include "signer.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "report.h"
 
 #define NODE "/usr/bin/node"
 

@@ -9,9 +9,10 @@ import { StatefulAuthenticator } from '../auth/stateful/stateful.ts';
 import { createStaticAuthenticator } from '../auth/static.ts';
 import { patiently } from '../chamber/startup-failures.ts';
 import type { Config } from '../config/options.ts';
-import type { World } from './boot.ts';
 import type { Custody } from './custody.ts';
 import type { Telemetry } from './telemetry.ts';
+import { clockBy, type SignerTime } from './time.ts';
+import type { World } from './world.ts';
 
 export interface Authorization {
   readonly authenticator: Authenticator;
@@ -19,20 +20,27 @@ export interface Authorization {
   readonly stateful: StatefulAuthenticator | undefined;
 }
 
+export interface AuthorizationParts {
+  /** Undefined without a signer state. */
+  readonly custody: Custody | undefined;
+  readonly telemetry: Pick<Telemetry, 'metrics'>;
+  /** What the lifetimes of tokens are judged by. */
+  readonly time: SignerTime;
+}
+
 /** @throws Error when the state is there and not to be believed, and what to do about it */
 export async function openAuthorization(
-  config: Config,
-  custody: Custody | undefined,
+  config: Config['static_auth'],
+  { custody, telemetry, time }: AuthorizationParts,
   world: World,
-  telemetry: Pick<Telemetry, 'metrics'>,
 ): Promise<Authorization> {
   if (custody === undefined) return { authenticator: openStatic(config), stateful: undefined };
-  const stateful = await openStateful(custody, world, telemetry);
+  const stateful = await openStateful(custody, telemetry, { ...world, clock: clockBy(time, world.clock) });
   return { authenticator: stateful, stateful };
 }
 
 /** Tokens and policies of the configuration, fixed from here on. */
-function openStatic({ static_auth: { policies, anonymous, tokens } }: Config): Authenticator {
+function openStatic({ policies, anonymous, tokens }: Config['static_auth']): Authenticator {
   return createStaticAuthenticator({
     policies,
     anonymousPolicies: anonymous.policies,
@@ -46,8 +54,8 @@ function openStatic({ static_auth: { policies, anonymous, tokens } }: Config): A
 
 async function openStateful(
   { chamber, table }: Custody,
-  { clock, logger, enclave }: World,
   { metrics }: Pick<Telemetry, 'metrics'>,
+  { clock, logger, enclave }: World,
 ): Promise<StatefulAuthenticator> {
   const sealed = chamber.state === 'Sealed';
   const key = (purpose: 'authRowHmac' | 'tokenHmac') => (sealed ? Buffer.alloc(32) : chamber.masterKey.subKey(purpose));

@@ -1,6 +1,5 @@
 // What goes on beside the requests: polling the slashing database for /healthcheck, and reading off the gauges.
 
-import type { Logger } from '../../observe/logger.ts';
 import type { Config } from '../config/options.ts';
 import { countKeys } from '../keys/counts.ts';
 import type { Metrics } from '../metrics/metrics.ts';
@@ -9,7 +8,9 @@ import type { Permits } from '../signing/permits.ts';
 import type { SlashingProtection } from '../slashing/protection.ts';
 import type { Enclave } from './enclave/measure.ts';
 import type { LoadingKeys } from './keys.ts';
-import type { OpenListeners } from './listeners.ts';
+import type { OpenListeners } from './listeners/open-listeners.ts';
+import type { Telemetry } from './telemetry.ts';
+import type { World } from './world.ts';
 
 export interface Watched {
   readonly core: BlsCore;
@@ -17,33 +18,36 @@ export interface Watched {
   readonly permits: Permits;
   readonly slashing: SlashingProtection;
   readonly listeners: OpenListeners;
-  readonly logger: Pick<Logger, 'droppedLines'>;
-  readonly enclave: Enclave | undefined;
+  readonly telemetry: Pick<Telemetry, 'metrics'>;
 }
 
 const LANES: readonly Lane[] = ['normal', 'priority'];
 
 export function startBackground(
-  config: Config,
+  config: Pick<Config, 'metrics' | 'server'>,
   watched: Watched,
-  { metrics }: { readonly metrics: Metrics },
+  { logger, enclave }: World,
   opened: AsyncDisposableStack,
 ): void {
-  pollSlashingHealth(config, watched.slashing, opened);
+  const { metrics } = watched.telemetry;
+  pollSlashingHealth(config.server, watched.slashing, opened);
   metrics.onRender(() => readOff(metrics, watched));
   let droppedLines = 0;
   metrics.onRender(() => {
-    metrics.logLinesDropped.add(watched.logger.droppedLines() - droppedLines);
-    droppedLines = watched.logger.droppedLines();
+    metrics.logLinesDropped.add(logger.droppedLines() - droppedLines);
+    droppedLines = logger.droppedLines();
   });
-  if (watched.enclave !== undefined) countNsmCalls(metrics, watched.enclave);
+  if (enclave !== undefined) countNsmCalls(metrics, enclave);
   const refresh = (): void => void countConnections(metrics, watched.listeners);
   repeat(config.metrics.refresh_interval_seconds * 1000, refresh, opened);
 }
 
 /** A poll that does not answer in time counts as DOWN; the next one starts when it is due, not before this one ended. */
-function pollSlashingHealth({ server }: Config, slashing: SlashingProtection, opened: AsyncDisposableStack): void {
-  const { poll_interval_seconds, poll_timeout_ms } = server.health_check;
+function pollSlashingHealth(
+  { health_check: { poll_interval_seconds, poll_timeout_ms } }: Config['server'],
+  slashing: SlashingProtection,
+  opened: AsyncDisposableStack,
+): void {
   let polling = false;
   const poll = async (): Promise<void> => {
     if (polling) return;

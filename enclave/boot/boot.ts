@@ -1,46 +1,31 @@
 // The boot order, as one list of awaited steps. It reads like the runbook: each step gives a result, or ends the start with
 // a message that names the step. What a step opens is closed in the opposite order, also when a later step fails.
-// It trusts a configuration that config/ has checked.
+// A step takes what it needs of these, in this order: its sections of the configuration, what earlier steps gave, the world, and
+// the stack that closes what it opens. It trusts a configuration that config/ has checked.
 
-import type { Clock } from '../../observe/clock.ts';
-import type { Logger } from '../../observe/logger.ts';
 import type { Config } from '../config/options.ts';
 import { inFlightSigning } from '../signing/in-flight.ts';
 import { openAuthorization } from './authorization.ts';
 import { startBackground } from './background.ts';
-import { type AwsAccess, openAwsAccess } from './credentials.ts';
-import { openCustody, watchState } from './custody.ts';
+import { openAwsAccess } from './credentials.ts';
+import { openCustody } from './custody.ts';
 import { openEgressAliases } from './egress-aliases.ts';
-import type { Enclave } from './enclave/measure.ts';
 import { createEnding } from './ending.ts';
-import { openApplication, openPermits } from './http-application.ts';
+import { openApplication } from './http-application.ts';
 import { type LoadingKeys, startLoadingKeys } from './keys.ts';
-import { type OpenListeners, openListeners } from './listeners.ts';
+import type { OpenListeners } from './listeners/open-listeners.ts';
+import { openListeners } from './listeners.ts';
 import { networkOf } from './network.ts';
+import { openPermits } from './permits.ts';
 import { openSecretMemory } from './secret-key-memory.ts';
 import { openSlashingProtection } from './slashing-protection.ts';
+import { watchState } from './state-watcher.ts';
+import { StartupError, step } from './step.ts';
 import { filterSystemCalls } from './system-call-filter.ts';
 import { openTelemetry } from './telemetry.ts';
-import { clockBy, openTime } from './time.ts';
+import { openTime } from './time.ts';
 import { warmUp } from './warm-up.ts';
-
-export interface World {
-  readonly logger: Logger;
-  readonly clock: Clock;
-  /** The BLS core to sign with; the native one, when it is built, unless given. */
-  readonly blsCore?: 'native' | 'portable';
-  /** Inside an enclave: what measureEnclave found there. */
-  readonly enclave?: Enclave;
-  /** How AWS is reached, once the step "credentials" has seen to it; until then, and for commands, as the SDK finds it. */
-  readonly aws?: AwsAccess;
-}
-
-/** What changes while the signer runs and everything else asks for. */
-export interface SignerState {
-  shuttingDown: boolean;
-  /** Key files that could not be loaded. */
-  keyFailures: number;
-}
+import type { SignerState, World } from './world.ts';
 
 export interface RunningSigner {
   readonly listeners: OpenListeners;
@@ -48,14 +33,6 @@ export interface RunningSigner {
   readonly keysLoaded: Promise<void>;
   /** Refuse new work, finish what is under way, close everything: all within the grace time. */
   shutDown(): Promise<void>;
-}
-
-/** A start that cannot go on: the step, and what to do about it. */
-export class StartupError extends Error {
-  constructor(stepName: string, cause: unknown) {
-    super(`${stepName}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
-    this.name = 'StartupError';
-  }
 }
 
 /** @throws StartupError, after closing what was opened */
@@ -69,59 +46,57 @@ export async function boot(config: Config, world: World): Promise<RunningSigner>
   }
 }
 
-async function runSteps(config: Config, given: World, opened: AsyncDisposableStack): Promise<RunningSigner> {
+async function runSteps(config: Config, world: World, opened: AsyncDisposableStack): Promise<RunningSigner> {
   const state: SignerState = { shuttingDown: false, keyFailures: 0 };
-  const ending = createEnding(given.clock);
+  const ending = createEnding(world.clock);
+  const inFlight = inFlightSigning();
 
-  const telemetry = await step('telemetry', () => openTelemetry(config, given, ending, opened));
-  await step('system call filter', () => filterSystemCalls(config, given, telemetry));
-  const memory = await step('secret key memory', () => openSecretMemory(config, given, telemetry, opened));
-  const { core } = memory;
+  const telemetry = await step('telemetry', () => openTelemetry(config.opentelemetry, { ending }, world, opened));
+  await step('system call filter', () => filterSystemCalls(config.server, { telemetry }, world));
+  const memory = await step('secret key memory', () => openSecretMemory(config, { telemetry }, world, opened));
   const network = await step('network', () => networkOf(config));
-  await step('egress aliases', () => openEgressAliases(config, given, telemetry, opened));
-  const aws = await step('credentials', () => openAwsAccess(config, given, telemetry));
-  const world: World = { ...given, aws };
+  await step('egress aliases', () => openEgressAliases(config.tee.nitro.egress, { telemetry }, world, opened));
+  const aws = await step('credentials', () => openAwsAccess(config, { telemetry }, world));
   const time = await step('time', () => openTime(world, opened));
-  const custody = await step('custody', () => openCustody(config, world, telemetry, opened));
+  const custody = await step('custody', () => openCustody(config, { aws, network, telemetry }, world, opened));
   const { slashing, binding, floor } = await step('slashing protection', () =>
-    openSlashingProtection({ config, network, custody, time, ending }, world, telemetry, opened),
+    openSlashingProtection(config, { aws, custody, ending, network, telemetry, time }, world, opened),
   );
   const { authenticator, stateful } = await step('authorization', () =>
-    openAuthorization(config, custody, { ...world, clock: clockBy(time, world.clock) }, telemetry),
+    openAuthorization(config.static_auth, { custody, telemetry, time }, world),
   );
   const loading = await step('keys', () =>
-    startLoadingKeys({ config, memory, custody, state }, world, telemetry, opened),
+    startLoadingKeys(config.key_sources, { aws, custody, memory, state, telemetry }, world, opened),
   );
   const watcher = await step('state watcher', () =>
-    watchState({ config, custody, auth: stateful }, world, telemetry, opened),
+    watchState(config.signer_state, { auth: stateful, custody, telemetry }, world, opened),
   );
-  const permits = openPermits(config);
-  const inFlight = inFlightSigning();
-  const parts = {
-    authenticator,
-    binding,
-    core,
-    custody,
-    floor,
-    inFlight,
-    loading,
-    network,
-    permits,
-    slashing,
-    state,
-    stateful,
-    telemetry,
-    watcher,
-  };
-  const application = await step('HTTP application', () => openApplication(config, parts, world));
+  const permits = await step('permits', () => openPermits(config.signing));
+  const application = await step('HTTP application', () =>
+    openApplication(
+      config,
+      {
+        authenticator,
+        binding,
+        core: memory.core,
+        custody,
+        floor,
+        inFlight,
+        loading,
+        network,
+        permits,
+        slashing,
+        state,
+        stateful,
+        telemetry,
+        watcher,
+      },
+      world,
+    ),
+  );
   await step('warm-up', () => warmUp(network));
-  const listeners = await step('listeners', () => openListeners(config, application, telemetry, world, opened));
-  startBackground(
-    config,
-    { core, loading, permits, slashing, listeners, logger: world.logger, enclave: world.enclave },
-    telemetry,
-    opened,
-  );
+  const listeners = await step('listeners', () => openListeners(config, { application, telemetry }, world, opened));
+  startBackground(config, { core: memory.core, listeners, loading, permits, slashing, telemetry }, world, opened);
 
   const keysLoaded = announceWhenLoaded(loading, world).catch((error: unknown) => {
     const ended = state.shuttingDown || loading.keys.state === 'sealed'; // sealing stops a load, and the signer stays, sealed
@@ -138,15 +113,6 @@ async function runSteps(config: Config, given: World, opened: AsyncDisposableSta
       world.logger.module('server').error({}, 'the grace time is over: what does not close is left behind');
     },
   };
-}
-
-/** @throws StartupError with the step's name */
-export async function step<T>(name: string, run: () => Promise<T> | T): Promise<T> {
-  try {
-    return await run();
-  } catch (error) {
-    throw new StartupError(name, error);
-  }
 }
 
 async function announceWhenLoaded({ loaded, keys }: LoadingKeys, { logger }: World): Promise<void> {

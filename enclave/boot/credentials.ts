@@ -12,9 +12,9 @@ import type { Config } from '../config/options.ts';
 import { createKmsRecipient } from '../tee/kms/recipient.ts';
 import { cachedDocuments } from '../tee/nsm/evidence.ts';
 import { firstCredentials, parentCredentials } from '../tee/parent/credentials.ts';
-import type { World } from './boot.ts';
 import type { Enclave } from './enclave/measure.ts';
 import type { Telemetry } from './telemetry.ts';
+import type { World } from './world.ts';
 
 export interface AwsAccess {
   readonly client: Pick<AwsClientOptions, 'region' | 'credentials'>;
@@ -26,9 +26,9 @@ export const DEFAULT_AWS_ACCESS: AwsAccess = { client: {}, kms: {} };
 
 /** @throws Error when the parent gives no credentials, or the sealed ones do not open */
 export async function openAwsAccess(
-  config: Config,
+  config: Pick<Config, 'anti_slashing' | 'key_sources' | 'signer_state' | 'tee'>,
+  { telemetry }: { readonly telemetry: Pick<Telemetry, 'kmsCalled'> },
   { enclave, logger, clock }: World,
-  telemetry: Pick<Telemetry, 'kmsCalled'>,
 ): Promise<AwsAccess> {
   if (enclave === undefined || !usesDynamoDB(config)) return DEFAULT_AWS_ACCESS;
   const [region] = dynamodbRegions(config.tee.nitro.egress.endpoints);
@@ -39,17 +39,17 @@ export async function openAwsAccess(
   log.info({ region }, 'the parent gives AWS credentials');
   const recipient = await createKmsRecipient({ nsm: cachedDocuments(enclave.nsm, clock) });
   const kms = { credentials, recipient };
-  const sealed = await openSealed(config, { ...kms, onCall: telemetry.kmsCalled }, { enclave, logger });
+  const sealed = await openSealed(config.tee, { ...kms, onCall: telemetry.kmsCalled }, { enclave, logger });
   return { client: { region, credentials: sealed ?? credentials }, kms };
 }
 
 /** Undefined without `tee.nitro.table_credentials`. */
 async function openSealed(
-  { tee }: Config,
+  { nitro }: Config['tee'],
   kmsOptions: Omit<KmsOptions, 'ceremonyArns'>,
   { enclave, logger }: { readonly enclave: Enclave; readonly logger: World['logger'] },
 ): Promise<AwsCredentials | undefined> {
-  const { ciphertext, key_arn: keyArn } = tee.nitro.table_credentials;
+  const { ciphertext, key_arn: keyArn } = nitro.table_credentials;
   if (ciphertext === undefined || keyArn === undefined) return undefined;
   const { ceremony } = enclave;
   const log = logger.module('tee');

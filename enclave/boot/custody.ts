@@ -1,5 +1,5 @@
-// Step "custody": the state table, the custody keys, and the chamber that they unseal (or that a latch keeps sealed); and, once
-// everything that holds secrets is open, the watcher that seals it. Nothing of this exists without `signer_state`.
+// Step "custody": the state table, the custody keys, and the chamber that they unseal (or that a latch keeps sealed).
+// Nothing of this exists without `signer_state`.
 
 import type { Ceremony } from '../../ceremony/definition.ts';
 import { ceremonyArns, parseCeremony } from '../../ceremony/definition.ts';
@@ -7,6 +7,7 @@ import { deploymentOf } from '../../ceremony/deployment.ts';
 import { encodeHex } from '../../formats/hex.ts';
 import { replaceRootToken } from '../auth/stateful/root-token.ts';
 import { createToken } from '../auth/tokens.ts';
+import type { AwsClientOptions } from '../aws/client.ts';
 import { createDynamoDBClient, type DynamoDBClient } from '../aws/dynamodb.ts';
 import { createKms, custodyKeysOf, type Kms } from '../aws/kms.ts';
 import { tableNameIn } from '../aws/table-name.ts';
@@ -17,14 +18,13 @@ import { Chamber } from '../chamber/chamber.ts';
 import { type CustodyKeyHealth, custodyHealth } from '../chamber/custody-health.ts';
 import { MASTER_KEY_BYTES } from '../chamber/master-key.ts';
 import { type StateTable, stateTable } from '../chamber/state-table.ts';
-import { Watcher, type WatcherParts } from '../chamber/watcher.ts';
 import type { Config } from '../config/options.ts';
+import type { Network } from '../signing/networks.ts';
 import { nsmRandomBytes } from '../tee/nsm/random.ts';
-import type { World } from './boot.ts';
-import { DEFAULT_AWS_ACCESS } from './credentials.ts';
-import { networkOf } from './network.ts';
+import { type AwsAccess, DEFAULT_AWS_ACCESS } from './credentials.ts';
 import { memoryPolicy } from './secret-key-memory.ts';
 import type { Telemetry } from './telemetry.ts';
+import type { World } from './world.ts';
 
 export interface Custody {
   readonly chamber: Chamber;
@@ -39,23 +39,31 @@ export interface Custody {
   readonly binding: BindingTable | undefined;
 }
 
+type CustodyConfig = Pick<Config, 'ceremony' | 'server' | 'signer_state'>;
+
+export interface CustodyParts {
+  readonly aws: AwsAccess;
+  readonly network: Network;
+  readonly telemetry: Pick<Telemetry, 'metrics' | 'dynamodbCalled' | 'kmsCalled'>;
+}
+
 /** Undefined without `signer_state`. @throws StateTableFailure, CustodyFailure (service.md, startup failures 8 and 9) */
 export async function openCustody(
-  config: Config,
+  config: CustodyConfig,
+  parts: CustodyParts,
   world: World,
-  telemetry: Pick<Telemetry, 'metrics' | 'dynamodbCalled' | 'kmsCalled'>,
   opened: AsyncDisposableStack,
 ): Promise<Custody | undefined> {
   const { table: tableName } = config.signer_state;
   if (tableName === undefined) return undefined;
   const { logger, clock, enclave } = world;
   const log = logger.module('chamber');
-  const { kms, client, ...parts } = openParts(config, tableName, world, telemetry, opened);
-  const { table, terms } = parts;
+  const { kms, client, ...unsealing } = openParts(config, { ...parts, tableName }, world, opened);
+  const { table, terms } = unsealing;
   const { ceremony } = terms;
   const readAt = clock.monotonic();
   const booted = await bootChamber({
-    ...parts,
+    ...unsealing,
     makeRootToken: rootTokenMaker(clock),
     ...(enclave === undefined ? {} : { randomness: () => nsmRandomBytes(enclave.nsm, MASTER_KEY_BYTES) }),
     clock,
@@ -63,8 +71,9 @@ export async function openCustody(
   const found = booted.kind === 'sealed' ? { latch: booted.latch } : { masterKey: booted.masterKey };
   const chamber = new Chamber(found, { table, clock, log });
   opened.defer(() => chamber.close());
-  telemetry.metrics.chamberUnsealed.set(1);
-  chamber.onSealed(() => telemetry.metrics.chamberUnsealed.set(0));
+  const { metrics } = parts.telemetry;
+  metrics.chamberUnsealed.set(1);
+  chamber.onSealed(() => metrics.chamberUnsealed.set(0));
   const keyHealth = custodyHealth(ceremony.kmsKeys, { reachable: kms.reachable, clock });
   const isNewTable = booted.kind === 'unsealed' && booted.isNewTable;
   const binding = openBinding(chamber, client, tableName, opened);
@@ -85,25 +94,23 @@ function openBinding(
   return bindingTable(client, tableName, codes);
 }
 
+interface UnsealingParts extends Pick<CustodyParts, 'aws' | 'network'> {
+  readonly tableName: string;
+  readonly telemetry?: CustodyParts['telemetry'];
+}
+
 function openParts(
-  config: Config,
-  tableName: string,
-  { logger, enclave, aws = DEFAULT_AWS_ACCESS }: Pick<World, 'logger' | 'enclave' | 'aws'>,
-  telemetry: Partial<Pick<Telemetry, 'dynamodbCalled' | 'kmsCalled'>>,
+  config: CustodyConfig,
+  { aws, network, tableName, telemetry }: UnsealingParts,
+  { logger, enclave }: Pick<World, 'logger' | 'enclave'>,
   opened: AsyncDisposableStack,
 ): UnsealParts & { readonly table: StateTable; readonly kms: Kms; readonly client: DynamoDBClient } {
   const log = logger.module('chamber');
   const ceremony = enclave?.ceremony ?? parseCeremony(config.ceremony);
-  const { dynamodbCalled, kmsCalled } = telemetry;
-  const client = createDynamoDBClient({
-    ...aws.client,
-    ...(dynamodbCalled === undefined ? {} : { onCall: dynamodbCalled }),
-  });
+  const onCall = (called: AwsClientOptions['onCall']) => (called === undefined ? {} : { onCall: called });
+  const client = createDynamoDBClient({ ...aws.client, ...onCall(telemetry?.dynamodbCalled) });
   opened.defer(() => client.destroy());
-  const kms = createKms(
-    { ...aws.kms, ceremonyArns: ceremonyArns(ceremony), ...(kmsCalled === undefined ? {} : { onCall: kmsCalled }) },
-    { log },
-  );
+  const kms = createKms({ ...aws.kms, ceremonyArns: ceremonyArns(ceremony), ...onCall(telemetry?.kmsCalled) }, { log });
   opened.defer(() => kms.close());
   return {
     kms,
@@ -112,13 +119,13 @@ function openParts(
     terms: {
       ceremony,
       deployment: deploymentOf(
-        encodeHex(networkOf(config).genesisValidatorsRoot),
+        encodeHex(network.genesisValidatorsRoot),
         config.signer_state.deployment_id ?? tableNameIn(tableName), // pinning a table later renames no deployment
       ),
       requireBound: config.signer_state.require_bound_master_key,
     },
     custodyKeys: custodyKeysOf(kms),
-    memory: memoryPolicy(config, enclave),
+    memory: memoryPolicy(config.server, enclave),
     log,
   };
 }
@@ -147,60 +154,17 @@ export function slashingIntegrityKey(custody: Custody | undefined): Buffer | und
  * The same for a command that works on the slashing store beside the signers. The caller wipes it.
  * @throws as `openCustody`, and when the table is fresh or sealed
  */
-export async function commandIntegrityKey(config: Config, world: Pick<World, 'logger'>): Promise<Buffer | undefined> {
+export async function commandIntegrityKey(
+  config: CustodyConfig,
+  parts: Pick<CustodyParts, 'network'>,
+  world: Pick<World, 'logger'>,
+): Promise<Buffer | undefined> {
   const { table: tableName } = config.signer_state;
   if (tableName === undefined) return undefined;
   await using opened = new AsyncDisposableStack();
-  const masterKey = await unsealOnly(openParts(config, tableName, world, {}, opened));
+  const masterKey = await unsealOnly(
+    openParts(config, { ...parts, aws: DEFAULT_AWS_ACCESS, tableName }, world, opened),
+  );
   opened.defer(() => masterKey.wipe());
   return masterKey.subKey('slashingRowHmac');
 }
-
-/** Why nothing may be signed now (decisions.md section 2). */
-export function custodyRefusal(
-  custody: Custody | undefined,
-  watcher: Watcher | undefined,
-): 'sealed' | 'state_stale' | undefined {
-  if (custody?.chamber.state === 'Sealed') return 'sealed';
-  return watcher?.stale === true ? 'state_stale' : undefined;
-}
-
-export interface WatchParts {
-  readonly config: Config;
-  readonly custody: Custody | undefined;
-  /** Of the stateful mode. */
-  readonly auth: WatcherParts['auth'] | undefined;
-}
-
-/**
- * Undefined when there is nothing to watch: no signer state, sealed already, or a refresh interval of 0. Resolves after the
- * first look, so that nothing is served on what was read before the other steps of the start.
- */
-export async function watchState(
-  { config, custody, auth }: WatchParts,
-  { logger, clock }: World,
-  { metrics }: Pick<Telemetry, 'metrics'>,
-  opened: AsyncDisposableStack,
-): Promise<Watcher | undefined> {
-  const intervalSeconds = config.signer_state.refresh_interval_seconds;
-  if (custody === undefined || auth === undefined || custody.chamber.state === 'Sealed') return undefined;
-  const { chamber, table, ceremony, readAt } = custody;
-  const log = logger.module('chamber');
-  if (intervalSeconds === 0) {
-    log.warn({}, NOT_WATCHING);
-    return undefined;
-  }
-  const watcher = new Watcher(
-    { intervalSeconds, generation: ceremony.generation, readAt },
-    { table, onLatch: (latch) => chamber.sealBecauseOf(latch), auth, clock, log },
-  );
-  chamber.onSealed(() => watcher.stop());
-  opened.defer(() => watcher.stop());
-  metrics.onRender(() => metrics.stateAgeSeconds.set(watcher.ageSeconds()));
-  await watcher.start();
-  return watcher;
-}
-
-const NOT_WATCHING =
-  'signer_state.refresh_interval_seconds is 0: seals, revocations and changed policies that are made elsewhere do not reach this ' +
-  'replica before it starts again';

@@ -2,18 +2,18 @@
 
 import type { Config } from '../config/options.ts';
 import { openEgress } from '../tee/parent/egress.ts';
-import type { World } from './boot.ts';
 import type { Telemetry } from './telemetry.ts';
+import type { World } from './world.ts';
 
 export async function openEgressAliases(
-  { tee }: Config,
+  { endpoints }: Config['tee']['nitro']['egress'],
+  { telemetry: { metrics } }: { readonly telemetry: Pick<Telemetry, 'metrics'> },
   { enclave, logger }: World,
-  { metrics }: Pick<Telemetry, 'metrics'>,
   opened: AsyncDisposableStack,
 ): Promise<void> {
   if (enclave === undefined) return;
   const { parent, hostsPath, aliasPort } = enclave.platform;
-  const egress = await openEgress(tee.nitro.egress.endpoints, {
+  const egress = await openEgress(endpoints, {
     parent,
     hostsPath,
     aliasPort,

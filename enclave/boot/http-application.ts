@@ -14,16 +14,17 @@ import type { Readiness } from '../http/routes/health.ts';
 import type { BlsCore } from '../signing/bls/bls.ts';
 import type { InFlightSigning } from '../signing/in-flight.ts';
 import type { Network } from '../signing/networks.ts';
-import { createPermits, type Permits } from '../signing/permits.ts';
+import type { Permits } from '../signing/permits.ts';
 import type { SlashingProtection } from '../slashing/protection.ts';
 import type { StoreFloor } from '../slashing/types.ts';
-import type { SignerState, World } from './boot.ts';
-import { type Custody, custodyRefusal } from './custody.ts';
+import type { Custody } from './custody.ts';
 import { chamberRoutes } from './http-application/chamber-status.ts';
 import { keyRoutes } from './http-application/key-routes.ts';
 import { readinessOf } from './http-application/readiness.ts';
 import type { LoadingKeys } from './keys.ts';
+import { custodyRefusal } from './state-watcher.ts';
 import type { Telemetry } from './telemetry.ts';
+import type { SignerState, World } from './world.ts';
 
 export interface Parts {
   readonly authenticator: Authenticator;
@@ -44,23 +45,17 @@ export interface Parts {
   readonly watcher: Watcher | undefined;
 }
 
-export function openPermits(config: Config): Permits {
-  const { max_concurrent_jobs, queue_buffer_size, priority } = config.signing;
-  // Without operations nothing would ever take the pool's permits (config/warnings.ts says so).
-  const hasPriority = priority.enabled && priority.operations.length > 0;
-  return createPermits({
-    maxConcurrentJobs: max_concurrent_jobs,
-    queueLimit: queue_buffer_size,
-    priorityJobs: hasPriority ? priority.max_concurrent_jobs : 0,
-  });
-}
-
 export interface Application {
   readonly app: FastifyInstance;
   readonly readiness: Readiness;
 }
 
-export async function openApplication(config: Config, parts: Parts, world: World): Promise<Application> {
+type ApplicationConfig = Pick<
+  Config,
+  'anti_slashing' | 'canary_keys' | 'chamber' | 'http' | 'network' | 'server' | 'signing' | 'tee'
+>;
+
+export async function openApplication(config: ApplicationConfig, parts: Parts, world: World): Promise<Application> {
   const { server, signing } = config;
   const { logger, clock } = world;
   const { state, loading, telemetry, custody, watcher, slashing, binding } = parts;
@@ -105,7 +100,7 @@ export async function openApplication(config: Config, parts: Parts, world: World
       keyRoutes: keyRoutes(config, parts, world),
       readiness,
       chamber: chamberRoutes(config, parts, world),
-      attestation: attestationRoute(world, telemetry),
+      attestation: attestationRoute(telemetry, world),
       signingRefusal: () => refusal() ?? (state.shuttingDown ? 'shutting_down' : binding?.hindrance),
       observer: telemetry.http,
       tracing: telemetry.tracing,
@@ -117,7 +112,7 @@ export async function openApplication(config: Config, parts: Parts, world: World
   return { app, readiness };
 }
 
-function attestationRoute({ enclave }: World, { metrics }: Telemetry): AttestationRoute | undefined {
+function attestationRoute({ metrics }: Telemetry, { enclave }: World): AttestationRoute | undefined {
   if (enclave === undefined) return undefined;
   return {
     nsm: enclave.nsm,

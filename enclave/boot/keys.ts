@@ -9,11 +9,12 @@ import { KeyFiles } from '../keys/files/key-files.ts';
 import { type KeyFolders, listKeyFiles } from '../keys/files/listing.ts';
 import { KeystorePool, memoryLimitBytes } from '../keys/keystores/pool.ts';
 import { KeyStore, type SecretKeyVault } from '../keys/store.ts';
-import type { SignerState, World } from './boot.ts';
+import type { AwsAccess } from './credentials.ts';
 import type { Custody } from './custody.ts';
 import { type OpenedKeyTable, openConfiguredKeyTable } from './keys/key-table.ts';
 import type { SecretMemory } from './secret-key-memory.ts';
 import type { Telemetry } from './telemetry.ts';
+import type { SignerState, World } from './world.ts';
 
 export interface LoadingKeys {
   readonly keys: KeyStore;
@@ -26,26 +27,27 @@ export interface LoadingKeys {
 }
 
 export interface LoadingKeysParts {
-  readonly config: Config;
-  readonly memory: SecretMemory;
+  readonly aws: AwsAccess;
   /** Undefined without a signer state. */
   readonly custody: Custody | undefined;
+  readonly memory: SecretMemory;
   readonly state: SignerState;
+  readonly telemetry: Telemetry;
 }
 
 export async function startLoadingKeys(
-  { config, memory, custody, state }: LoadingKeysParts,
+  { dynamodb, filesystem }: Config['key_sources'],
+  { aws, custody, memory, state, telemetry }: LoadingKeysParts,
   world: World,
-  telemetry: Telemetry,
   opened: AsyncDisposableStack,
 ): Promise<LoadingKeys> {
-  const folders = keyFolders(config);
+  const folders = keyFolders(filesystem);
   await listKeyFiles(folders); // a folder that is not there ends the start, here
   const { clock } = world;
   const log = world.logger.module('keys');
   const keys = new KeyStore({}, { vault: watched(memory), clock });
   opened.defer(() => keys.seal());
-  const pool = openPool(config, world, opened);
+  const pool = openPool(filesystem, world, opened);
   if (custody?.chamber.state === 'Sealed') {
     keys.seal();
     return { keys, pool, table: undefined, loaded: Promise.resolve() };
@@ -58,9 +60,9 @@ export async function startLoadingKeys(
   const table =
     custody === undefined
       ? undefined
-      : await openConfiguredKeyTable({ config, custody, store: keys }, world, telemetry, opened);
+      : await openConfiguredKeyTable(dynamodb, { aws, custody, store: keys, telemetry }, world, opened);
   const files = new KeyFiles(
-    { ...folders, rawLoadConcurrency: config.key_sources.filesystem.raw_load_concurrency },
+    { ...folders, rawLoadConcurrency: filesystem.raw_load_concurrency },
     { store: keys, pool, log, clock, signal: stop.signal },
   ).load();
   const rows = table?.loader.load();
@@ -93,10 +95,14 @@ function watched({ core, watch }: SecretMemory): SecretKeyVault {
   };
 }
 
-function openPool(config: Config, { logger }: World, opened: AsyncDisposableStack): KeystorePool {
+function openPool(
+  { keystore_load_concurrency: keystoreLoadConcurrency }: Config['key_sources']['filesystem'],
+  { logger }: World,
+  opened: AsyncDisposableStack,
+): KeystorePool {
   const pool = new KeystorePool(
     {
-      keystoreLoadConcurrency: config.key_sources.filesystem.keystore_load_concurrency,
+      keystoreLoadConcurrency,
       memoryLimitBytes: memoryLimitBytes(),
       cores: availableParallelism(),
     },
@@ -106,10 +112,10 @@ function openPool(config: Config, { logger }: World, opened: AsyncDisposableStac
   return pool;
 }
 
-function keyFolders({ key_sources: { filesystem } }: Config): KeyFolders {
-  const { path, passwords_path: folder, password_file: file } = filesystem.keystores;
-  if (path === undefined) return { paths: filesystem.paths };
-  if (folder !== undefined) return { paths: filesystem.paths, keystores: { path, passwords: { folder } } };
-  if (file !== undefined) return { paths: filesystem.paths, keystores: { path, passwords: { file } } };
+function keyFolders({ keystores, paths }: Config['key_sources']['filesystem']): KeyFolders {
+  const { path, passwords_path: folder, password_file: file } = keystores;
+  if (path === undefined) return { paths };
+  if (folder !== undefined) return { paths, keystores: { path, passwords: { folder } } };
+  if (file !== undefined) return { paths, keystores: { path, passwords: { file } } };
   throw new Error('key_sources.filesystem.keystores.path: there are no passwords'); // a rule of the configuration refuses it before
 }

@@ -5,38 +5,25 @@ import type { Server as TlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import type { Config } from '../config/options.ts';
-import { closeGracefully, listenPlain, listenTls } from '../http/listeners/listen.ts';
+import { listenPlain, listenTls } from '../http/listeners/listen.ts';
 import { listenMetrics } from '../http/listeners/metrics.ts';
 import { type CertificatePair, readCertificatePair, reloadCertificate, warnOfCertificate } from '../tls/file.ts';
-import type { World } from './boot.ts';
-import type { Application } from './http-application.ts';
 import { openEnclaveListeners } from './listeners/enclave.ts';
-import type { Telemetry } from './telemetry.ts';
-
-/** In an enclave a port is a vsock port. */
-export type ListenerPort = Pick<AddressInfo, 'port'>;
-
-export interface OpenListeners {
-  readonly http: ListenerPort;
-  readonly tls: ListenerPort | undefined;
-  readonly metrics: ListenerPort;
-  /** Open connections by listener. */
-  connections(): Promise<Readonly<Record<'plain' | 'tls' | 'metrics', number>>>;
-  closeGracefully(timeoutSeconds: number): Promise<void>;
-}
+import { closeNow, endGracefully, type ListenersParts, type OpenListeners } from './listeners/open-listeners.ts';
+import type { World } from './world.ts';
 
 export async function openListeners(
-  config: Config,
-  application: Application,
-  telemetry: Telemetry,
+  config: Pick<Config, 'metrics' | 'server' | 'tls'>,
+  parts: ListenersParts,
   world: World,
   opened: AsyncDisposableStack,
 ): Promise<OpenListeners> {
   const { logger, enclave } = world;
   if (enclave !== undefined) {
-    return openEnclaveListeners(config, application, telemetry, { ...world, enclave }, opened);
+    return openEnclaveListeners(config, parts, { ...world, enclave }, opened);
   }
-  const { app } = application;
+  const { telemetry } = parts;
+  const { app } = parts.application;
   const log = logger.module('server');
   const { metrics: metricsOptions, server } = config;
   const metrics = await listenMetrics(telemetry.metrics, {
@@ -47,7 +34,7 @@ export async function openListeners(
   const metricsAddress = metrics.address() as AddressInfo;
   log.info({ listener: 'metrics', ...shown(metricsAddress) }, 'listening');
 
-  const secure = await openTls(config, app, telemetry, world, opened);
+  const secure = await openTls(config.tls, { app, telemetry }, world, opened);
   if (secure !== undefined) log.info({ listener: 'tls', ...shown(secure.address) }, 'listening');
 
   const plain = await listenPlain(app, { host: server.listen_address, port: server.listen_port });
@@ -64,21 +51,16 @@ export async function openListeners(
       tls: secure === undefined ? 0 : await openConnections(secure.server),
       metrics: await openConnections(metrics),
     }),
-    async closeGracefully(timeoutSeconds) {
-      const inTime = await closeGracefully(servers, timeoutSeconds);
-      if (!inTime) log.warn({ timeout_seconds: timeoutSeconds }, 'requests were cut: the grace time is over');
-    },
+    closeGracefully: endGracefully(servers, log),
   };
 }
 
 async function openTls(
-  config: Config,
-  app: FastifyInstance,
-  telemetry: Telemetry,
+  { mode, file, listen_address, listen_port, max_connections }: Config['tls'],
+  { app, telemetry }: { readonly app: FastifyInstance; readonly telemetry: ListenersParts['telemetry'] },
   { logger, clock }: Pick<World, 'logger' | 'clock'>,
   opened: AsyncDisposableStack,
 ): Promise<Awaited<ReturnType<typeof listenTls>> | undefined> {
-  const { mode, file, listen_address, listen_port, max_connections } = config.tls;
   if (mode !== 'file' || file.cert_path === undefined || file.key_path === undefined) return undefined;
   const files = { certPath: file.cert_path, keyPath: file.key_path };
   const pair = await readCertificatePair(files);
@@ -109,13 +91,6 @@ async function openTls(
 function openConnections(server: Server | TlsServer): Promise<number> {
   return new Promise((resolve, reject) => {
     server.getConnections((error, count) => (error ? reject(error) : resolve(count)));
-  });
-}
-
-function closeNow(server: Pick<Server, 'close' | 'closeAllConnections'>): Promise<void> {
-  return new Promise((resolve) => {
-    server.close(() => resolve());
-    server.closeAllConnections();
   });
 }
 

@@ -6,8 +6,8 @@ import { applyMemoryPolicy, type KeyMemoryWatch, watchKeyMemory } from '../harde
 import type { MemoryPolicy } from '../native/load.ts';
 import type { BlsCore } from '../signing/bls/bls.ts';
 import { openBlsCore } from '../signing/bls/open.ts';
-import type { World } from './boot.ts';
 import type { Telemetry } from './telemetry.ts';
+import type { World } from './world.ts';
 
 export interface SecretMemory {
   readonly core: BlsCore;
@@ -15,14 +15,14 @@ export interface SecretMemory {
 }
 
 export async function openSecretMemory(
-  config: Config,
+  { server, signing }: Pick<Config, 'server' | 'signing'>,
+  { telemetry: { metrics } }: { readonly telemetry: Pick<Telemetry, 'metrics'> },
   { logger, blsCore, enclave }: World,
-  { metrics }: Pick<Telemetry, 'metrics'>,
   opened: AsyncDisposableStack,
 ): Promise<SecretMemory> {
   const log = logger.module('signing');
-  const mlock = memoryPolicy(config, enclave);
-  const rootTables = config.signing.root_tables;
+  const mlock = memoryPolicy(server, enclave);
+  const rootTables = signing.root_tables;
   const core = await openBlsCore({ log, mlock, rootTables, prefer: blsCore, nativeOnly: COMPILED !== undefined });
   opened.defer(() => core.close());
   applyMemoryPolicy(mlock, core, log);
@@ -33,6 +33,6 @@ export async function openSecretMemory(
 }
 
 /** `server.mlock`, which an enclave skips: it has no swap, no core dumps, and nobody beside it to look (service.md, server.mlock). */
-export function memoryPolicy({ server }: Config, enclave: World['enclave']): MemoryPolicy {
-  return enclave === undefined ? server.mlock : 'off';
+export function memoryPolicy({ mlock }: Config['server'], enclave: World['enclave']): MemoryPolicy {
+  return enclave === undefined ? mlock : 'off';
 }

@@ -3,10 +3,14 @@
 
 import type { Config } from '../config/options.ts';
 import { applySystemCallPolicy } from '../harden/seccomp.ts';
-import type { World } from './boot.ts';
 import type { Telemetry } from './telemetry.ts';
+import type { World } from './world.ts';
 
-export function filterSystemCalls({ server }: Config, { logger }: World, { metrics }: Telemetry): void {
-  const filtered = applySystemCallPolicy(server.seccomp, logger.module('server'));
+export function filterSystemCalls(
+  { seccomp }: Config['server'],
+  { telemetry: { metrics } }: { readonly telemetry: Pick<Telemetry, 'metrics'> },
+  { logger }: World,
+): void {
+  const filtered = applySystemCallPolicy(seccomp, logger.module('server'));
   metrics.systemCallsFiltered.set(filtered ? 1 : 0);
 }

@@ -8,8 +8,8 @@ import type { Config } from '../config/options.ts';
 import type { HttpObserver } from '../http/audit.ts';
 import { createMetrics, type Metrics, statusClass } from '../metrics/metrics.ts';
 import type { SlashingProtectionOptions } from '../slashing/protection.ts';
-import type { World } from './boot.ts';
 import type { Ending } from './ending.ts';
+import type { World } from './world.ts';
 
 export interface Telemetry {
   readonly metrics: Metrics;
@@ -28,16 +28,16 @@ const TRACING_CLOSE_MS = 2000;
 const UNKNOWN_OPERATION = 'unknown';
 
 export async function openTelemetry(
-  config: Config,
-  { logger }: World,
-  ending: Pick<Ending, 'leftMs'>,
+  config: Config['opentelemetry'],
+  parts: { readonly ending: Pick<Ending, 'leftMs'> },
+  world: World,
   opened: AsyncDisposableStack,
 ): Promise<Telemetry> {
   const metrics = createMetrics();
   opened.defer(() => metrics.close());
   metrics.chamberUnsealed.set(1); // stateless mode: there is nothing to unseal
-  const tracing = await startTracing(config, { logger, ending }, opened);
-  const log = logger.module('signing');
+  const tracing = await startTracing(config, parts, world, opened);
+  const log = world.logger.module('signing');
   return {
     metrics,
     tracing,
@@ -81,12 +81,12 @@ function httpObserver(metrics: Metrics): HttpObserver {
 }
 
 async function startTracing(
-  { opentelemetry }: Config,
-  { logger, ending }: Pick<World, 'logger'> & { readonly ending: Pick<Ending, 'leftMs'> },
+  { enabled, endpoint, service_name: serviceName }: Config['opentelemetry'],
+  { ending }: { readonly ending: Pick<Ending, 'leftMs'> },
+  { logger }: Pick<World, 'logger'>,
   opened: AsyncDisposableStack,
 ): Promise<Tracing | undefined> {
-  if (!opentelemetry.enabled) return undefined;
-  const { endpoint, service_name: serviceName } = opentelemetry;
+  if (!enabled) return undefined;
   const tracing = await openTracing({ endpoint, serviceName }, logger.module('server'));
   opened.defer(() => tracing.close(Math.min(TRACING_CLOSE_MS, ending.leftMs() / 2)));
   return tracing;

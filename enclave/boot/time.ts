@@ -4,7 +4,7 @@
 
 import type { Clock } from '../../observe/clock.ts';
 import { keepReading, openNsmClock } from '../tee/nsm/time.ts';
-import type { World } from './boot.ts';
+import type { World } from './world.ts';
 
 export type SignerTime = Pick<Clock, 'now'>;
 

@@ -12,7 +12,7 @@ import { systemClock } from '../../observe/clock.ts';
 import { createLogger } from '../../observe/logger.ts';
 import { commandIntegrityKey } from '../boot/custody.ts';
 import { networkOf } from '../boot/network.ts';
-import { openSlashingBackend } from '../boot/slashing-protection.ts';
+import { openSlashingBackend } from '../boot/slashing-protection/store.ts';
 import { loadConfig } from '../config/load.ts';
 import type { Config } from '../config/options.ts';
 import { readInterchange, writeInterchange } from '../slashing/interchange/file.ts';
@@ -86,9 +86,9 @@ async function withBackend(
 ): Promise<number> {
   const network = networkOf(config);
   const logger = createLogger({ level: 'warn', format: 'text', color: false }, terminal.stderr);
-  const integrityKey = await commandIntegrityKey(config, { logger });
-  const options = { config, network, integrityKey, isForJump: command === 'jump' };
-  const backend = await openSlashingBackend(options, { logger, clock: systemClock }).finally(() =>
+  const integrityKey = await commandIntegrityKey(config, { network }, { logger });
+  const parts = { network, integrityKey, isForJump: command === 'jump' };
+  const backend = await openSlashingBackend(config.anti_slashing, parts, { logger, clock: systemClock }).finally(() =>
     integrityKey?.fill(0),
   );
   try {

@@ -24,7 +24,11 @@ const SUFFIXES: ReadonlyMap<string, string> = new Map([
 ]);
 const DYNAMODB_HOST = /^dynamodb\.([a-z]{2,}(?:-[a-z]+)+-\d{1,2})\.(.+)$/;
 
-export function usesDynamoDB({ signer_state, key_sources, anti_slashing }: Config): boolean {
+export function usesDynamoDB({
+  signer_state,
+  key_sources,
+  anti_slashing,
+}: Pick<Config, 'anti_slashing' | 'key_sources' | 'signer_state'>): boolean {
   const tables = [signer_state.table, key_sources.dynamodb.table];
   return anti_slashing.backend === 'dynamodb' || tables.some((table) => table !== undefined);
 }

@@ -4,38 +4,9 @@
 
 import assert from 'node:assert/strict';
 import { Counter, Gauge, Histogram, Registry } from '@prometheus-io/client';
-import { type ClosedLabel, type Labels, MAX_INITIAL_SERIES, METRICS, type MetricEntry, UNKNOWN } from './catalogue.ts';
+import { type Labels, MAX_INITIAL_SERIES, METRICS, type MetricEntry, UNKNOWN } from './catalogue.ts';
+import type { MetricHandles } from './handles.ts';
 import { watchProcess } from './process.ts';
-
-type LabelValues<L extends Labels> = {
-  readonly [Name in keyof L]: L[Name] extends ClosedLabel<infer Value> ? Value : string;
-};
-/** Nothing for a metric without labels. */
-type LabelArguments<L extends Labels> = keyof L extends never ? [] : [labels: LabelValues<L>];
-
-export interface CounterHandle<L extends Labels> {
-  inc(...labels: LabelArguments<L>): void;
-  add(amount: number, ...labels: LabelArguments<L>): void;
-}
-
-export interface GaugeHandle<L extends Labels> {
-  set(value: number, ...labels: LabelArguments<L>): void;
-}
-
-export interface HistogramHandle<L extends Labels> {
-  observe(value: number, ...labels: LabelArguments<L>): void;
-}
-
-type Handle<Entry> =
-  Entry extends MetricEntry<'counter', infer L>
-    ? CounterHandle<L>
-    : Entry extends MetricEntry<'gauge', infer L>
-      ? GaugeHandle<L>
-      : Entry extends MetricEntry<'histogram', infer L>
-        ? HistogramHandle<L>
-        : never;
-
-export type MetricHandles = { readonly [Key in keyof typeof METRICS]: Handle<(typeof METRICS)[Key]> };
 
 export interface Metrics extends MetricHandles {
   /** Before each rendering `collect` is called, to set the gauges that are read off rather than counted. */

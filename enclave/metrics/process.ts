@@ -3,7 +3,7 @@
 
 import { readdirSync } from 'node:fs';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
-import type { MetricHandles } from './metrics.ts';
+import type { MetricHandles } from './handles.ts';
 
 export interface ProcessWatch {
   collect(): void;

@@ -1,23 +1,16 @@
-// The arrows of the tree (docs/architecture.md): what a folder may import. A wrong arrow is a design fault.
+// The arrows of the tree (docs/architecture.md): what a folder may import. A wrong arrow is a design fault, and so is a
+// circle, types included: whoever reads one file of a circle has to read all of them.
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
 const ROOT = join(import.meta.dirname, '../..');
-const TOP_FOLDERS = [
-  'bin',
-  'ceremony',
-  'command-line',
-  'eif',
-  'enclave',
-  'formats',
-  'observe',
-  'operator',
-  'parent-proxy',
-];
 /** Everything may use them; they use only themselves. */
 const LEAVES = ['command-line/', 'formats/', 'observe/'];
+
+/** May import everything: proof, demonstration, explanation. */
+const EVERYTHING = [''];
 
 /** What each top-level folder may import besides itself. `enclave/api` is the wire contract. */
 const TOP_ARROWS: Readonly<Record<string, readonly string[]>> = {
@@ -32,12 +25,19 @@ const TOP_ARROWS: Readonly<Record<string, readonly string[]>> = {
   ],
   ceremony: [],
   'command-line': ['formats/'],
+  demo: EVERYTHING,
+  docs: EVERYTHING,
   eif: ['ceremony/', 'enclave/api/version.ts'],
   enclave: ['ceremony/'],
+  formats: [],
+  observe: [],
   operator: ['enclave/api/', 'ceremony/'],
   // Both ends of a vsock stream are made by the same code; nothing of what it imports is secret or signs.
   'parent-proxy': ['enclave/api/', 'enclave/native/'],
+  test: EVERYTHING,
 };
+/** What is made here and belongs to nobody's sources (.gitignore). */
+const MADE_HERE = ['build', 'node_modules'];
 
 /** They wire the rest together, and each other. */
 const WIRING = ['main.ts', 'boot', 'commands'];
@@ -55,6 +55,18 @@ const ENCLAVE_ORDER = [
   ['api', 'compiled.ts'],
 ];
 
+/** Circles that somebody is about to open: none may come in. */
+const KNOWN_CIRCLES: readonly (readonly string[])[] = [
+  ['enclave/api/plain-attestation.ts', 'enclave/api/sign-request.ts'],
+  [
+    'test/support/fleet/events.ts',
+    'test/support/fleet/losses.ts',
+    'test/support/fleet/moves.ts',
+    'test/support/fleet/report.ts',
+    'test/support/fleet/world.ts',
+  ],
+];
+
 interface Import {
   readonly from: string;
   readonly to: string;
@@ -63,14 +75,56 @@ interface Import {
 function sources(folder: string): string[] {
   const path = join(ROOT, folder);
   return readdirSync(path, { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.ts'))
+    .filter((name) => /\.(?:ts|c|h)$/.test(name))
     .map((name) => join(folder, name));
 }
 
 function importsOf(file: string): Import[] {
   const text = readFileSync(join(ROOT, file), 'utf8');
-  const found = text.matchAll(/(?:from|import\(?|new URL\()\s*'(\.{1,2}\/[^']+\.ts)'/g);
+  const found = file.endsWith('.ts')
+    ? text.matchAll(/(?:from|import\(?|new URL\()\s*'(\.{1,2}\/[^']+\.ts)'/g)
+    : text.matchAll(/^#include "([^"]+)"/gm);
   return [...found].map(([, target = '']) => ({ from: file, to: relative(ROOT, join(ROOT, dirname(file), target)) }));
+}
+
+/** A source of C and its header are one. */
+function unitOf(file: string): string {
+  return file.replace(/\.[ch]$/, '');
+}
+
+/** Functions that a header of C declares and the source of its name does not define: an arrow that no include shows. */
+function strayDeclarations(header: string): string[] {
+  const declared = readFileSync(join(ROOT, header), 'utf8').matchAll(/^(?!typedef)[a-z][\w *]*?(\w+)\([^{}]*\);$/gm);
+  const source = readFileSync(join(ROOT, `${unitOf(header)}.c`), 'utf8');
+  const isDefined = (name: string): boolean => new RegExp(`^[a-z][\\w *]*\\b${name}\\([^;{}]*\\{$`, 'm').test(source);
+  return [...declared].flatMap(([, name = '']) => (isDefined(name) ? [] : [`${header}: ${name}`]));
+}
+
+/** Groups of files that import each other: strongly connected components (Tarjan, 1972). */
+function circlesIn(arrows: readonly Import[]): string[][] {
+  const targets = new Map<string, Set<string>>();
+  for (const { from, to } of arrows) {
+    const known = targets.get(unitOf(from)) ?? new Set();
+    targets.set(unitOf(from), known.add(unitOf(to)));
+  }
+  const circles: string[][] = [];
+  const seenAt = new Map<string, number>();
+  const lowest = new Map<string, number>();
+  const open: string[] = [];
+  const visit = (file: string): void => {
+    seenAt.set(file, seenAt.size);
+    lowest.set(file, seenAt.get(file) ?? 0);
+    open.push(file);
+    for (const target of targets.get(file) ?? []) {
+      if (!seenAt.has(target)) visit(target);
+      if (open.includes(target)) lowest.set(file, Math.min(lowest.get(file) ?? 0, lowest.get(target) ?? 0));
+    }
+    if (lowest.get(file) !== seenAt.get(file)) return;
+    const circle = open.splice(open.indexOf(file));
+    if (circle.length > 1) circles.push(circle.sort());
+  };
+  for (const file of targets.keys()) if (!seenAt.has(file)) visit(file);
+  return circles;
 }
 
 function rank(file: string): number {
@@ -91,12 +145,39 @@ function wrongInEnclave({ from, to }: Import): boolean {
   return rank(to) <= rank(from);
 }
 
-const folders = readdirSync(ROOT).filter((name) => TOP_FOLDERS.includes(name));
+const folders = readdirSync(ROOT, { withFileTypes: true })
+  .filter((entry) => entry.isDirectory() && !entry.name.startsWith('.') && !MADE_HERE.includes(entry.name))
+  .map(({ name }) => name);
 const imports = folders.flatMap(sources).flatMap(importsOf);
 
 describe('import arrows', () => {
   it('there are imports to look at', () => {
     expect(imports.length).toBeGreaterThan(50);
+  });
+
+  it('every top-level folder states what it may import', () => {
+    expect(folders).toEqual(Object.keys(TOP_ARROWS).sort());
+  });
+
+  it('no file imports itself by way of others, types included', () => {
+    expect(circlesIn(imports)).toEqual(KNOWN_CIRCLES);
+  });
+
+  it('a header of C declares only what the source of its name defines', () => {
+    const headers = folders.flatMap(sources).filter((name) => name.endsWith('.h'));
+    expect(headers.length).toBeGreaterThan(10);
+    expect(headers.flatMap(strayDeclarations)).toEqual([]);
+  });
+
+  it('sees a circle, and tells two that share no file apart', () => {
+    const arrows = ['a b', 'b c', 'c a', 'c d', 'd e', 'e d', 'e f'].map((pair) => {
+      const [from = '', to = ''] = pair.split(' ');
+      return { from, to };
+    });
+    expect(circlesIn(arrows)).toEqual([
+      ['d', 'e'],
+      ['a', 'b', 'c'],
+    ]);
   });
 
   it('top-level folders import only what their trust boundary allows', () => {
@@ -116,6 +197,7 @@ describe('import arrows', () => {
   });
 
   it('nothing but tests imports tests', () => {
-    expect(imports.filter(({ to }) => to.startsWith('test/'))).toEqual([]);
+    const product = imports.filter(({ from }) => !/^(?:demo|test)\//.test(from));
+    expect(product.filter(({ to }) => to.startsWith('test/'))).toEqual([]);
   });
 });

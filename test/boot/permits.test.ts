@@ -1,7 +1,7 @@
 // The permits of the signing path as the configuration asks for them.
 
 import { expect, it } from 'vitest';
-import { openPermits } from '../../enclave/boot/http-application.ts';
+import { openPermits } from '../../enclave/boot/permits.ts';
 import { loadGood } from '../config/loading.ts';
 
 const never = new AbortController().signal;
@@ -11,7 +11,7 @@ it.each([
   ['operations gets its permits', '{enabled: true, operations: [BLOCK_V2]}', 10],
   ['operations that is not enabled is none', '{enabled: false, operations: [BLOCK_V2]}', 60],
 ])('a priority pool with %s', (_what, priority, normal) => {
-  const permits = openPermits(loadGood({ yaml: `signing: {max_concurrent_jobs: 60, priority: ${priority}}` }));
+  const permits = openPermits(loadGood({ yaml: `signing: {max_concurrent_jobs: 60, priority: ${priority}}` }).signing);
   let taken = 0;
   while (permits.acquire('normal', never) === undefined && taken < 100) taken += 1;
   expect(taken).toBe(normal);

@@ -3,7 +3,7 @@
 import { describe, expect, test } from 'vitest';
 import { NO_MARKS } from '../../enclave/slashing/history/rules.ts';
 import { block, checkOne, MAIN_ROOT, OTHER_ROOT, verdictName, vote } from '../support/slashing.ts';
-import type { SlashingHarness } from './slashing.ts';
+import type { SlashingHarness } from './slashing-harness.ts';
 
 export function durabilityContract({ freshStore, open, fresh }: SlashingHarness): void {
   describe('durability and binding', () => {

@@ -15,7 +15,7 @@ import {
   vote,
 } from '../support/slashing.ts';
 import { randomMessages } from '../support/slashing-model.ts';
-import type { SlashingHarness } from './slashing.ts';
+import type { SlashingHarness } from './slashing-harness.ts';
 
 export function historiesContract({ complete, fresh }: SlashingHarness): void {
   describe('import and export', () => {

@@ -3,7 +3,7 @@
 
 import { describe, expect, test } from 'vitest';
 import { block, checkOne, vote } from '../support/slashing.ts';
-import type { SlashingHarness } from './slashing.ts';
+import type { SlashingHarness } from './slashing-harness.ts';
 
 const ADVANCES = 40;
 

@@ -16,7 +16,7 @@ import {
   verdictName,
   vote,
 } from '../support/slashing.ts';
-import type { SlashingHarness } from './slashing.ts';
+import type { SlashingHarness } from './slashing-harness.ts';
 
 const FLOOR: StoreFloor = { slot: 1000, sourceEpoch: 30, targetEpoch: 31 };
 /** What the floor refuses of any key. */

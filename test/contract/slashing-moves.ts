@@ -16,7 +16,7 @@ import {
 } from '../support/slashing.ts';
 import { slashablePairs } from '../support/slashing-checker.ts';
 import { randomMessages } from '../support/slashing-model.ts';
-import type { SlashingHarness } from './slashing.ts';
+import type { SlashingHarness } from './slashing-harness.ts';
 
 const MOVES = 6;
 const MESSAGES_A_MOVE = 60;

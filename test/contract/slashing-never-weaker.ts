@@ -17,7 +17,7 @@ import {
   vote,
 } from '../support/slashing.ts';
 import { randomMessages } from '../support/slashing-model.ts';
-import type { SlashingHarness } from './slashing.ts';
+import type { SlashingHarness } from './slashing-harness.ts';
 
 export function neverWeakerContract({ complete, fresh }: SlashingHarness): void {
   describe('a refusal stays', () => {

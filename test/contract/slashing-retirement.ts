@@ -14,7 +14,7 @@ import {
   verdictName,
   vote,
 } from '../support/slashing.ts';
-import type { SlashingHarness } from './slashing.ts';
+import type { SlashingHarness } from './slashing-harness.ts';
 
 const FINAL_ROUNDS = 5;
 

@@ -20,7 +20,7 @@ import {
 } from '../support/slashing.ts';
 import { historyModel, randomMessages } from '../support/slashing-model.ts';
 import { vectorJson, vectorNames } from '../support/vectors.ts';
-import type { SlashingHarness } from './slashing.ts';
+import type { SlashingHarness } from './slashing-harness.ts';
 import { STREAMS, type StreamStep } from './slashing-streams.ts';
 
 const RACERS = 64;

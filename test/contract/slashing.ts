@@ -5,6 +5,7 @@ import { afterEach, describe } from 'vitest';
 import type { SlashingBackend } from '../../enclave/slashing/types.ts';
 import { MAIN_ROOT } from '../support/slashing.ts';
 import { durabilityContract } from './slashing-durability.ts';
+import type { SlashingHarness, SlashingStore } from './slashing-harness.ts';
 import { historiesContract } from './slashing-histories.ts';
 import { identityContract } from './slashing-identity.ts';
 import { jumpsContract } from './slashing-jumps.ts';
@@ -13,29 +14,12 @@ import { neverWeakerContract } from './slashing-never-weaker.ts';
 import { retirementContract } from './slashing-retirement.ts';
 import { verdictsContract } from './slashing-verdicts.ts';
 
-/** One place where a backend keeps its records: a file, a schema, a table. Empty at first. */
-export interface SlashingStore {
-  /** Open it; again after the backend opened last was closed, or at the same time with `manySigners`. */
-  open(genesisValidatorsRoot: string): Promise<SlashingBackend>;
-  remove(): Promise<void>;
-}
-
 export interface SlashingContractOptions {
   createStore(): Promise<SlashingStore>;
   /** Held to the complete verdicts of EIP-3076, else to the minimal ones. */
   readonly complete: boolean;
   /** Several backends may have one store open at once. */
   readonly manySigners: boolean;
-}
-
-/** What the parts of the contract work with; whatever they open is closed after each test. */
-export interface SlashingHarness {
-  readonly complete: boolean;
-  readonly manySigners: boolean;
-  freshStore(): Promise<SlashingStore>;
-  open(store: SlashingStore, genesisValidatorsRoot?: string): Promise<SlashingBackend>;
-  /** A backend on a store of its own. */
-  fresh(genesisValidatorsRoot?: string): Promise<SlashingBackend>;
 }
 
 export function slashingContract(name: string, options: SlashingContractOptions): void {

@@ -9,9 +9,8 @@ import { kernelSuite } from './kernel/suite.ts';
 import { machineSuite } from './machine/suite.ts';
 import { nativeSuite } from './native/suite.ts';
 import { type GuestPackages, openPackages } from './packages.ts';
-import type { Tally } from './results.ts';
 import { runBoot } from './run-boot.ts';
-import type { GuestSuite, OutsideSuite } from './suite.ts';
+import type { GuestSuite, OutsideSuite, Tally } from './suite.ts';
 import { throughputSuite } from './throughput/suite.ts';
 import { GuestUnavailable, requireTools } from './tools.ts';
 

@@ -1,7 +1,7 @@
 // Checks that run in order on this side of a machine and leave a line each, as those inside a guest do (results.ts). The first that fails ends
 // them: what follows stands on it, and would fail for its reason.
 
-import type { Tally } from './results.ts';
+import type { Tally } from './suite.ts';
 
 export interface Checks {
   readonly tally: Tally;

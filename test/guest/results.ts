@@ -2,13 +2,7 @@
 // end `GUEST_DONE <exit code>`. A guest that does not get there has failed, whatever it said before. Then what is found from outside.
 
 import type { GuestEnd } from './boot-guest.ts';
-import { type GuestBoot, NotApplicable } from './suite.ts';
-
-export interface Tally {
-  passed: number;
-  failed: number;
-  skipped: number;
-}
+import { type GuestBoot, NotApplicable, type Tally } from './suite.ts';
 
 export interface ResultReader {
   readonly tally: Tally;

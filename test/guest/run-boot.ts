@@ -1,8 +1,8 @@
 // One guest from its first line to its results.
 
 import { bootGuest, type GuestEnd } from './boot-guest.ts';
-import { readResults, type Tally } from './results.ts';
-import type { GuestBoot } from './suite.ts';
+import { readResults } from './results.ts';
+import type { GuestBoot, Tally } from './suite.ts';
 
 export interface RunOptions {
   /** The kernel's image. */

@@ -2,7 +2,12 @@
 
 import type { GuestEnd, GuestOptions } from './boot-guest.ts';
 import type { GuestPackages } from './packages.ts';
-import type { Tally } from './results.ts';
+
+export interface Tally {
+  passed: number;
+  failed: number;
+  skipped: number;
+}
 
 export interface GuestSuite {
   readonly name: string;

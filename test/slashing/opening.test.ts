@@ -5,7 +5,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { openSlashingBackend } from '../../enclave/boot/slashing-protection.ts';
+import { openSlashingBackend } from '../../enclave/boot/slashing-protection/store.ts';
 import type { Config } from '../../enclave/config/options.ts';
 import { publicNetwork } from '../../enclave/signing/networks.ts';
 import { slashingTableDefinition } from '../../enclave/slashing/dynamodb/items.ts';
@@ -58,7 +58,8 @@ async function open(config: Config, network: 'mainnet' | 'hoodi' = 'mainnet'): P
   const lines: string[] = [];
   const logger = createLogger({ level: 'warn', format: 'json' }, { write: (line) => lines.push(line) });
   const backend = await openSlashingBackend(
-    { config, network: publicNetwork(network) },
+    config.anti_slashing,
+    { network: publicNetwork(network) },
     { logger, clock: systemClock },
   );
   await backend.close();

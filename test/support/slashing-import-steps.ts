@@ -2,7 +2,7 @@
 // many there were. Arguments: the store, after how many steps. What it imports is `IMPORTED`.
 
 import { rowIntegrity } from '../../enclave/slashing/history/integrity.ts';
-import { writeHistory } from '../../enclave/slashing/sqlite/calls.ts';
+import { writeHistory } from '../../enclave/slashing/sqlite/history-text.ts';
 import { importer } from '../../enclave/slashing/sqlite/import.ts';
 import { openDatabase } from '../../enclave/slashing/sqlite/schema.ts';
 import type { ValidatorHistory } from '../../enclave/slashing/types.ts';

@@ -19,7 +19,7 @@ import type { Nsm } from '../../tee/nsm/nsm.ts';
 import { type FetchLimits, fetchConfiguration, readBakedConfiguration } from '../../tee/parent/configuration-source.ts';
 import type { Patience } from '../../tee/patience.ts';
 import type { EnclavePlatform } from '../../tee/platform.ts';
-import { step } from '../boot.ts';
+import { step } from '../step.ts';
 
 /** What a signer in an enclave has beside its configuration. */
 export interface Enclave {

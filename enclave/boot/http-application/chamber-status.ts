@@ -12,11 +12,11 @@ import { countKeys } from '../../keys/counts.ts';
 import type { BlsCore } from '../../signing/bls/bls.ts';
 import type { SlashingProtection } from '../../slashing/protection.ts';
 import type { StoreFloor } from '../../slashing/types.ts';
-import type { World } from '../boot.ts';
 import type { Custody } from '../custody.ts';
 import type { LoadingKeys } from '../keys.ts';
 import { memoryPolicy } from '../secret-key-memory.ts';
 import { parentsRisk } from '../slashing-protection/boot-jump.ts';
+import type { World } from '../world.ts';
 
 export interface StatusParts {
   /** Undefined without a signer state, as is the watcher with a refresh interval of 0. */
@@ -31,7 +31,7 @@ export interface StatusParts {
 }
 
 export function chamberRoutes(
-  config: Config,
+  config: Pick<Config, 'anti_slashing' | 'network' | 'server' | 'tee'>,
   parts: StatusParts,
   { clock, enclave }: Pick<World, 'clock' | 'enclave'>,
 ): ChamberRoutes {
@@ -42,7 +42,7 @@ export function chamberRoutes(
     status: async () => ({
       ...(await custodyStatus(parts)),
       keys: [...countKeys(parts.loading.keys, parts.loading.table?.loader)],
-      memory: { mlock: memoryPolicy(config, enclave), unlocked_keys: parts.core.unlockedKeys() },
+      memory: { mlock: memoryPolicy(config.server, enclave), unlocked_keys: parts.core.unlockedKeys() },
       slashing: { ...slashingStatus(parts), warning: enclave === undefined ? null : parentsRisk(config) },
       network: config.network,
       version: VERSION,

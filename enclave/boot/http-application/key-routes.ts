@@ -13,8 +13,8 @@ import type { Network } from '../../signing/networks.ts';
 import { exportInterchangeText, mergeInterchangeText } from '../../slashing/interchange/text.ts';
 import type { SlashingProtection } from '../../slashing/protection.ts';
 import { fillMixedRandom } from '../../tee/nsm/random.ts';
-import type { World } from '../boot.ts';
 import type { LoadingKeys } from '../keys.ts';
+import type { World } from '../world.ts';
 
 export interface KeyRoutesParts {
   readonly loading: LoadingKeys;
@@ -27,7 +27,11 @@ export interface KeyRoutesParts {
 
 type KeyRoutesWorld = Pick<World, 'logger' | 'enclave'>;
 
-export function keyRoutes(config: Config, parts: KeyRoutesParts, world: KeyRoutesWorld): KeyRoutes {
+export function keyRoutes(
+  config: Pick<Config, 'chamber' | 'http' | 'server'>,
+  parts: KeyRoutesParts,
+  world: KeyRoutesWorld,
+): KeyRoutes {
   const { list, import: importing, lifecycle, generate, generate_keys, deposit_data, backup } = config.chamber.keys;
   const { key_manager_api: keyManager } = config.http;
   return {

@@ -7,7 +7,7 @@ import type { StoreBinding } from '../../chamber/store-binding.ts';
 import type { Readiness } from '../../http/routes/health.ts';
 import type { KeyStore } from '../../keys/store.ts';
 import type { SlashingProtection } from '../../slashing/protection.ts';
-import type { SignerState } from '../boot.ts';
+import type { SignerState } from '../world.ts';
 
 export interface ReadinessParts {
   readonly keys: Pick<KeyStore, 'state'>;

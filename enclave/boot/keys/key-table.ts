@@ -11,36 +11,32 @@ import { TableLoader } from '../../keys/table/loader.ts';
 import { KeySealer } from '../../keys/table/seal.ts';
 import { openKeyTable } from '../../keys/table/table.ts';
 import type { KeyTable } from '../../keys/table/types.ts';
-import type { World } from '../boot.ts';
-import { DEFAULT_AWS_ACCESS } from '../credentials.ts';
+import type { AwsAccess } from '../credentials.ts';
 import type { Custody } from '../custody.ts';
 import type { Telemetry } from '../telemetry.ts';
+import type { World } from '../world.ts';
 
 export interface OpenedKeyTable {
   readonly rows: KeyTable;
   readonly loader: TableLoader;
 }
 
-export interface KeyTableSources {
-  readonly config: Config;
+export interface KeyTableParts {
+  readonly aws: AwsAccess;
   /** Unsealed. */
   readonly custody: Custody;
   readonly store: KeyStore;
+  readonly telemetry: Pick<Telemetry, 'metrics' | 'dynamodbCalled'>;
 }
 
 /** Undefined without `key_sources.dynamodb`. */
 export async function openConfiguredKeyTable(
-  { config, custody, store }: KeyTableSources,
-  { logger, clock, aws = DEFAULT_AWS_ACCESS }: World,
-  { metrics, dynamodbCalled }: Pick<Telemetry, 'metrics' | 'dynamodbCalled'>,
+  config: Config['key_sources']['dynamodb'],
+  { aws, custody, store, telemetry: { metrics, dynamodbCalled } }: KeyTableParts,
+  { logger, clock }: World,
   opened: AsyncDisposableStack,
 ): Promise<OpenedKeyTable | undefined> {
-  const {
-    table: tableName,
-    status_filter,
-    refresh_interval_seconds,
-    max_concurrent_reads,
-  } = config.key_sources.dynamodb;
+  const { table: tableName, status_filter, refresh_interval_seconds, max_concurrent_reads } = config;
   if (tableName === undefined) return undefined;
   const log = logger.module('keys');
   const client = createDynamoDBClient({ ...aws.client, onCall: dynamodbCalled });

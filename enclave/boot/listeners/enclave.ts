@@ -2,26 +2,23 @@
 // answers probes only; metrics are metrics. The certificate is made before the first of them listens, and rotates from then on.
 
 import type { Config } from '../../config/options.ts';
-import { closeGracefully } from '../../http/listeners/listen.ts';
 import { listenMetricsOnTransport } from '../../http/listeners/metrics.ts';
 import { listenProbes } from '../../http/listeners/probe.ts';
 import { listenRatls } from '../../http/listeners/ratls.ts';
 import type { TransportServer } from '../../http/listeners/transport-server.ts';
 import { statusClass } from '../../metrics/metrics.ts';
 import { RatlsRotation } from '../../tee/ratls/rotation.ts';
-import type { World } from '../boot.ts';
 import type { Enclave } from '../enclave/measure.ts';
-import type { Application } from '../http-application.ts';
-import type { OpenListeners } from '../listeners.ts';
-import type { Telemetry } from '../telemetry.ts';
+import type { World } from '../world.ts';
+import { closeNow, endGracefully, type ListenersParts, type OpenListeners } from './open-listeners.ts';
 
 export async function openEnclaveListeners(
-  config: Config,
-  { app, readiness }: Application,
-  { metrics: metricsSource }: Telemetry,
+  config: Pick<Config, 'metrics' | 'server' | 'tls'>,
+  { application: { app, readiness }, telemetry }: ListenersParts,
   { logger, clock, enclave }: World & { readonly enclave: Enclave },
   opened: AsyncDisposableStack,
 ): Promise<OpenListeners> {
+  const { metrics: metricsSource } = telemetry;
   const log = logger.module('server');
   const transport = enclave.platform.parent;
   const open = async (listener: string, port: number, listen: Promise<TransportServer>): Promise<TransportServer> => {
@@ -32,7 +29,7 @@ export async function openEnclaveListeners(
   };
   const { server: plain, metrics: metricsOptions, tls } = config;
   opened.defer(() => app.close());
-  const identities = await startRotation(config, enclave, { logger, clock }, { metrics: metricsSource }, opened);
+  const identities = await startRotation(tls.ratls, telemetry, { logger, clock, enclave }, opened);
 
   const metricsPort = metricsOptions.listen_port;
   const metrics = await open(
@@ -68,18 +65,14 @@ export async function openEnclaveListeners(
       tls: secure.connections(),
       metrics: metrics.connections(),
     }),
-    async closeGracefully(timeoutSeconds) {
-      const inTime = await closeGracefully([probes, secure], timeoutSeconds);
-      if (!inTime) log.warn({ timeout_seconds: timeoutSeconds }, 'requests were cut: the grace time is over');
-    },
+    closeGracefully: endGracefully([probes, secure], log),
   };
 }
 
 async function startRotation(
-  { tls: { ratls } }: Config,
-  { nsm }: Enclave,
-  { logger, clock }: Pick<World, 'logger' | 'clock'>,
-  { metrics }: Pick<Telemetry, 'metrics'>,
+  ratls: Config['tls']['ratls'],
+  { metrics }: ListenersParts['telemetry'],
+  { logger, clock, enclave: { nsm } }: Pick<World, 'logger' | 'clock'> & { readonly enclave: Enclave },
   opened: AsyncDisposableStack,
 ): Promise<RatlsRotation> {
   const rotation = new RatlsRotation(
@@ -99,11 +92,4 @@ async function startRotation(
   opened.defer(() => rotation.stop());
   await rotation.start();
   return rotation;
-}
-
-function closeNow(server: TransportServer): Promise<void> {
-  return new Promise((resolve) => {
-    server.close(() => resolve());
-    server.closeAllConnections();
-  });
 }

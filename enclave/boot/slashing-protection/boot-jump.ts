@@ -7,10 +7,11 @@ import type { Network } from '../../signing/networks.ts';
 import { floorAt, jumpFloor } from '../../slashing/jump.ts';
 import { behindLocalFloor } from '../../slashing/local-floor.ts';
 import type { SlashingBackend, StoreFloor } from '../../slashing/types.ts';
-import type { World } from '../boot.ts';
+import type { World } from '../world.ts';
+
+type BootJumpConfig = Pick<Config, 'anti_slashing' | 'tee'>;
 
 export interface BootJumpParts {
-  readonly config: Pick<Config, 'anti_slashing' | 'tee'>;
   readonly network: Network;
   readonly store: SlashingBackend;
   /** Milliseconds since the Unix epoch: openTime(). */
@@ -25,7 +26,8 @@ export interface JumpedStore {
 
 /** The store, behind the floor of this start where there is one. @throws when the clock is behind what was signed */
 export async function afterBootJump(
-  { config, network, store, now }: BootJumpParts,
+  config: BootJumpConfig,
+  { network, store, now }: BootJumpParts,
   { enclave, logger }: SlashingWorld,
 ): Promise<JumpedStore> {
   const log = logger.module('slashing');
@@ -47,7 +49,7 @@ const JUMPED =
   'nothing is signed that an earlier start of this signer may have signed: everything up to the present is refused here, which ' +
   'costs a validator at most one vote';
 /** For an enclave: what no enclave can notice. It is in the log of each start and in the status. */
-export function parentsRisk({ anti_slashing: { backend }, tee }: BootJumpParts['config']): string {
+export function parentsRisk({ anti_slashing: { backend }, tee }: BootJumpConfig): string {
   const isSealed = backend === 'dynamodb' && tee.nitro.table_credentials.ciphertext !== undefined;
   return isSealed ? SEALED_CREDENTIALS : ONE_PARENT_OF_TWO;
 }

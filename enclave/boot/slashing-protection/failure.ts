@@ -7,7 +7,7 @@ import type { Config } from '../../config/options.ts';
 
 const OTHER_NETWORK = 'correct `network`, or give each network a store of its own';
 
-export function openingFailure(config: Config, error: unknown): Error {
+export function openingFailure(config: Config['anti_slashing'], error: unknown): Error {
   if (!(error instanceof SignerError)) return error instanceof Error ? error : new Error(String(error));
   const problem = error.hint ?? error.message;
   const said = [...saidBy(error)].filter((text) => text !== '' && !problem.includes(text));
@@ -16,7 +16,7 @@ export function openingFailure(config: Config, error: unknown): Error {
   return new Error(`${storeOf(config)}: ${problem}${because}${remedy}`, { cause: error });
 }
 
-function storeOf({ anti_slashing: { backend, path, url, table } }: Config): string {
+function storeOf({ backend, path, url, table }: Config['anti_slashing']): string {
   switch (backend) {
     case 'sqlite':
       return `anti_slashing.path ${path}`;

@@ -1,4 +1,4 @@
-// Step "slashing store": which store this signer's fleet signs over, when there is a state table to say so. Without one
+// Part of the step "slashing protection": which store this signer's fleet signs over, when there is a state table to say so. Without one
 // nothing can notice a second signer, and nothing is bound.
 
 import { randomBytes } from 'node:crypto';
@@ -9,11 +9,10 @@ import { stalenessBoundSeconds } from '../../chamber/watcher.ts';
 import type { Config } from '../../config/options.ts';
 import { type JumpFloor, jumpToPresent } from '../../slashing/jump.ts';
 import type { SlashingBackend } from '../../slashing/types.ts';
-import type { World } from '../boot.ts';
 import type { Custody } from '../custody.ts';
+import type { World } from '../world.ts';
 
-export interface StoreBindingWiring {
-  readonly config: Config;
+export interface StoreBindingParts {
   /** Unsealed. */
   readonly custody: Custody;
   readonly backend: SlashingBackend;
@@ -22,7 +21,8 @@ export interface StoreBindingWiring {
 
 /** Undefined where there is nothing to bind; otherwise after the first look at the row. */
 export async function bindStore(
-  { config, custody, backend, jumpFloor }: StoreBindingWiring,
+  config: Pick<Config, 'anti_slashing' | 'signer_state'>,
+  { custody, backend, jumpFloor }: StoreBindingParts,
   { clock, logger }: Pick<World, 'clock' | 'logger'>,
   opened: AsyncDisposableStack,
 ): Promise<StoreBinding | undefined> {
@@ -32,7 +32,7 @@ export async function bindStore(
       boundMs: stalenessBoundSeconds(config.signer_state.refresh_interval_seconds) * 1000,
       isFreshTable: custody.isNewTable,
       replica: `${hostname()}-${randomBytes(4).toString('hex')}`,
-      seat: seatOf(config),
+      seat: seatOf(config.anti_slashing),
     },
     {
       table: custody.binding,
@@ -49,7 +49,7 @@ export async function bindStore(
 }
 
 /** A file and when it was made: a copy has another, and a lock keeps each to one process. Stores of many signers have none. */
-function seatOf({ anti_slashing: { backend, path } }: Config): string {
+function seatOf({ backend, path }: Config['anti_slashing']): string {
   if (backend !== 'sqlite') return '';
   const { ino, birthtimeNs } = statSync(path, { bigint: true });
   return `${ino}/${birthtimeNs}`;

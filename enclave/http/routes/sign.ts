@@ -8,11 +8,10 @@ import { answerFormat, signatureAnswer } from '../../api/negotiate.ts';
 import { rememberedRequests } from '../../api/remembered-requests.ts';
 import type { SignRequest } from '../../api/sign-request.ts';
 import { evaluate } from '../../auth/evaluate.ts';
-import type { LoadedKey } from '../../keys/store.ts';
+import type { KeyStore, LoadedKey } from '../../keys/store.ts';
 import { rememberedRoots } from '../../signing/roots/remembered.ts';
 import { type SigningDependencies, type SignOutcome, sign } from '../../signing/sign.ts';
 import { isAllowed } from '../admission.ts';
-import type { AppDependencies, AppOptions } from '../app.ts';
 import type { HttpRequest, Route } from '../context.ts';
 import { signRouteSchema } from '../openapi.ts';
 import { type Answer, refusalAnswer, sendAnswer } from '../replies.ts';
@@ -22,6 +21,12 @@ export const SIGN_PATH = '/api/v1/eth2/sign/';
 const ACCESS = { kind: 'scope', scope: 'sign', namesKey: true, needsSigning: true } as const;
 export const SIGN_ROUTE: Route = { url: `${SIGN_PATH}:identifier`, access: ACCESS, streamsBody: false };
 
+export interface SignHandlerDependencies {
+  readonly keys: Pick<KeyStore, 'find'>;
+  readonly log: Log;
+  readonly signing: SigningDependencies;
+}
+
 /**
  * A request that was admitted, its body read, and its answer.
  * @throws SignerError for faults, as sign() does
@@ -29,8 +34,8 @@ export const SIGN_ROUTE: Route = { url: `${SIGN_PATH}:identifier`, access: ACCES
 export type SignHandler = (request: HttpRequest, body: Uint8Array) => Promise<Answer>;
 
 export function createSignHandler(
-  { requestTimeoutSeconds }: Pick<AppOptions, 'requestTimeoutSeconds'>,
-  { keys, log, ...dependencies }: Pick<AppDependencies, 'signing' | 'keys' | 'log'>,
+  { requestTimeoutSeconds }: { readonly requestTimeoutSeconds: number },
+  { keys, log, ...dependencies }: SignHandlerDependencies,
 ): SignHandler {
   const parse = rememberedRequests();
   const signing: SigningDependencies = {

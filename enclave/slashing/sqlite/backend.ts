@@ -18,11 +18,11 @@ import type {
   ValidatorHistory,
   Verdict,
 } from '../types.ts';
-import { readHistory, writeHistory } from './calls.ts';
 import { type Checkpoints, checkpointsBesideCommits } from './checkpoint.ts';
 import { DatabaseClient } from './client.ts';
 import { type FileLock, lockDatabase, preparePrivateFile, refuseMisplaced, unusable } from './file.ts';
-import type { StagedHistory } from './staged.ts';
+import type { StagedHistory } from './history-text.ts';
+import { readHistory, writeHistory } from './history-text.ts';
 import { STEP_ENTRIES } from './steps.ts';
 import { packBatch, unpackVerdicts } from './wire.ts';
 

@@ -1,17 +1,16 @@
 // What the main thread may ask of the database worker, and what it gets back. Histories travel as JSON text and
 // batches as one buffer: a structured clone of every entry would cost more than the database does.
 
-import type {
-  HighWaterMarks,
-  MergeStrategy,
-  PublicKeyHex,
-  StoreFloor,
-  StoreIdentity,
-  ValidatorHistory,
-} from '../types.ts';
-import type { MergeCounts } from './import.ts';
+import type { HighWaterMarks, MergeStrategy, PublicKeyHex, StoreFloor, StoreIdentity } from '../types.ts';
+import type { StagedHistory } from './history-text.ts';
 import type { FileName } from './open-files.ts';
-import type { StagedHistory } from './staged.ts';
+
+export interface MergeCounts {
+  /** Keys named by the import. */
+  readonly validators: number;
+  readonly alreadyPresent: number;
+  readonly conflicts: number;
+}
 
 export interface DatabaseCalls {
   /** A database of an older version is upgraded, and an import that was decided is finished. */
@@ -66,40 +65,4 @@ export interface DatabaseWorkerData {
   readonly integrityKey: Uint8Array | undefined;
   /** What the database was when this process opened it first. */
   readonly file: FileName | undefined;
-}
-
-export function writeHistory({ publicKey, blocks, attestations, leftOut }: ValidatorHistory): string {
-  return JSON.stringify([
-    publicKey,
-    blocks.map(({ slot, signingRoot }) => [slot, hexOrNull(signingRoot)]),
-    attestations.map(({ sourceEpoch, targetEpoch, signingRoot }) => [sourceEpoch, targetEpoch, hexOrNull(signingRoot)]),
-    ...(leftOut === undefined ? [] : [leftOut]),
-  ]);
-}
-
-export function readHistory(text: string): ValidatorHistory {
-  const [publicKey, blocks, attestations, leftOut] = JSON.parse(text) as [
-    string,
-    [number, string | null][],
-    [number, number, string | null][],
-    ValidatorHistory['leftOut'],
-  ];
-  return {
-    publicKey,
-    blocks: blocks.map(([slot, root]) => ({ slot, signingRoot: bytesOrNull(root) })),
-    attestations: attestations.map(([sourceEpoch, targetEpoch, root]) => ({
-      sourceEpoch,
-      targetEpoch,
-      signingRoot: bytesOrNull(root),
-    })),
-    ...(leftOut === undefined ? {} : { leftOut }),
-  };
-}
-
-function hexOrNull(root: Uint8Array | null): string | null {
-  return root === null ? null : Buffer.from(root).toString('hex');
-}
-
-function bytesOrNull(root: string | null): Uint8Array | null {
-  return root === null ? null : Buffer.from(root, 'hex');
 }

@@ -10,8 +10,9 @@ import type { SlashableMessage, StoreFloor, Verdict } from '../types.ts';
 import { damaged, isDamage } from './cells.ts';
 import { type EntryTables, entryTables } from './entries.ts';
 import { type Head, headTable } from './heads.ts';
+import type { DatabaseOptions } from './options.ts';
 import { storeRecord, withKeys } from './record.ts';
-import { type DatabaseOptions, inTransaction } from './schema.ts';
+import { inTransaction } from './schema.ts';
 import type { PackedCheck } from './wire.ts';
 
 /**

@@ -3,7 +3,7 @@
 
 import type { DatabaseSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';
-import type { CheckpointData, CheckpointReply, CheckpointRequest } from './checkpoint.ts';
+import type { CheckpointData, CheckpointReply, CheckpointRequest } from './checkpoint-messages.ts';
 import { openBesideWriter } from './schema.ts';
 
 if (parentPort === null) throw new Error('this file runs as a worker');

@@ -4,21 +4,11 @@
 
 import { Worker } from 'node:worker_threads';
 import type { Log } from '../../../observe/log.ts';
+import type { CheckpointData, CheckpointReply, CheckpointRequest } from './checkpoint-messages.ts';
 import { CLOSE_WAIT_MS } from './client.ts';
 
 /** Messages recorded between two checkpoints: some 700 pages, so that one is short and the disk is soon free for commits. */
 const MESSAGES = 256;
-
-export interface CheckpointData {
-  readonly path: string;
-}
-
-export type CheckpointRequest = 'checkpoint' | 'close';
-
-export interface CheckpointReply {
-  /** Why there was none. */
-  readonly error?: unknown;
-}
 
 export interface Checkpoints {
   /** So many messages were recorded and committed. The worker is started by the first that are worth a checkpoint. */

@@ -8,12 +8,13 @@ import { forgetBlocks, forgetVotes, horizonOf } from '../history/prune.ts';
 import { type BlockEntry, higher, type KeyHistory, type KeyState, type VoteEntry } from '../history/state.ts';
 import { KEPT_ENTRIES } from '../interchange/reduce.ts';
 import type { PublicKeyHex, StoreFloor } from '../types.ts';
-import { writeHistory } from './calls.ts';
 import { bytesOf, damaged } from './cells.ts';
 import { type EntryTables, entryTables } from './entries.ts';
 import { type Head, headTable } from './heads.ts';
+import { writeHistory } from './history-text.ts';
+import type { DatabaseOptions } from './options.ts';
 import { storeRecord } from './record.ts';
-import { type DatabaseOptions, openSnapshot } from './schema.ts';
+import { openSnapshot } from './schema.ts';
 import { STEP_ENTRIES, type Steps, stepMeter } from './steps.ts';
 
 /** Histories in one answer, at most. */

@@ -4,12 +4,13 @@
 
 import type { DatabaseSync } from 'node:sqlite';
 import { historyReducer, type ReducedHistory } from '../interchange/reduce.ts';
-import { writeHistory } from './calls.ts';
 import { damaged } from './cells.ts';
 import { entryTables } from './entries.ts';
 import { headTable } from './heads.ts';
+import { writeHistory } from './history-text.ts';
+import type { DatabaseOptions } from './options.ts';
 import { storeRecord } from './record.ts';
-import { type DatabaseOptions, inTransaction, openSnapshot } from './schema.ts';
+import { inTransaction, openSnapshot } from './schema.ts';
 import type { StagedHistories } from './staged.ts';
 import { metered, type Steps, stepMeter } from './steps.ts';
 

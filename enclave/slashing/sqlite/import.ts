@@ -10,21 +10,17 @@ import { mergeKey } from '../history/merge.ts';
 import { type BlockEntry, type KeyHistory, type KeyState, NEW_KEY, type VoteEntry } from '../history/state.ts';
 import type { ReducedHistory } from '../interchange/reduce.ts';
 import type { MergeStrategy, StoreFloor } from '../types.ts';
+import type { MergeCounts } from './calls.ts';
 import { damaged, isDamage } from './cells.ts';
 import { entryTables, historyCollector } from './entries.ts';
 import { type Head, headTable } from './heads.ts';
+import type { StagedHistory } from './history-text.ts';
 import { foldedHistory, verifiedKeys } from './import-verify.ts';
+import type { DatabaseOptions } from './options.ts';
 import { type DecidedImport, storeRecord, withKeys } from './record.ts';
-import { type DatabaseOptions, DatabaseRefusal, inTransaction } from './schema.ts';
-import { type StagedHistory, stagedHistories } from './staged.ts';
+import { DatabaseRefusal, inTransaction } from './schema.ts';
+import { stagedHistories } from './staged.ts';
 import { metered, STEP_ENTRIES, type Steps, stepMeter } from './steps.ts';
-
-export interface MergeCounts {
-  /** Keys named by the import. */
-  readonly validators: number;
-  readonly alreadyPresent: number;
-  readonly conflicts: number;
-}
 
 /** One key of a decided import, read and shown to be whole; nothing else changes its entries while it is held. */
 interface PreparedKey {

@@ -15,7 +15,8 @@ import type { EntrySet, KeyState } from '../history/state.ts';
 import { damaged, isDamage, numberOf } from './cells.ts';
 import { entryTables } from './entries.ts';
 import { type Head, headTable } from './heads.ts';
-import { type DatabaseOptions, inTransaction } from './schema.ts';
+import type { DatabaseOptions } from './options.ts';
+import { inTransaction } from './schema.ts';
 
 /** Heads looked at in one slice. */
 const SLICE_VALIDATORS = 1000;

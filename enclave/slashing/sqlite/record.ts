@@ -8,7 +8,7 @@ import { historyCodes } from '../history/codes.ts';
 import type { IntegrityField } from '../history/integrity.ts';
 import type { MergeStrategy, StoreFloor, StoreIdentity } from '../types.ts';
 import { bytesOf, damaged, numberOf, numberOrNull } from './cells.ts';
-import type { DatabaseOptions } from './schema.ts';
+import type { DatabaseOptions } from './options.ts';
 import { SCHEMA_VERSION } from './tables.ts';
 
 export const STORE_ID_BYTES = 16;

@@ -6,8 +6,9 @@ import { higherMarks, NEW_KEY } from '../history/state.ts';
 import type { HighWaterMarks, PublicKeyHex } from '../types.ts';
 import { damaged, isDamage, numberOf } from './cells.ts';
 import { headTable } from './heads.ts';
+import type { DatabaseOptions } from './options.ts';
 import { storeRecord, withKeys } from './record.ts';
-import { type DatabaseOptions, inTransaction } from './schema.ts';
+import { inTransaction } from './schema.ts';
 import { STEP_ENTRIES, type Steps } from './steps.ts';
 
 /** Heads of one transaction. */

@@ -4,7 +4,7 @@
 
 import { randomFillSync } from 'node:crypto';
 import { DatabaseSync } from 'node:sqlite';
-import type { RowIntegrity } from '../history/integrity.ts';
+import type { DatabaseOptions } from './options.ts';
 import { newRecord, STORE_ID_BYTES, storeRecord } from './record.ts';
 import { METADATA_TABLE, SCHEMA, SCHEMA_VERSION } from './tables.ts';
 import { upgradeFromVersion1 } from './upgrade.ts';
@@ -15,14 +15,6 @@ const BUSY_TIMEOUT_MS = 250;
 const CACHE_KIBIBYTES = 16 * 1024;
 /** Pages (4 KiB) of the write-ahead log from which on a commit moves them to the database itself (checkpoint.ts is to be faster). */
 const CHECKPOINT_PAGES = 8000;
-
-export interface DatabaseOptions {
-  /** An existing file (preparePrivateFile). */
-  readonly path: string;
-  /** 32 bytes. */
-  readonly genesisValidatorsRoot: Uint8Array;
-  readonly integrity: RowIntegrity;
-}
 
 export interface OpenDatabase {
   readonly connection: DatabaseSync;

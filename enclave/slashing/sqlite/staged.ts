@@ -3,14 +3,11 @@
 
 import type { DatabaseSync } from 'node:sqlite';
 import { historyCodes } from '../history/codes.ts';
-import type { PublicKeyHex, ValidatorHistory } from '../types.ts';
-import { readHistory } from './calls.ts';
+import type { ValidatorHistory } from '../types.ts';
 import { bytesOf, damaged, numberOf } from './cells.ts';
-import type { DatabaseOptions } from './schema.ts';
+import { readHistory, type StagedHistory } from './history-text.ts';
+import type { DatabaseOptions } from './options.ts';
 import type { Steps } from './steps.ts';
-
-/** A part of a key's history, as JSON text (calls.ts). */
-export type StagedHistory = readonly [publicKey: PublicKeyHex, history: string];
 
 /** Rows that are deleted at once. */
 const PAGE_ROWS = 50;

@@ -9,8 +9,8 @@ import { entrySum, historyCodes } from '../history/codes.ts';
 import type { KeyState } from '../history/state.ts';
 import { bytesOf, bytesOrNull, cellsOf, damaged, isDamage, numberOf, numberOrNull } from './cells.ts';
 import { type Head, headTable } from './heads.ts';
+import type { DatabaseOptions } from './options.ts';
 import { newRecord, STORE_ID_BYTES, storeRecord, withKeys } from './record.ts';
-import type { DatabaseOptions } from './schema.ts';
 import { METADATA_TABLE, STAGED_TABLE, VALIDATORS_TABLE } from './tables.ts';
 
 export type UpgradeOutcome =

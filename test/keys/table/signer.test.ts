@@ -7,11 +7,14 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vi
 import { stringify } from 'yaml';
 import type { CeremonyBlock } from '../../../ceremony/definition.ts';
 import { chamberStatusSchema } from '../../../enclave/api/chamber.ts';
-import { boot, type RunningSigner, type World } from '../../../enclave/boot/boot.ts';
+import { boot, type RunningSigner } from '../../../enclave/boot/boot.ts';
+import { DEFAULT_AWS_ACCESS } from '../../../enclave/boot/credentials.ts';
 import { openCustody } from '../../../enclave/boot/custody.ts';
 import { createEnding } from '../../../enclave/boot/ending.ts';
 import { type OpenedKeyTable, openConfiguredKeyTable } from '../../../enclave/boot/keys/key-table.ts';
+import { networkOf } from '../../../enclave/boot/network.ts';
 import { openTelemetry } from '../../../enclave/boot/telemetry.ts';
+import type { World } from '../../../enclave/boot/world.ts';
 import { loadConfig } from '../../../enclave/config/load.ts';
 import type { Config } from '../../../enclave/config/options.ts';
 import { KeyStore } from '../../../enclave/keys/store.ts';
@@ -87,13 +90,16 @@ async function startReplica(statusFilter?: readonly string[]) {
 async function administer(run: (table: OpenedKeyTable) => Promise<void>): Promise<void> {
   await using opened = new AsyncDisposableStack();
   const config = configure();
-  const telemetry = await openTelemetry(config, inProcess, createEnding(inProcess.clock), opened);
-  const custody = await openCustody(config, inProcess, telemetry, opened);
+  const ending = createEnding(inProcess.clock);
+  const telemetry = await openTelemetry(config.opentelemetry, { ending }, inProcess, opened);
+  const aws = DEFAULT_AWS_ACCESS;
+  const custody = await openCustody(config, { aws, network: networkOf(config), telemetry }, inProcess, opened);
   const core = await openBlsCore({ prefer: 'portable', cores: 1, log: logger.module('signing') });
   opened.defer(() => core.close());
   const store = new KeyStore({}, { vault: core, clock });
   if (custody === undefined) throw new Error('no custody');
-  const table = await openConfiguredKeyTable({ config, custody, store }, inProcess, telemetry, opened);
+  const parts = { aws, custody, store, telemetry };
+  const table = await openConfiguredKeyTable(config.key_sources.dynamodb, parts, inProcess, opened);
   if (table === undefined) throw new Error('no key table');
   await run(table);
 }

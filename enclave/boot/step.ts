@@ -1,0 +1,18 @@
+// A step of the boot: it has a result, or ends the start with a message that names the step.
+
+/** A start that cannot go on: the step, and what to do about it. */
+export class StartupError extends Error {
+  constructor(stepName: string, cause: unknown) {
+    super(`${stepName}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+    this.name = 'StartupError';
+  }
+}
+
+/** @throws StartupError with the step's name */
+export async function step<T>(name: string, run: () => Promise<T> | T): Promise<T> {
+  try {
+    return await run();
+  } catch (error) {
+    throw new StartupError(name, error);
+  }
+}

@@ -1,0 +1,21 @@
+// What every step of the boot has beside its configuration and the results of earlier steps. It knows no step.
+
+import type { Clock } from '../../observe/clock.ts';
+import type { Logger } from '../../observe/logger.ts';
+import type { Enclave } from './enclave/measure.ts';
+
+export interface World {
+  readonly logger: Logger;
+  readonly clock: Clock;
+  /** The BLS core to sign with; the native one, when it is built, unless given. */
+  readonly blsCore?: 'native' | 'portable';
+  /** Inside an enclave: what measureEnclave found there. */
+  readonly enclave?: Enclave;
+}
+
+/** What changes while the signer runs and everything else asks for. */
+export interface SignerState {
+  shuttingDown: boolean;
+  /** Key files that could not be loaded. */
+  keyFailures: number;
+}

@@ -1,0 +1,20 @@
+// What the parts of the contract of slashing backends work with.
+
+import type { SlashingBackend } from '../../enclave/slashing/types.ts';
+
+/** One place where a backend keeps its records: a file, a schema, a table. Empty at first. */
+export interface SlashingStore {
+  /** Open it; again after the backend opened last was closed, or at the same time with `manySigners`. */
+  open(genesisValidatorsRoot: string): Promise<SlashingBackend>;
+  remove(): Promise<void>;
+}
+
+/** What the parts of the contract work with; whatever they open is closed after each test. */
+export interface SlashingHarness {
+  readonly complete: boolean;
+  readonly manySigners: boolean;
+  freshStore(): Promise<SlashingStore>;
+  open(store: SlashingStore, genesisValidatorsRoot?: string): Promise<SlashingBackend>;
+  /** A backend on a store of its own. */
+  fresh(genesisValidatorsRoot?: string): Promise<SlashingBackend>;
+}
