@@ -9,6 +9,15 @@ export function decodeHex(text: string, length?: number): Uint8Array | undefined
   return Buffer.from(digits, 'hex');
 }
 
+/** decodeHex for texts of megabytes, which a regular expression would not get through. */
+export function decodeLongHex(text: string): Uint8Array | undefined {
+  const digits = text[1] === 'x' || text[1] === 'X' ? text.slice(2) : text;
+  if (digits.length !== text.length && text[0] !== '0') return undefined;
+  // Buffer.from ends at the first pair that is no hex.
+  const bytes = Buffer.from(digits, 'hex');
+  return bytes.length * 2 === digits.length ? bytes : undefined;
+}
+
 /** `0x` and lower-case digits. */
 export function encodeHex(bytes: Uint8Array): string {
   return `0x${Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')}`;

@@ -14,6 +14,7 @@ export const ERROR_REASONS = {
   malformed_parameter: { status: 400, message: 'a path or query parameter is malformed' },
   unsupported_operation: { status: 400, message: 'the signing request type is not supported' },
   unsupported_fork: { status: 400, message: 'the fork version of this message is not supported' },
+  fork_mismatch: { status: 400, message: 'what the request says of the fork of its message contradicts itself' },
   signing_root_mismatch: { status: 400, message: 'the given signing root is not the root of the message' },
   network_mismatch: { status: 400, message: 'the request is for another network than the signer serves' },
   invalid_policy: { status: 400, message: 'the policy is not valid' },

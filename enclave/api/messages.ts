@@ -4,28 +4,22 @@
 
 import { z } from 'zod';
 import { altairBody, MAX_VALIDATORS_PER_COMMITTEE, phase0Body, SYNC_COMMITTEE_BYTES } from './block-body.ts';
+import { anyStatedFork, statedFork } from './forks.ts';
 import {
   address,
   bitlist,
   bytes,
-  delegate,
-  inputJsonSchema,
   publicKey,
-  refuse,
   root,
   signature,
   slotOrEpoch,
   uint64,
   upperCaseWord,
 } from './primitives.ts';
+import { bareOrVersioned, oneShape } from './shapes.ts';
 
 /** MAX_VALIDATORS_PER_COMMITTEE * MAX_COMMITTEES_PER_SLOT: one Electra aggregate spans every committee of a slot. */
 export const MAX_VALIDATORS_PER_SLOT = 131_072;
-
-/** Forks whose aggregates we know. Gloas changes them and its specification is not final (wire.md). */
-const AGGREGATE_FORKS = ['PHASE0', 'ALTAIR', 'BELLATRIX', 'CAPELLA', 'DENEB', 'ELECTRA', 'FULU'] as const;
-/** A header has been the same five members since PHASE0, also in Gloas: it commits to the body by its root. */
-const HEADER_FORKS = [...AGGREGATE_FORKS, 'GLOAS'] as const;
 
 const checkpoint = z.object({ epoch: slotOrEpoch, root });
 
@@ -67,51 +61,54 @@ export const validatorRegistration = z.object({
   pubkey: publicKey,
 });
 
-const bareAggregateAndProof = z.object({
-  version: forkName(AGGREGATE_FORKS).optional(),
-  aggregator_index: uint64,
-  aggregate: z
-    .object({
-      aggregation_bits: bitlist(MAX_VALIDATORS_PER_SLOT),
-      data: attestationData,
-      signature,
-      /** Present exactly in the Electra container. */
-      committee_bits: bytes(8).optional(),
-    })
-    .refine(
-      (aggregate) =>
-        aggregate.committee_bits !== undefined || aggregate.aggregation_bits.length <= MAX_VALIDATORS_PER_COMMITTEE,
-      { path: ['aggregation_bits'], message: `expected at most ${MAX_VALIDATORS_PER_COMMITTEE} bits before Electra` },
-    ),
-  selection_proof: signature,
-});
-
-const versionedAggregateAndProof = z
-  .object({ version: forkName(AGGREGATE_FORKS), data: bareAggregateAndProof })
-  .transform(({ data }) => data);
-
-/** Both wire types take both shapes: `{version, data}` and bare. */
-export const aggregateAndProof = oneShape([versionedAggregateAndProof, bareAggregateAndProof], (members) => {
-  if (!('data' in members)) return bareAggregateAndProof;
-  return 'aggregate' in members ? 'carries both data and aggregate' : versionedAggregateAndProof;
-});
+/** Both wire types take both shapes. Which container it is follows from the fork version (signing/fork.ts). */
+export const aggregateAndProof = bareOrVersioned(
+  {
+    aggregator_index: uint64,
+    aggregate: z
+      .object({
+        aggregation_bits: bitlist(MAX_VALIDATORS_PER_SLOT),
+        data: attestationData,
+        signature,
+        /** Since Electra, EIP-7549. */
+        committee_bits: bytes(8).optional(),
+      })
+      .refine(
+        (aggregate) =>
+          aggregate.committee_bits !== undefined || aggregate.aggregation_bits.length <= MAX_VALIDATORS_PER_COMMITTEE,
+        { path: ['aggregation_bits'], message: `expected at most ${MAX_VALIDATORS_PER_COMMITTEE} bits before Electra` },
+      ),
+    selection_proof: signature,
+  },
+  'aggregate',
+);
 
 const blockFields = { slot: slotOrEpoch, proposer_index: uint64, parent_root: root, state_root: root };
 
+/** A header has had the same five members since PHASE0: it commits to the body by its root. */
 const headerBlock = z
-  .object({ version: forkName(HEADER_FORKS), block_header: z.object({ ...blockFields, body_root: root }) })
-  .transform(({ block_header: { body_root, ...fields } }) => ({
+  .object({ version: anyStatedFork, block_header: z.object({ ...blockFields, body_root: root }) })
+  .transform(({ version, block_header: { body_root, ...fields } }) => ({
     ...fields,
+    version,
     body: { kind: 'root', root: body_root } as const,
   }));
 
 const phase0Block = z
-  .object({ version: forkName(['PHASE0']), block: z.object({ ...blockFields, body: phase0Body }) })
-  .transform(({ block: { body, ...fields } }) => ({ ...fields, body: { kind: 'PHASE0', content: body } as const }));
+  .object({ version: statedFork('phase0'), block: z.object({ ...blockFields, body: phase0Body }) })
+  .transform(({ version, block: { body, ...fields } }) => ({
+    ...fields,
+    version,
+    body: { kind: 'PHASE0', content: body } as const,
+  }));
 
 const altairBlock = z
-  .object({ version: forkName(['ALTAIR']), block: z.object({ ...blockFields, body: altairBody }) })
-  .transform(({ block: { body, ...fields } }) => ({ ...fields, body: { kind: 'ALTAIR', content: body } as const }));
+  .object({ version: statedFork('altair'), block: z.object({ ...blockFields, body: altairBody }) })
+  .transform(({ version, block: { body, ...fields } }) => ({
+    ...fields,
+    version,
+    body: { kind: 'ALTAIR', content: body } as const,
+  }));
 
 /** A header of any known fork, or a full block of the first two. */
 export const beaconBlock = oneShape([headerBlock, phase0Block, altairBlock], (members) => {
@@ -124,33 +121,3 @@ export const beaconBlock = oneShape([headerBlock, phase0Block, altairBlock], (me
 
 export type BeaconBlock = z.output<typeof beaconBlock>;
 export type AggregateAndProof = z.output<typeof aggregateAndProof>;
-
-function forkName(known: readonly string[]) {
-  return z
-    .unknown()
-    .transform((value, context): string => {
-      if (value === undefined) return refuse(context, value, 'is missing');
-      const name = upperCaseWord(value);
-      if (name === undefined) return refuse(context, value, 'expected the name of a fork');
-      return known.includes(name) ? name : refuse(context, value, 'no fork known here', 'unsupported_fork');
-    })
-    .meta({ type: 'string', description: `${known.join(', ')}, in any case`, examples: [known.at(-1)] });
-}
-
-/**
- * One of several shapes. `choose` says which is meant, or why none can be, before anything is parsed: a refusal then
- * names the place in that shape, and a body that fits one shape badly is never taken for another.
- */
-function oneShape<T extends readonly [z.ZodType, ...z.ZodType[]]>(
-  shapes: T,
-  choose: (members: Readonly<Record<string, unknown>>) => T[number] | string,
-) {
-  return z
-    .unknown()
-    .transform((value, context): z.output<T[number]> => {
-      if (typeof value !== 'object' || value === null) return refuse(context, value, 'expected an object');
-      const shape = choose(value as Record<string, unknown>);
-      return typeof shape === 'string' ? refuse(context, value, shape) : delegate(shape, value, context);
-    })
-    .meta(inputJsonSchema(z.union(shapes)));
-}

@@ -1,10 +1,16 @@
-// The closed vocabularies of authorization: signing operations and scopes (service.md, Scopes and Signing operation names).
+// The closed vocabularies of authorization: signing operations and scopes (service.md, Scopes and Signing operation names;
+// protocol.md, What changes in Gloas).
 
 export const OPERATIONS = [
   'AGGREGATION_SLOT',
   'AGGREGATE_AND_PROOF',
   'ATTESTATION',
   'BLOCK_V2',
+  'BUILDER_REQUEST_AUTH',
+  'EXECUTION_PAYLOAD_BID',
+  'EXECUTION_PAYLOAD_ENVELOPE',
+  'PAYLOAD_ATTESTATION_MESSAGE',
+  'PROPOSER_PREFERENCES',
   'RANDAO_REVEAL',
   'SYNC_COMMITTEE_CONTRIBUTION_AND_PROOF',
   'SYNC_COMMITTEE_MESSAGE',
@@ -13,7 +19,7 @@ export const OPERATIONS = [
   'VOLUNTARY_EXIT',
 ] as const;
 
-/** What a policy rule names. AGGREGATE_AND_PROOF_V2 on the wire is authorised as AGGREGATE_AND_PROOF. */
+/** What a policy rule names. Some have other names on the wire too (sign-request.ts): they are authorised as these. */
 export type Operation = (typeof OPERATIONS)[number];
 
 export const SCOPES = [

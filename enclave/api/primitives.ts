@@ -3,16 +3,32 @@
 // rounds, truncates or pads. The JSON schema of each is given by hand, because a transform has none.
 
 import { z } from 'zod';
-import { decodeHex } from '../../formats/hex.ts';
+import { decodeHex, decodeLongHex } from '../../formats/hex.ts';
 
 const MAX_UINT64 = 2n ** 64n - 1n;
+const MAX_UINT256 = 2n ** 256n - 1n;
 const DECIMAL = /^[0-9]{1,20}$/;
+const LONG_DECIMAL = /^[0-9]{1,78}$/;
 
 /** The bits of an SSZ Bitlist without its length bit, in SSZ order. */
 export interface Bits {
   readonly bytes: Uint8Array;
   readonly length: number;
 }
+
+/** base_fee_per_gas: the one number of a message that is larger than a uint64. */
+export const uint256 = leaf('a uint256, as a decimal string or an integer', readUint256, {
+  anyOf: [
+    { type: 'string', pattern: '^[0-9]{1,78}$' },
+    { type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER },
+  ],
+  description: 'uint256 as a decimal string, or as a JSON number up to 2^53 - 1',
+  examples: ['12'],
+});
+
+export const boolean = leaf('true or false', (value) => (typeof value === 'boolean' ? value : undefined), {
+  type: 'boolean',
+});
 
 /** A uint64 over its whole range: indexes, amounts, limits, times. */
 export const uint64 = leaf('a uint64, as a decimal string or an integer', readUint64, {
@@ -61,6 +77,23 @@ export function bytes(...lengths: readonly number[]) {
     {
       type: 'string',
       pattern: `^(0[xX])?(${lengths.map((length) => `[0-9a-fA-F]{${length * 2}}`).join('|')})$`,
+      description: `${expected}, with or without 0x, in any case`,
+    },
+  );
+}
+
+/** Hex of an SSZ `ByteList[limit]`; without a limit as long as a body may be. */
+export function byteList(limit = Number.POSITIVE_INFINITY) {
+  const expected = limit === Number.POSITIVE_INFINITY ? 'hex' : `hex of at most ${limit} bytes`;
+  return leaf(
+    expected,
+    (value) => {
+      const decoded = typeof value === 'string' ? decodeLongHex(value) : undefined;
+      return decoded !== undefined && decoded.length <= limit ? decoded : undefined;
+    },
+    {
+      type: 'string',
+      pattern: '^(0[xX])?([0-9a-fA-F]{2})*$',
       description: `${expected}, with or without 0x, in any case`,
     },
   );
@@ -152,6 +185,12 @@ export function readUint64(value: unknown): bigint | undefined {
   if (typeof value !== 'string' || !DECIMAL.test(value)) return undefined;
   const number = BigInt(value);
   return number <= MAX_UINT64 ? number : undefined;
+}
+
+function readUint256(value: unknown): bigint | undefined {
+  if (typeof value !== 'string' || !LONG_DECIMAL.test(value)) return readUint64(value);
+  const number = BigInt(value);
+  return number <= MAX_UINT256 ? number : undefined;
 }
 
 export function readSlotOrEpoch(value: unknown): number | undefined {

@@ -5,6 +5,12 @@
 import { z } from 'zod';
 import { parseStrictJson } from '../../formats/strict-json.ts';
 import {
+  builderRequestAuth,
+  executionPayloadBid,
+  payloadAttestationData,
+  proposerPreferences,
+} from './gloas-messages.ts';
+import {
   aggregateAndProof,
   aggregationSlot,
   attestationData,
@@ -17,6 +23,7 @@ import {
   voluntaryExit,
 } from './messages.ts';
 import type { Operation } from './operations.ts';
+import { executionPayloadEnvelope } from './payload-envelope.ts';
 import { readPlainAttestation } from './plain-attestation.ts';
 import { forkVersion, refuse, root, uint64, upperCaseWord } from './primitives.ts';
 
@@ -54,7 +61,22 @@ const forkInfo = z
   .object({ fork, genesis_validators_root: root })
   .transform((info) => ({ ...info.fork, genesisValidatorsRoot: info.genesis_validators_root }));
 
-/** By `type` as it stands on the wire. What comes out is a SignRequest. */
+/** Where the domain needs none. A client that sends one is held to it: it names the network the client believes to be on. */
+const forkInfoOrNone = forkInfo.nullish().transform((value) => value ?? undefined);
+
+const payloadAttestation = body(
+  'PAYLOAD_ATTESTATION_MESSAGE',
+  ['payload_attestation_message', 'payload_attestation_data', 'payload_attestation'],
+  payloadAttestationData,
+);
+const requestAuth = body(
+  'BUILDER_REQUEST_AUTH',
+  ['builder_request_auth', 'request_auth'],
+  builderRequestAuth,
+  forkInfoOrNone,
+);
+
+/** By `type` as it stands on the wire, standard names and those of clients. What comes out is a SignRequest. */
 export const SIGN_REQUEST_SCHEMAS = {
   AGGREGATION_SLOT: body('AGGREGATION_SLOT', 'aggregation_slot', aggregationSlot),
   AGGREGATE_AND_PROOF: body('AGGREGATE_AND_PROOF', 'aggregate_and_proof', aggregateAndProof),
@@ -77,10 +99,20 @@ export const SIGN_REQUEST_SCHEMAS = {
     'VALIDATOR_REGISTRATION',
     'validator_registration',
     validatorRegistration,
-    // Its domain needs none. A client that sends one is held to it: it names the network the client believes to be on.
-    forkInfo.nullish().transform((value) => value ?? undefined),
+    forkInfoOrNone,
   ),
   VOLUNTARY_EXIT: body('VOLUNTARY_EXIT', 'voluntary_exit', voluntaryExit),
+  PAYLOAD_ATTESTATION_MESSAGE: payloadAttestation,
+  PAYLOAD_ATTESTATION: payloadAttestation,
+  PROPOSER_PREFERENCES: body('PROPOSER_PREFERENCES', 'proposer_preferences', proposerPreferences),
+  EXECUTION_PAYLOAD_ENVELOPE: body(
+    'EXECUTION_PAYLOAD_ENVELOPE',
+    'execution_payload_envelope',
+    executionPayloadEnvelope,
+  ),
+  EXECUTION_PAYLOAD_BID: body('EXECUTION_PAYLOAD_BID', 'execution_payload_bid', executionPayloadBid),
+  BUILDER_REQUEST_AUTH: requestAuth,
+  REQUEST_AUTH: requestAuth,
 } as const;
 
 export type WireType = keyof typeof SIGN_REQUEST_SCHEMAS;
@@ -134,10 +166,13 @@ interface Envelope {
   readonly fork_info?: unknown;
 }
 
-/** The schema of one type: the members all types share, and the message under a name of its own. */
+/**
+ * The schema of one type: the members all types share, and the message under a name of its own.
+ * @param member that name; where clients have several for it all of them, the standard's first
+ */
 function body<O extends Operation, M extends z.ZodType, F extends z.ZodType<ForkInfo | undefined> = typeof forkInfo>(
   operation: O,
-  member: string,
+  member: string | readonly [string, ...string[]],
   message: M,
   fork?: F,
 ) {
@@ -148,17 +183,22 @@ function body<O extends Operation, M extends z.ZodType, F extends z.ZodType<Fork
     signing_root: root.nullish(),
     fork_info: fork ?? forkInfo,
   });
-  return envelope.extend({ [member]: message }).transform((members, context) => {
+  const names = typeof member === 'string' ? [member] : member;
+  const ofMessage = names.length === 1 ? message : message.optional();
+  return envelope.extend(Object.fromEntries(names.map((name) => [name, ofMessage]))).transform((members, context) => {
     const { signingRoot, signing_root: sameByOtherName, fork_info } = members as Envelope;
     if (signingRoot && sameByOtherName && !Buffer.from(signingRoot).equals(sameByOtherName)) {
       return refuse(context, members, 'signingRoot and signing_root differ');
     }
+    const [given, another] = names.filter((name) => members[name] !== undefined);
+    if (given === undefined) return refuse(context, members, `${names[0]} is missing`);
+    if (another !== undefined) return refuse(context, members, `carries both ${given} and ${another}`);
     return {
       operation,
       forkInfo: fork_info as z.output<F>,
       /** What the client believes the root to be: compared with the computed root, never signed. */
       givenSigningRoot: signingRoot ?? sameByOtherName ?? undefined,
-      message: members[member] as z.output<M>,
+      message: members[given] as z.output<M>,
     };
   });
 }

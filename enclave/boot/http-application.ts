@@ -89,6 +89,7 @@ export async function openApplication(config: ApplicationConfig, parts: Parts, w
         slashing,
         permits: parts.permits,
         inFlight: parts.inFlight,
+        builder: signing.builder,
         priorityOperations: new Set<Operation>(signing.priority.enabled ? signing.priority.operations : []),
         canaryKeys: new Set(config.canary_keys),
         onCanary: telemetry.canarySigned,

@@ -165,6 +165,11 @@ export const OPTIONS = {
     [],
     'Operations routed to the priority pool; without any there is none',
   ),
+  'signing.builder': unflagged(
+    boolean,
+    false,
+    'Sign EXECUTION_PAYLOAD_BID, which commits the money of a builder; refused with 400 without it',
+  ),
   'signing.root_tables': unflagged(
     boolean,
     true,

@@ -2,9 +2,7 @@
 // gnosischain/configs, ethpandaops for plataberget, ephemery-testnet/ephemery-genesis). An epoch of null is not announced.
 // Ephemery begins again every few weeks: only what stays the same through its periods is here.
 
-export const FORK_NAMES = ['phase0', 'altair', 'bellatrix', 'capella', 'deneb', 'electra', 'fulu', 'gloas'] as const;
-
-export type ForkName = (typeof FORK_NAMES)[number];
+import type { ForkName } from '../api/forks.ts';
 
 /** Slots an epoch (consensus-specs, presets; gnosischain/specs for gnosis). */
 export const PRESET_SLOTS_PER_EPOCH = { mainnet: 32, gnosis: 16, minimal: 8 } as const;

@@ -3,15 +3,9 @@
 // the networks that are built in are in network-table.ts; Ephemery's genesis changes and is stated by the configuration.
 
 import { decodeHex } from '../../formats/hex.ts';
+import { FORK_NAMES, type ForkName } from '../api/forks.ts';
 import type { ChainTime } from '../slashing/jump.ts';
-import {
-  FORK_NAMES,
-  type ForkName,
-  type NetworkConstants,
-  PRESET_SLOTS_PER_EPOCH,
-  type Preset,
-  PUBLIC_NETWORKS,
-} from './network-table.ts';
+import { type NetworkConstants, PRESET_SLOTS_PER_EPOCH, type Preset, PUBLIC_NETWORKS } from './network-table.ts';
 
 /** Every constant of theirs is built in. */
 export type PublicNetworkName = Exclude<keyof typeof PUBLIC_NETWORKS, 'ephemery'>;

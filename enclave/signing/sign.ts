@@ -1,6 +1,6 @@
 // The one path from a typed request to a signature. Nothing else in the program calls BlsCore.sign for a client.
-// It trusts that the caller was authorised for this key and operation; it refuses other networks, roots it did not
-// compute, and whatever slashing protection does not call safe. The slashing record is durable before the key signs.
+// It trusts that the caller was authorised for this key and operation; it refuses other networks and forks, roots it did
+// not compute, and whatever slashing protection does not call safe. The slashing record is durable before the key signs.
 
 import type { Span } from '../../observe/tracing.ts';
 import type { ErrorReason } from '../api/errors.ts';
@@ -10,6 +10,7 @@ import type { LoadedKey } from '../keys/store.ts';
 import type { SlashingProtection } from '../slashing/protection.ts';
 import type { BlsCore, Lane } from './bls/bls.ts';
 import type { InFlightSigning } from './in-flight.ts';
+import { forkRefusal } from './message-fork.ts';
 import type { Network } from './networks.ts';
 import type { Permits } from './permits.ts';
 import type { ComputeRoot } from './roots/remembered.ts';
@@ -24,6 +25,8 @@ export interface SigningDependencies {
   readonly permits: Permits;
   /** A removed key's slashing history is exported only when nothing is under way with it. */
   readonly inFlight: Pick<InFlightSigning, 'begin' | 'end'>;
+  /** signing.builder: without it bids are refused, which commit the money of a builder. */
+  readonly builder?: boolean;
   /** signing.priority.operations, when the priority pool is on. */
   readonly priorityOperations: ReadonlySet<Operation>;
   /** Called for each signature made with a configured canary key, before it is released. */
@@ -39,7 +42,14 @@ export interface SigningContext {
 
 export type SignOutcome =
   | { readonly kind: 'signed'; readonly signature: Uint8Array }
-  | { readonly kind: 'refused'; readonly reason: ErrorReason; readonly detail?: Readonly<Record<string, unknown>> };
+  | {
+      readonly kind: 'refused';
+      readonly reason: ErrorReason;
+      /** For the caller. */
+      readonly hint?: string;
+      /** For the log. */
+      readonly detail?: Readonly<Record<string, unknown>>;
+    };
 
 /**
  * Sign one request with a loaded key.
@@ -52,8 +62,11 @@ export async function sign(
   context: SigningContext,
   dependencies: SigningDependencies,
 ): Promise<SignOutcome> {
+  if (request.operation === 'EXECUTION_PAYLOAD_BID' && dependencies.builder !== true) return BIDS_ARE_OFF;
   const otherNetwork = networkRefusal(request, dependencies.network);
   if (otherNetwork !== undefined) return otherNetwork;
+  const otherFork = forkRefusal(request, dependencies.network);
+  if (otherFork !== undefined) return otherFork;
 
   const root = dependencies.rootOf?.(request) ?? computeSigningRoot(request, dependencies.network);
   if (request.givenSigningRoot !== undefined && Buffer.compare(root, request.givenSigningRoot) !== 0) {
@@ -84,6 +97,12 @@ export async function sign(
     dependencies.inFlight.end(key.publicKey);
   }
 }
+
+const BIDS_ARE_OFF: SignOutcome = {
+  kind: 'refused',
+  reason: 'unsupported_operation',
+  hint: 'EXECUTION_PAYLOAD_BID commits the money of a builder and is signed only with signing.builder: true',
+};
 
 /** The configured and the received root go to the log only (service.md, Errors 400). */
 function networkRefusal(request: SignRequest, network: Network): SignOutcome | undefined {

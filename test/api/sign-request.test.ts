@@ -323,22 +323,31 @@ describe('aggregates', () => {
     ['V2, lower case', aggregating({ version: 'fulu', data: electra })],
     ['V2 bare', aggregating(electra)],
     ['V2, PHASE0', aggregating({ version: 'PHASE0', data: aggregateAndProof })],
+    ['V2, GLOAS', aggregating({ version: 'GLOAS', data: electra })],
+    ['V1, with a version beside the members', aggregating({ version: 'Gloas', ...electra }, 'AGGREGATE_AND_PROOF')],
   ])('come as %s', (_name, body) => {
     const request = accepted(body);
     expect(request.operation).toBe('AGGREGATE_AND_PROOF');
     expect(request.message).toMatchObject({ aggregator_index: 1n, aggregate: { data: { slot: 32 } } });
   });
 
-  it.each(['GLOAS', 'gloas', 'HEZE', 'FROBNICATE', 'constructor'])(
-    'of the fork %s are refused, in any shape',
-    (version) => {
-      expect(parse(aggregating({ version, data: electra }))).toEqual(unsupported('aggregate_and_proof.version'));
-      expect(parse(aggregating({ version, ...electra }))).toEqual(unsupported('aggregate_and_proof.version'));
-      expect(parse(aggregating({ version, data: { new_member: '1' } }))).toEqual(
-        unsupported('aggregate_and_proof.version'),
-      );
-    },
-  );
+  it.each(['HEZE', 'FROBNICATE', 'constructor'])('of the fork %s are refused, in any shape', (version) => {
+    expect(parse(aggregating({ version, data: electra }))).toEqual(unsupported('aggregate_and_proof.version'));
+    expect(parse(aggregating({ version, ...electra }))).toEqual(unsupported('aggregate_and_proof.version'));
+    expect(parse(aggregating({ version, data: { new_member: '1' } }))).toEqual(
+      unsupported('aggregate_and_proof.version'),
+    );
+  });
+
+  it('keep the fork that they state, and may not state two', () => {
+    expect(accepted(aggregating({ version: 'gLOAS', data: electra })).message).toMatchObject({ version: 'gloas' });
+    expect(accepted(aggregating({ version: 'FULU', data: { version: 'fulu', ...electra } })).message).toMatchObject({
+      version: 'fulu',
+    });
+    expect(parse(aggregating({ version: 'FULU', data: { version: 'GLOAS', ...electra } }))).toEqual(
+      malformed('aggregate_and_proof: version is given twice and differs'),
+    );
+  });
 
   it('of no fork, or of two shapes at once, are refused', () => {
     expect(parse(aggregating({ data: electra }))).toEqual(malformed('aggregate_and_proof.version: is missing'));

@@ -1,8 +1,8 @@
 // The constants of the networks that are built in. A wrong one makes signatures that nobody accepts, or that another chain does.
 
 import { describe, expect, it, test } from 'vitest';
+import { FORK_NAMES } from '../../enclave/api/forks.ts';
 import { scheduledForkAt } from '../../enclave/signing/forks.ts';
-import { FORK_NAMES } from '../../enclave/signing/network-table.ts';
 import { ephemeryNetwork, type Network, PUBLIC_NETWORK_NAMES, publicNetwork } from '../../enclave/signing/networks.ts';
 import { computeDomain, DOMAIN_TYPES } from '../../enclave/signing/roots/domains.ts';
 import { encodeHex } from '../../formats/hex.ts';

@@ -96,9 +96,9 @@ const beaconBlock = fc.oneof(
 
 const aggregateOf = (aggregate: fc.Arbitrary<Json>): fc.Arbitrary<Json> =>
   fc.record({ aggregator_index: uint64, aggregate, selection_proof: signature });
-const bareAggregate = fc.oneof(
-  aggregateOf(fc.record({ aggregation_bits: bitlist(2048), data: attestationData(slotOrEpoch), signature })),
-  aggregateOf(
+const bareAggregates = {
+  phase0: aggregateOf(fc.record({ aggregation_bits: bitlist(2048), data: attestationData(slotOrEpoch), signature })),
+  electra: aggregateOf(
     fc.record({
       aggregation_bits: bitlist(131072),
       data: attestationData(slotOrEpoch),
@@ -106,21 +106,36 @@ const bareAggregate = fc.oneof(
       committee_bits: hex(8),
     }),
   ),
-);
-const aggregate = fc.oneof(
-  bareAggregate,
-  fc.record({ version: fc.constantFrom('PHASE0', 'DENEB', 'ELECTRA', 'FULU'), data: bareAggregate }),
-);
+};
+/** Hoodi's versions, and which container of an aggregate each has. */
+const AGGREGATE_FORKS = [
+  ['PHASE0', '0x10000910', 'phase0'],
+  ['DENEB', '0x50000910', 'phase0'],
+  ['ELECTRA', '0x60000910', 'electra'],
+  ['FULU', '0x70000910', 'electra'],
+] as const;
 
-const forkInfo = fc.record({
-  fork: fc.record({ previous_version: hex(4), current_version: hex(4), epoch: fc.oneof(slotOrEpoch, uint64) }),
-  genesis_validators_root: root,
-});
+/** Their fork version names their container, so it is one of the network's. */
+const aggregateBody = (type: string): fc.Arbitrary<Body> =>
+  fc.constantFrom(...AGGREGATE_FORKS).chain(([version, forkVersion, container]) => {
+    const bare = bareAggregates[container];
+    return fc.record({
+      type: fc.constant(type),
+      fork_info: forkInfoWith(fc.constant(forkVersion)),
+      aggregate_and_proof: fc.oneof(bare, fc.record({ version: fc.constant(version), data: bare })),
+    });
+  });
+
+function forkInfoWith(version: fc.Arbitrary<string>): fc.Arbitrary<Json> {
+  return fc.record({
+    fork: fc.record({ previous_version: version, current_version: version, epoch: fc.oneof(slotOrEpoch, uint64) }),
+    genesis_validators_root: root,
+  });
+}
+const forkInfo = forkInfoWith(hex(4));
 
 const MESSAGES: readonly (readonly [string, string, fc.Arbitrary<Json>])[] = [
   ['AGGREGATION_SLOT', 'aggregation_slot', fc.record({ slot: slotOrEpoch })],
-  ['AGGREGATE_AND_PROOF', 'aggregate_and_proof', aggregate],
-  ['AGGREGATE_AND_PROOF_V2', 'aggregate_and_proof', aggregate],
   ['ATTESTATION', 'attestation', attestationData(slotOrEpoch)],
   ['BLOCK_V2', 'beacon_block', beaconBlock],
   ['RANDAO_REVEAL', 'randao_reveal', fc.record({ epoch: slotOrEpoch })],
@@ -154,11 +169,15 @@ const MESSAGES: readonly (readonly [string, string, fc.Arbitrary<Json>])[] = [
 ];
 
 /** The member that carries the message of a type. */
-export const MESSAGE_MEMBERS: Readonly<Record<string, string>> = Object.fromEntries(
-  MESSAGES.map(([type, member]) => [type, member]),
-);
+export const MESSAGE_MEMBERS: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(MESSAGES.map(([type, member]) => [type, member])),
+  AGGREGATE_AND_PROOF: 'aggregate_and_proof',
+  AGGREGATE_AND_PROOF_V2: 'aggregate_and_proof',
+};
 
 export const signRequestBody: fc.Arbitrary<Body> = fc.oneof(
+  aggregateBody('AGGREGATE_AND_PROOF'),
+  aggregateBody('AGGREGATE_AND_PROOF_V2'),
   ...MESSAGES.map(([type, member, message]) =>
     fc.record({ type: fc.constant(type), fork_info: forkInfo, [member]: message }),
   ),

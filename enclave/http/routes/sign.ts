@@ -102,7 +102,7 @@ function answerTo(request: HttpRequest, outcome: SignOutcome, log: Log): Answer 
     if (outcome.detail !== undefined) {
       log.warn({ request_id: request.id, key: request.context.publicKey, ...outcome.detail }, outcome.reason);
     }
-    return refusalAnswer(request, outcome.reason);
+    return refusalAnswer(request, outcome.reason, outcome.hint);
   }
   const { contentType, body } = signatureAnswer(outcome.signature, answerFormat(request.headers.accept));
   return { status: 200, headers: {}, contentType, body };

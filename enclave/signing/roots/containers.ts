@@ -1,5 +1,5 @@
-// The SSZ containers of everything that is signed, with the consensus specification's names and the mainnet preset's
-// limits. @chainsafe/ssz computes the roots; it enters the program here. It does not check its input: the parser
+// The SSZ containers of everything that is signed, but of what Gloas adds (gloas-containers.ts), with the consensus specification's
+// names and the mainnet preset's limits. @chainsafe/ssz computes the roots. It does not check its input: the parser
 // (api/messages.ts) has checked every length and range, and its output goes in as it is.
 
 import {
@@ -9,8 +9,10 @@ import {
   ContainerType,
   ListBasicType,
   ListCompositeType,
-  UintBigintType,
-  UintNumberType,
+  ProgressiveBitListType,
+  ProgressiveContainerType,
+  type UintBigintType,
+  type UintNumberType,
   VectorCompositeType,
 } from '@chainsafe/ssz';
 import {
@@ -25,19 +27,7 @@ import {
 } from '../../api/block-body.ts';
 import { MAX_VALIDATORS_PER_SLOT } from '../../api/messages.ts';
 import type { Bits } from '../../api/primitives.ts';
-import { useFastestHasher } from './hasher.ts';
-
-/** Which hasher the roots are computed with; for the log. */
-export const hasherName = await useFastestHasher();
-
-const uint64 = new UintBigintType(8);
-/** uint64 of which the parser takes no more than 2^53 - 1. */
-export const SlotOrEpoch = new UintNumberType(8);
-const Bytes4 = new ByteVectorType(4);
-const Bytes20 = new ByteVectorType(20);
-const Bytes32 = new ByteVectorType(32);
-const Bytes48 = new ByteVectorType(48);
-const Bytes96 = new ByteVectorType(96);
+import { Bytes4, Bytes20, Bytes32, Bytes48, Bytes96, SlotOrEpoch, uint64 } from './leaves.ts';
 
 export const ForkData = new ContainerType({ current_version: Bytes4, genesis_validators_root: Bytes32 });
 
@@ -92,6 +82,22 @@ export const ElectraAggregateAndProof = new ContainerType({
     /** Bitvector[64], hashed as its bytes. */
     committee_bits: new ByteVectorType(8),
   }),
+  selection_proof: Bytes96,
+});
+
+/** Gloas: the attestation is a progressive container (EIP-7495) and its bits a progressive list (EIP-7916). */
+export const GloasAggregateAndProof = new ContainerType({
+  aggregator_index: uint64,
+  aggregate: new ProgressiveContainerType(
+    {
+      aggregation_bits: new ProgressiveBitListType(),
+      data: AttestationData,
+      signature: Bytes96,
+      /** Bitvector[64], hashed as its bytes. */
+      committee_bits: new ByteVectorType(8),
+    },
+    [true, true, true, true],
+  ),
   selection_proof: Bytes96,
 });
 

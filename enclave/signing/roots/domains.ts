@@ -1,7 +1,6 @@
-// Signing domains (consensus-specs, compute_domain and get_domain; wire.md, Request bodies): which message it is, on
+// Signing domains (consensus-specs, compute_domain and get_domain; wire.md, Request bodies; protocol.md): which message it is, on
 // which chain, under which fork. Two messages of different domains never have the same signing root.
 
-import type { ForkInfo } from '../../api/sign-request.ts';
 import { ForkData } from './containers.ts';
 
 export const DOMAIN_TYPES = {
@@ -14,8 +13,14 @@ export const DOMAIN_TYPES = {
   SYNC_COMMITTEE: 0x07000000,
   SYNC_COMMITTEE_SELECTION_PROOF: 0x08000000,
   CONTRIBUTION_AND_PROOF: 0x09000000,
+  /** Bids and envelopes. */
+  BEACON_BUILDER: 0x0b000000,
+  PTC_ATTESTER: 0x0c000000,
+  PROPOSER_PREFERENCES: 0x0d000000,
   /** Of the builder specification. */
   APPLICATION_BUILDER: 0x00000001,
+  /** Of the builder specification. */
+  BUILDER_REQUEST_AUTH: 0x0b000001,
 } as const;
 
 export type DomainType = (typeof DOMAIN_TYPES)[keyof typeof DOMAIN_TYPES];
@@ -67,9 +72,4 @@ export function rememberedDomains(): ComputeDomain {
     });
     return domain;
   };
-}
-
-/** The fork version in force at an epoch, by the fork the client sent. */
-export function forkVersionAt(epoch: number, fork: ForkInfo): Uint8Array {
-  return epoch < fork.epoch ? fork.previousVersion : fork.currentVersion;
 }

@@ -1,36 +1,22 @@
 // A typed request → the 32 bytes that are signed, and what slashing protection has to know of it. The only place that
 // makes signing roots: a root that a client sent is compared by the caller and never used. It trusts the parser's types;
-// the chain is the configured network's, whatever the request says, and only the fork is the request's.
+// the chain is the configured network's, whatever the request says, and only the fork is the request's (message-fork.ts).
 
-import { SYNC_COMMITTEE_BYTES } from '../../api/block-body.ts';
-import type { AggregateAndProof as AggregateMessage, BeaconBlock } from '../../api/messages.ts';
-import type { ForkInfo, SignRequest } from '../../api/sign-request.ts';
+import type { Operation } from '../../api/operations.ts';
+import type { SignRequest } from '../../api/sign-request.ts';
 import type { PublicKeyHex, SlashableMessage } from '../../slashing/types.ts';
+import { containerFork, signedAt } from '../message-fork.ts';
 import type { Network } from '../networks.ts';
 import { attestationSigningRoot } from './attestation-root.ts';
-import {
-  AggregateAndProof,
-  AltairBody,
-  BeaconBlockHeader,
-  bitArray,
-  ContributionAndProof,
-  ElectraAggregateAndProof,
-  MinimalAltairBody,
-  Phase0Body,
-  SigningData,
-  SlotOrEpoch,
-  SyncAggregatorSelectionData,
-  ValidatorRegistration,
-  VoluntaryExit,
-} from './containers.ts';
-import { type ComputeDomain, computeDomain, DOMAIN_TYPES, type DomainType, forkVersionAt } from './domains.ts';
+import { SigningData } from './containers.ts';
+import { type ComputeDomain, computeDomain, DOMAIN_TYPES, type DomainType } from './domains.ts';
+import { objectRoot } from './object-root.ts';
 
-/** A quarter of mainnet's sync committee; the minimal preset's 8 bits are padded to it (containers.ts). */
-const SYNC_SUBCOMMITTEE_BYTES = SYNC_COMMITTEE_BYTES.mainnet / 4;
 const ZERO_ROOT = new Uint8Array(32);
 
 /**
  * The root of the message bound to its domain (consensus-specs, compute_signing_root). 32 bytes.
+ * @param request one that forkRefusal has nothing against on this network
  * @param domains computeDomain, or one that remembers
  */
 export function computeSigningRoot(
@@ -40,7 +26,7 @@ export function computeSigningRoot(
 ): Uint8Array {
   const domain = domainOf(request, network, domains);
   if (request.operation === 'ATTESTATION') return attestationSigningRoot(request.message, domain);
-  return SigningData.hashTreeRoot({ object_root: objectRoot(request), domain });
+  return SigningData.hashTreeRoot({ object_root: objectRoot(request, containerFork(request, network)), domain });
 }
 
 /** What slashing protection has to judge before this request is signed; null where nothing is slashable. */
@@ -58,6 +44,11 @@ export function slashableMessage(
     }
     case 'AGGREGATION_SLOT':
     case 'AGGREGATE_AND_PROOF':
+    case 'BUILDER_REQUEST_AUTH':
+    case 'EXECUTION_PAYLOAD_BID':
+    case 'EXECUTION_PAYLOAD_ENVELOPE':
+    case 'PAYLOAD_ATTESTATION_MESSAGE':
+    case 'PROPOSER_PREFERENCES':
     case 'RANDAO_REVEAL':
     case 'SYNC_COMMITTEE_CONTRIBUTION_AND_PROOF':
     case 'SYNC_COMMITTEE_MESSAGE':
@@ -70,92 +61,42 @@ export function slashableMessage(
   }
 }
 
-function objectRoot(request: Exclude<SignRequest, { operation: 'ATTESTATION' }>): Uint8Array {
-  switch (request.operation) {
-    case 'AGGREGATION_SLOT':
-      return SlotOrEpoch.hashTreeRoot(request.message.slot);
-    case 'AGGREGATE_AND_PROOF':
-      return aggregateRoot(request.message);
-    case 'BLOCK_V2':
-      return BeaconBlockHeader.hashTreeRoot({ ...request.message, body_root: bodyRoot(request.message.body) });
-    case 'RANDAO_REVEAL':
-      return SlotOrEpoch.hashTreeRoot(request.message.epoch);
-    case 'VOLUNTARY_EXIT':
-      return VoluntaryExit.hashTreeRoot(request.message);
-    case 'SYNC_COMMITTEE_MESSAGE':
-      return request.message.beacon_block_root;
-    case 'SYNC_COMMITTEE_SELECTION_PROOF':
-      return SyncAggregatorSelectionData.hashTreeRoot(request.message);
-    case 'SYNC_COMMITTEE_CONTRIBUTION_AND_PROOF': {
-      const { contribution } = request.message;
-      const aggregation_bits = new Uint8Array(SYNC_SUBCOMMITTEE_BYTES);
-      aggregation_bits.set(contribution.aggregation_bits);
-      return ContributionAndProof.hashTreeRoot({
-        ...request.message,
-        contribution: { ...contribution, aggregation_bits },
-      });
-    }
-    case 'VALIDATOR_REGISTRATION':
-      return ValidatorRegistration.hashTreeRoot(request.message);
-    default:
-      return unreachable(request);
-  }
-}
+/** wire.md and protocol.md: the columns with the domains. */
+const DOMAIN_OF: Readonly<Record<Operation, DomainType>> = {
+  AGGREGATION_SLOT: DOMAIN_TYPES.SELECTION_PROOF,
+  AGGREGATE_AND_PROOF: DOMAIN_TYPES.AGGREGATE_AND_PROOF,
+  ATTESTATION: DOMAIN_TYPES.BEACON_ATTESTER,
+  BLOCK_V2: DOMAIN_TYPES.BEACON_PROPOSER,
+  BUILDER_REQUEST_AUTH: DOMAIN_TYPES.BUILDER_REQUEST_AUTH,
+  EXECUTION_PAYLOAD_BID: DOMAIN_TYPES.BEACON_BUILDER,
+  EXECUTION_PAYLOAD_ENVELOPE: DOMAIN_TYPES.BEACON_BUILDER,
+  PAYLOAD_ATTESTATION_MESSAGE: DOMAIN_TYPES.PTC_ATTESTER,
+  PROPOSER_PREFERENCES: DOMAIN_TYPES.PROPOSER_PREFERENCES,
+  RANDAO_REVEAL: DOMAIN_TYPES.RANDAO,
+  SYNC_COMMITTEE_CONTRIBUTION_AND_PROOF: DOMAIN_TYPES.CONTRIBUTION_AND_PROOF,
+  SYNC_COMMITTEE_MESSAGE: DOMAIN_TYPES.SYNC_COMMITTEE,
+  SYNC_COMMITTEE_SELECTION_PROOF: DOMAIN_TYPES.SYNC_COMMITTEE_SELECTION_PROOF,
+  VALIDATOR_REGISTRATION: DOMAIN_TYPES.APPLICATION_BUILDER,
+  VOLUNTARY_EXIT: DOMAIN_TYPES.VOLUNTARY_EXIT,
+};
 
-/** wire.md, Request bodies, last column. */
 function domainOf(request: SignRequest, network: Network, domains: ComputeDomain): Uint8Array {
-  const atEpoch = (epoch: number, type: DomainType, fork: ForkInfo) =>
-    domains(type, forkVersionAt(epoch, fork), network.genesisValidatorsRoot);
-  const atSlot = (slot: number, type: DomainType, fork: ForkInfo) =>
-    atEpoch(Math.floor(slot / network.slotsPerEpoch), type, fork);
-
+  const type = DOMAIN_OF[request.operation];
+  const { genesisValidatorsRoot, genesisForkVersion, capellaForkVersion } = network;
   switch (request.operation) {
-    case 'AGGREGATION_SLOT':
-      return atSlot(request.message.slot, DOMAIN_TYPES.SELECTION_PROOF, request.forkInfo);
-    case 'AGGREGATE_AND_PROOF':
-      return atSlot(request.message.aggregate.data.slot, DOMAIN_TYPES.AGGREGATE_AND_PROOF, request.forkInfo);
-    case 'ATTESTATION':
-      return atEpoch(request.message.target.epoch, DOMAIN_TYPES.BEACON_ATTESTER, request.forkInfo);
-    case 'BLOCK_V2':
-      return atSlot(request.message.slot, DOMAIN_TYPES.BEACON_PROPOSER, request.forkInfo);
-    case 'RANDAO_REVEAL':
-      return atEpoch(request.message.epoch, DOMAIN_TYPES.RANDAO, request.forkInfo);
     case 'VOLUNTARY_EXIT': // EIP-7044: valid for ever under Capella's version, whatever fork the client sent.
-      return domains(DOMAIN_TYPES.VOLUNTARY_EXIT, network.capellaForkVersion, network.genesisValidatorsRoot);
-    case 'SYNC_COMMITTEE_MESSAGE':
-      return atSlot(request.message.slot, DOMAIN_TYPES.SYNC_COMMITTEE, request.forkInfo);
-    case 'SYNC_COMMITTEE_SELECTION_PROOF':
-      return atSlot(request.message.slot, DOMAIN_TYPES.SYNC_COMMITTEE_SELECTION_PROOF, request.forkInfo);
-    case 'SYNC_COMMITTEE_CONTRIBUTION_AND_PROOF':
-      return atSlot(request.message.contribution.slot, DOMAIN_TYPES.CONTRIBUTION_AND_PROOF, request.forkInfo);
+      return domains(type, capellaForkVersion, genesisValidatorsRoot);
+    case 'BUILDER_REQUEST_AUTH':
     case 'VALIDATOR_REGISTRATION': // builder-specs: no fork and no chain but the genesis fork version.
-      return domains(DOMAIN_TYPES.APPLICATION_BUILDER, network.genesisForkVersion, ZERO_ROOT);
-    default:
-      return unreachable(request);
+      return domains(type, genesisForkVersion, ZERO_ROOT);
+    default: {
+      const signed = signedAt(request, network);
+      if (signed === undefined) throw new Error(`no fork version for this operation: ${request.operation}`);
+      return domains(type, signed.version, genesisValidatorsRoot);
+    }
   }
-}
-
-/** The Electra container exactly when committee_bits is there (wire.md). */
-function aggregateRoot(message: AggregateMessage): Uint8Array {
-  const { committee_bits, ...aggregate } = message.aggregate;
-  const common = { ...aggregate, aggregation_bits: bitArray(aggregate.aggregation_bits) };
-  return committee_bits === undefined
-    ? AggregateAndProof.hashTreeRoot({ ...message, aggregate: common })
-    : ElectraAggregateAndProof.hashTreeRoot({ ...message, aggregate: { ...common, committee_bits } });
-}
-
-/** The root of a block is the root of its header, so of a full block only the body's root is needed. */
-function bodyRoot(body: BeaconBlock['body']): Uint8Array {
-  if (body.kind === 'root') return body.root;
-  const attestations = body.content.attestations.map((attestation) => ({
-    ...attestation,
-    aggregation_bits: bitArray(attestation.aggregation_bits),
-  }));
-  if (body.kind === 'PHASE0') return Phase0Body.hashTreeRoot({ ...body.content, attestations });
-  const minimal = body.content.sync_aggregate.sync_committee_bits.length === SYNC_COMMITTEE_BYTES.minimal;
-  return (minimal ? MinimalAltairBody : AltairBody).hashTreeRoot({ ...body.content, attestations });
 }
 
 function unreachable(request: never): never {
-  throw new Error(`no root for this operation: ${(request as SignRequest).operation}`);
+  throw new Error(`nothing known of this operation: ${(request as SignRequest).operation}`);
 }

@@ -4,6 +4,7 @@
 import { PublicKey, Signature, verify } from '@chainsafe/blst';
 import { describe, expect, it, test } from 'vitest';
 import { type ParsedSignRequest, parseSignRequest, type SignRequest } from '../../../enclave/api/sign-request.ts';
+import { forkRefusal } from '../../../enclave/signing/message-fork.ts';
 import { makeNetwork, type Network, publicNetwork } from '../../../enclave/signing/networks.ts';
 import { computeDomain, DOMAIN_TYPES } from '../../../enclave/signing/roots/domains.ts';
 import { computeSigningRoot, slashableMessage } from '../../../enclave/signing/roots/root.ts';
@@ -54,6 +55,13 @@ const TEST_NETWORK: Network = makeNetwork({
 });
 const MAINNET = publicNetwork('mainnet');
 
+/** That chain as the request believes it to be: its one fork version is the stated fork's, or PHASE0's. */
+function testNetworkOf(request: SignRequest): Network {
+  if (request.operation !== 'AGGREGATE_AND_PROOF') return TEST_NETWORK;
+  const name = request.message.version ?? 'phase0';
+  return { ...TEST_NETWORK, forks: [{ name, version: hexBytes('0x00000001'), epoch: null }] };
+}
+
 const REFUSED_TYPES = ['BLOCK', 'DEPOSIT'];
 
 function hexBytes(text: string): Uint8Array {
@@ -90,11 +98,25 @@ describe.skipIf(examples === undefined)("Web3Signer's published examples", () =>
 
   it.each(examples?.filter((example) => !isRefused(example)) ?? [])('$id has the root that was signed', (example) => {
     const request = requestOf(example.request_snake_case ?? example.request);
-    const root = computeSigningRoot(request, TEST_NETWORK);
+    const network = testNetworkOf(request);
+    expect(forkRefusal(request, network)).toBeUndefined();
+    const root = computeSigningRoot(request, network);
     expect(encodeHex(root)).toBe(example.signing_root_used_for_signature);
     expect(isSignedBy(example.pubkey, root, example.expected_signature)).toBe(true);
     const given = request.givenSigningRoot;
     expect(given && encodeHex(given)).toBe(example.published_signing_root);
+  });
+
+  it('aggregates are refused where the network does not say which fork their version is', () => {
+    const refusals = examples
+      ?.filter((example) => !isRefused(example))
+      .map((example) => requestOf(example.request_snake_case ?? example.request))
+      .map((request) => [request.operation, forkRefusal(request, TEST_NETWORK)?.reason]);
+    expect(refusals?.filter(([operation]) => operation === 'AGGREGATE_AND_PROOF')).toHaveLength(8);
+    for (const [operation, reason] of refusals ?? []) {
+      const expected = operation === 'AGGREGATE_AND_PROOF' ? 'unsupported_fork' : undefined;
+      expect([operation, reason]).toEqual([operation, expected]);
+    }
   });
 
   it.each(examples?.filter(isRefused) ?? [])('$id is refused', (example) => {
@@ -119,7 +141,8 @@ describe.skipIf(thirdParty === undefined)('requests of an unrelated signer', () 
   });
 
   it.each(same ?? [])('$id has the root that was signed', (vector) => {
-    const root = computeSigningRoot(requestOf(vector.request), TEST_NETWORK);
+    const request = requestOf(vector.request);
+    const root = computeSigningRoot(request, testNetworkOf(request));
     expect(encodeHex(root)).toBe(vector.signing_root_recomputed);
     expect(isSignedBy(vector.pubkey, root, vector.expected_signature)).toBe(true);
   });
@@ -127,18 +150,22 @@ describe.skipIf(thirdParty === undefined)('requests of an unrelated signer', () 
   it('an aggregate with committee_bits has the Electra root, so the other root that came with it does not match', () => {
     const vector = thirdParty?.find(({ id }) => id === DROPS_COMMITTEE_BITS);
     const request = requestOf(vector?.request ?? {});
-    const root = encodeHex(computeSigningRoot(request, TEST_NETWORK));
+    const root = encodeHex(computeSigningRoot(request, testNetworkOf(request)));
     expect(root).toBe('0x1180bcb41bda522b3420274c6e4931c37ecf4eef99a57e4d04fc81e82b2ced40');
     expect(request.givenSigningRoot && encodeHex(request.givenSigningRoot)).toBe(vector?.signing_root_recomputed);
   });
 
-  it('without committee_bits the same aggregate has the root that signer computed', () => {
+  it('without committee_bits the same aggregate has, in a fork before Electra, the root that signer computed', () => {
     const vector = thirdParty?.find(({ id }) => id === DROPS_COMMITTEE_BITS);
     const body = JSON.parse(JSON.stringify(vector?.request)) as {
-      aggregate_and_proof: { data: { aggregate: { committee_bits?: string } } };
+      aggregate_and_proof: { version: string; data: { aggregate: { committee_bits?: string } } };
     };
     delete body.aggregate_and_proof.data.aggregate.committee_bits;
-    const root = computeSigningRoot(requestOf(body), TEST_NETWORK);
+    const stated = requestOf(body);
+    expect(forkRefusal(stated, testNetworkOf(stated))?.reason).toBe('fork_mismatch');
+    body.aggregate_and_proof.version = 'DENEB';
+    const request = requestOf(body);
+    const root = computeSigningRoot(request, testNetworkOf(request));
     expect(encodeHex(root)).toBe(vector?.signing_root_recomputed);
     expect(isSignedBy(vector?.pubkey ?? '', root, vector?.expected_signature ?? '')).toBe(true);
   });
@@ -154,6 +181,7 @@ describe.skipIf(captures === undefined)('captured traffic of Lodestar', () => {
 
   it.each(signed)('$set $seq has the root that was signed', (capture) => {
     const request = requestOf(capture.body);
+    expect(forkRefusal(request, MAINNET)).toBeUndefined();
     const root = computeSigningRoot(request, MAINNET);
     const pubkey = capture.path.split('/').at(-1) ?? '';
     const { signature } = JSON.parse(capture.response.body) as { signature: string };

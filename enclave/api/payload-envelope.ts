@@ -1,0 +1,72 @@
+// EXECUTION_PAYLOAD_ENVELOPE: a whole execution payload with its requests (protocol.md, What changes in Gloas). It is only hashed: what
+// decides anything is its slot. Progressive lists have no limits of their own (EIP-7916): the body's size is theirs.
+
+import { z } from 'zod';
+import {
+  address,
+  byteList,
+  bytes,
+  list,
+  publicKey,
+  root,
+  signature,
+  slotOrEpoch,
+  uint64,
+  uint256,
+} from './primitives.ts';
+import { bareOrVersioned } from './shapes.ts';
+
+const MAX_EXTRA_DATA_BYTES = 32;
+const LOGS_BLOOM_BYTES = 256;
+/** No body has room for more items. */
+const MAX_ITEMS = 2 ** 22;
+
+const executionPayload = z.object({
+  parent_hash: root,
+  fee_recipient: address,
+  state_root: root,
+  receipts_root: root,
+  logs_bloom: bytes(LOGS_BLOOM_BYTES),
+  prev_randao: root,
+  block_number: uint64,
+  gas_limit: uint64,
+  gas_used: uint64,
+  timestamp: uint64,
+  extra_data: byteList(MAX_EXTRA_DATA_BYTES),
+  base_fee_per_gas: uint256,
+  block_hash: root,
+  transactions: list(byteList(), MAX_ITEMS),
+  withdrawals: list(z.object({ index: uint64, validator_index: uint64, address, amount: uint64 }), MAX_ITEMS),
+  blob_gas_used: uint64,
+  excess_blob_gas: uint64,
+  block_access_list: byteList(),
+  slot_number: slotOrEpoch,
+});
+
+const executionRequests = z.object({
+  deposits: list(
+    z.object({ pubkey: publicKey, withdrawal_credentials: root, amount: uint64, signature, index: uint64 }),
+    MAX_ITEMS,
+  ),
+  withdrawals: list(z.object({ source_address: address, validator_pubkey: publicKey, amount: uint64 }), MAX_ITEMS),
+  consolidations: list(
+    z.object({ source_address: address, source_pubkey: publicKey, target_pubkey: publicKey }),
+    MAX_ITEMS,
+  ),
+  builder_deposits: list(
+    z.object({ pubkey: publicKey, withdrawal_credentials: root, amount: uint64, signature }),
+    MAX_ITEMS,
+  ),
+  builder_exits: list(z.object({ source_address: address, pubkey: publicKey }), MAX_ITEMS),
+});
+
+export const executionPayloadEnvelope = bareOrVersioned(
+  {
+    payload: executionPayload,
+    execution_requests: executionRequests,
+    builder_index: uint64,
+    beacon_block_root: root,
+    parent_beacon_block_root: root,
+  },
+  'payload',
+);

@@ -1,0 +1,160 @@
+// Which fork a message is of. Its fork version says so (protocol.md, Which container): the version that the client's fork_info gives at
+// the message's epoch, which is also that of its domain; so a signature never has one fork's domain over another fork's container.
+// What contradicts that version is refused: a `version` beside it, the network's schedule, a container of another fork. Pure.
+
+import { FORK_NAMES, type ForkName } from '../api/forks.ts';
+import type { ForkInfo, SignRequest } from '../api/sign-request.ts';
+import { forkOfVersion, judgeForkVersion } from './forks.ts';
+import type { Network } from './networks.ts';
+
+export interface ForkRefusal {
+  readonly kind: 'refused';
+  readonly reason: 'unsupported_fork' | 'fork_mismatch';
+  /** For the caller. */
+  readonly hint: string;
+}
+
+/**
+ * The schedule is held against a message when it or the message's version is of this fork or a later one. All networks have left
+ * the forks before it behind: nobody can use a message that is signed for their epochs. Test chains that hurry through those forks under
+ * a public network's root, and traffic that was recorded on one, go on as before.
+ */
+const FIRST_SCHEDULED_FORK: ForkName = 'fulu';
+
+/** Undefined when its fork version, its container, what it states and the schedule agree. */
+export function forkRefusal(request: SignRequest, network: Network): ForkRefusal | undefined {
+  const stated = 'version' in request.message ? request.message.version : undefined;
+  const signed = signedAt(request, network);
+  if (signed === undefined) return withoutForkInfo(request, stated);
+  const verdict = judgeForkVersion(network, signed.version, signed.epoch);
+  if (verdict.kind === 'unknown_version') return ofUnknownVersion(request);
+  const { name } = verdict.fork;
+  if (stated !== undefined && stated !== name) {
+    // A custom network whose table has some forks only cannot say that the stated one has another version.
+    if (network.forks.some((fork) => fork.name === stated)) {
+      return mismatch(`version: states ${upper(stated)}, but fork_info selects the fork version of ${upper(name)}`);
+    }
+    if (!SAME_IN_EVERY_FORK.has(request.operation)) return ofUnknownVersion(request);
+  }
+  if (verdict.kind === 'contradicts' && isScheduled([verdict.fork, ...verdict.possible])) {
+    const possible = verdict.possible.map((fork) => upper(fork.name)).join(' or ');
+    return mismatch(
+      `fork_info: selects the fork version of ${upper(name)}, but epoch ${signed.epoch} of the message is in ${possible}`,
+    );
+  }
+  return containerRefusal(request, name);
+}
+
+/** Of a message that forkRefusal had nothing against; undefined for one whose container no fork has changed. */
+export function containerFork(request: SignRequest, network: Network): ForkName | undefined {
+  const signed = signedAt(request, network);
+  return signed && forkOfVersion(network, signed.version)?.name;
+}
+
+/** The epoch that a message's domain is taken at, and the fork version there; undefined where fork_info decides neither. */
+export function signedAt(
+  request: SignRequest,
+  { slotsPerEpoch }: Pick<Network, 'slotsPerEpoch'>,
+): { readonly epoch: number; readonly version: Uint8Array } | undefined {
+  const atEpoch = (epoch: number, fork: ForkInfo) => ({ epoch, version: forkVersionAt(epoch, fork) });
+  const atSlot = (slot: number, fork: ForkInfo) => atEpoch(Math.floor(slot / slotsPerEpoch), fork);
+  switch (request.operation) {
+    case 'AGGREGATE_AND_PROOF':
+      return atSlot(request.message.aggregate.data.slot, request.forkInfo);
+    case 'ATTESTATION':
+      return atEpoch(request.message.target.epoch, request.forkInfo);
+    case 'RANDAO_REVEAL':
+      return atEpoch(request.message.epoch, request.forkInfo);
+    case 'SYNC_COMMITTEE_CONTRIBUTION_AND_PROOF':
+      return atSlot(request.message.contribution.slot, request.forkInfo);
+    case 'PROPOSER_PREFERENCES': // often the next fork's: they are asked for in the epoch before
+      return atSlot(request.message.proposal_slot, request.forkInfo);
+    case 'EXECUTION_PAYLOAD_ENVELOPE':
+      return atSlot(request.message.payload.slot_number, request.forkInfo);
+    case 'AGGREGATION_SLOT':
+    case 'BLOCK_V2':
+    case 'EXECUTION_PAYLOAD_BID':
+    case 'PAYLOAD_ATTESTATION_MESSAGE':
+    case 'SYNC_COMMITTEE_MESSAGE':
+    case 'SYNC_COMMITTEE_SELECTION_PROOF':
+      return atSlot(request.message.slot, request.forkInfo);
+    case 'BUILDER_REQUEST_AUTH':
+    case 'VALIDATOR_REGISTRATION':
+    case 'VOLUNTARY_EXIT':
+      return undefined;
+    default:
+      return unreachable(request);
+  }
+}
+
+/** The fork version in force at an epoch, by the fork the client sent. */
+export function forkVersionAt(epoch: number, fork: ForkInfo): Uint8Array {
+  return epoch < fork.epoch ? fork.previousVersion : fork.currentVersion;
+}
+
+/** Their container is the same in every fork, so they are signed with a version that the network's table does not have. */
+const SAME_IN_EVERY_FORK: ReadonlySet<SignRequest['operation']> = new Set<SignRequest['operation']>([
+  'AGGREGATION_SLOT',
+  'ATTESTATION',
+  'BLOCK_V2', // a header; of a full block the stated fork names the body's container, and its hash is in the header
+  'RANDAO_REVEAL',
+  'SYNC_COMMITTEE_CONTRIBUTION_AND_PROOF',
+  'SYNC_COMMITTEE_MESSAGE',
+  'SYNC_COMMITTEE_SELECTION_PROOF',
+]);
+
+/** These began with Gloas, and we know no fork after it. */
+const SINCE_GLOAS: ReadonlySet<SignRequest['operation']> = new Set<SignRequest['operation']>([
+  'BUILDER_REQUEST_AUTH',
+  'EXECUTION_PAYLOAD_BID',
+  'EXECUTION_PAYLOAD_ENVELOPE',
+  'PAYLOAD_ATTESTATION_MESSAGE',
+  'PROPOSER_PREFERENCES',
+]);
+
+function ofUnknownVersion({ operation }: SignRequest): ForkRefusal | undefined {
+  if (SAME_IN_EVERY_FORK.has(operation)) return undefined;
+  return unsupported(
+    `fork_info: selects a fork version of which no fork of the network is known, and ${operation} needs it`,
+  );
+}
+
+function withoutForkInfo({ operation }: SignRequest, stated: ForkName | undefined): ForkRefusal | undefined {
+  if (stated === undefined || !SINCE_GLOAS.has(operation) || stated === 'gloas') return undefined;
+  return unsupported(`version: there is no ${operation} in ${upper(stated)}`);
+}
+
+function containerRefusal(request: SignRequest, fork: ForkName): ForkRefusal | undefined {
+  if (SINCE_GLOAS.has(request.operation) && fork !== 'gloas') {
+    return unsupported(`fork_info: selects the fork version of ${upper(fork)}, which has no ${request.operation}`);
+  }
+  if (request.operation !== 'AGGREGATE_AND_PROOF') return undefined;
+  const hasCommitteeBits = request.message.aggregate.committee_bits !== undefined;
+  if (hasCommitteeBits === isSince('electra', fork)) return undefined;
+  const problem = hasCommitteeBits ? 'has none of these' : 'needs them';
+  return mismatch(`aggregate_and_proof.aggregate.committee_bits: the fork of the message, ${upper(fork)}, ${problem}`);
+}
+
+export function isSince(first: ForkName, fork: ForkName): boolean {
+  return FORK_NAMES.indexOf(fork) >= FORK_NAMES.indexOf(first);
+}
+
+function isScheduled(forks: readonly { readonly name: ForkName }[]): boolean {
+  return forks.some(({ name }) => isSince(FIRST_SCHEDULED_FORK, name));
+}
+
+function mismatch(hint: string): ForkRefusal {
+  return { kind: 'refused', reason: 'fork_mismatch', hint };
+}
+
+function unsupported(hint: string): ForkRefusal {
+  return { kind: 'refused', reason: 'unsupported_fork', hint };
+}
+
+function upper(fork: ForkName): string {
+  return fork.toUpperCase();
+}
+
+function unreachable(request: never): never {
+  throw new Error(`no epoch for this operation: ${(request as SignRequest).operation}`);
+}
