@@ -14,7 +14,7 @@ import { writeCpio } from './format/cpio.ts';
 import { type Architecture, type EnclaveImage, writeImage } from './format/format.ts';
 import { type ImageParts, readImageFile } from './format/image-file.ts';
 import { metadataOf } from './format/metadata.ts';
-import { type ImageSigner, readSigner, SignerError, signImage } from './format/signature.ts';
+import { type ImageSigner, ImageSignerError, readSigner, signImage } from './format/signature.ts';
 import { BuildError, type Input, inputOf, readInput, sortedInputs } from './inputs.ts';
 import { findLibraries } from './libraries.ts';
 import { type Measurements, measureImage, sha256Hex } from './measure.ts';
@@ -182,7 +182,7 @@ function signerOf({ keyFile, certificateFile }: NonNullable<BuildRequest['signin
   try {
     return readSigner(key, readInput(certificateFile, 'the signing certificate'));
   } catch (error) {
-    if (error instanceof SignerError) throw new BuildError(error.message);
+    if (error instanceof ImageSignerError) throw new BuildError(error.message);
     throw error;
   } finally {
     key.fill(0);

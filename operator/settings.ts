@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs';
 import { nearest } from '../command-line/nearest.ts';
 import { type AttestationPolicy, DEFAULT_MAX_AGE_SECONDS } from './attestation/peer-evidence.ts';
 import type { DocumentProvider } from './attestation/provider.ts';
-import { readReferenceValues } from './attestation/reference-values.ts';
+import { type Given, readReferenceValues } from './attestation/reference-values.ts';
 import type { Flags, FlagValue } from './command.ts';
 import type { Peer } from './connect.ts';
 import { localFailure, UsageFailure } from './exit.ts';
@@ -51,12 +51,6 @@ export interface Settings {
   readonly token: TokenSource | undefined;
   readonly output: OutputFormat;
   readonly timeoutSeconds: number;
-}
-
-/** A value and who gave it, for messages. */
-export interface Given {
-  readonly text: string;
-  readonly origin: string;
 }
 
 export function variableOf(name: SettingName): string {

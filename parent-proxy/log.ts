@@ -1,7 +1,7 @@
 // The parent proxy's own log, in the form of the signer's: one JSON object a line. Credentials are never a field. What happens with
 // every connection of a flood is said once a minute: the metrics count, the log explains.
 
-import type { Clock } from './clock.ts';
+import type { PausingClock } from './clock.ts';
 
 export type LogModule = 'server' | 'ingress' | 'egress' | 'logs' | 'configuration' | 'credentials';
 
@@ -18,7 +18,7 @@ export interface Logger {
 /** Between two warnings of one kind. */
 const PACE_MS = 60_000;
 
-export function createLogger(output: { write(line: string): unknown }, clock: Clock): Logger {
+export function createLogger(output: { write(line: string): unknown }, clock: PausingClock): Logger {
   const write = (level: string, module: LogModule, fields: object, msg: string): void => {
     const time = new Date(clock.now()).toISOString();
     output.write(`${JSON.stringify({ level, time, module, ...fields, msg })}\n`);
@@ -33,7 +33,7 @@ export function createLogger(output: { write(line: string): unknown }, clock: Cl
 }
 
 /** A warning that is written at most once a minute, with how many were not. */
-export function pacedWarning(log: Log, clock: Clock, message: string): (fields: object) => void {
+export function pacedWarning(log: Log, clock: PausingClock, message: string): (fields: object) => void {
   let nextAt = Number.NEGATIVE_INFINITY;
   let suppressed = 0;
   return (fields) => {

@@ -13,7 +13,7 @@ import { listenCredentials } from './services/credentials.ts';
 import { type CredentialsProvider, sharedCredentials } from './services/instance-credentials.ts';
 import { listenLogs } from './services/log.ts';
 import type { Service } from './services/service.ts';
-import type { Limits, World } from './world.ts';
+import type { Limits, ProxyWorld } from './world.ts';
 
 export interface RunningProxy {
   /** TCP ports on the parent. */
@@ -27,7 +27,7 @@ export interface RunningProxy {
 export async function startParentProxy(
   configuration: ProxyConfiguration,
   credentials: CredentialsProvider | undefined,
-  world: World,
+  world: ProxyWorld,
 ): Promise<RunningProxy> {
   const opened = new AsyncDisposableStack();
   const log = world.logger.module('server');
@@ -71,7 +71,7 @@ type Open = <T extends { close(): Promise<void> }>(what: string, listen: Promise
 async function openServices(
   { bytes, options }: ProxyConfiguration,
   credentials: CredentialsProvider | undefined,
-  world: World,
+  world: ProxyWorld,
   open: Open,
 ): Promise<void> {
   await open<Service>('log service', listenLogs(options.logs.max_bytes_per_second, world));
@@ -85,7 +85,7 @@ async function openServices(
 async function openIngress(
   { ingress, enclavePorts }: ProxyConfiguration,
   limits: Limits,
-  world: World,
+  world: ProxyWorld,
   open: Open,
 ): Promise<Record<Ingress, ForwardingListener>> {
   const listeners: Partial<Record<Ingress, ForwardingListener>> = {};
@@ -106,7 +106,7 @@ async function openIngress(
 }
 
 /** Quiet connections end soon, busy ones when they are quiet, all of them when the time is up. */
-async function drain(listeners: readonly ForwardingListener[], until: number, { clock }: World): Promise<void> {
+async function drain(listeners: readonly ForwardingListener[], until: number, { clock }: ProxyWorld): Promise<void> {
   for (const listener of listeners) {
     await listener.close();
     listener.endWhenQuiet(DRAIN_QUIET_MS);

@@ -1,15 +1,15 @@
 // What the parts of the parent proxy share: the way to the enclave, time, the log, the metrics. main.ts makes it, and tests do.
 
 import type { Transport } from '../enclave/native/transport.ts';
-import type { Clock } from './clock.ts';
+import type { PausingClock } from './clock.ts';
 import type { Logger } from './log.ts';
 import type { Metrics } from './metrics.ts';
 import type { Output } from './output.ts';
 
-export interface World {
+export interface ProxyWorld {
   /** The parent's side: connect to the enclave's ports, listen for the enclave. */
   readonly transport: Transport;
-  readonly clock: Clock;
+  readonly clock: PausingClock;
   readonly logger: Logger;
   readonly metrics: Metrics;
   /** Where the enclave's log goes. */

@@ -20,14 +20,14 @@ export interface ImageSigner {
 }
 
 /** A key or certificate that cannot sign an image. */
-export class SignerError extends Error {
+export class ImageSignerError extends Error {
   constructor(problem: string) {
     super(problem);
-    this.name = 'SignerError';
+    this.name = 'ImageSignerError';
   }
 }
 
-/** @throws SignerError, which says nothing of the key */
+/** @throws ImageSignerError, which says nothing of the key */
 export function readSigner(keyPem: Buffer, certificatePem: Buffer): ImageSigner {
   const certificate = attempt(
     () => new X509Certificate(certificatePem),
@@ -35,8 +35,8 @@ export function readSigner(keyPem: Buffer, certificatePem: Buffer): ImageSigner 
   );
   const key = attempt(() => createPrivateKey(keyPem), 'the signing key is no private key in PEM, or it is encrypted');
   if (key.asymmetricKeyDetails?.namedCurve !== CURVE)
-    throw new SignerError('the signing key is not of the curve P-384');
-  if (!certificate.checkPrivateKey(key)) throw new SignerError('the signing certificate is of another key');
+    throw new ImageSignerError('the signing key is not of the curve P-384');
+  if (!certificate.checkPrivateKey(key)) throw new ImageSignerError('the signing certificate is of another key');
   return { key, certificate };
 }
 
@@ -68,7 +68,7 @@ export function checkSignature(section: Buffer, pcr0: Buffer): SignatureCheck {
       return refuse('it was not made by the key of its certificate');
     return { valid: true, certificate };
   } catch (error) {
-    if (error instanceof SignatureShapeError || error instanceof SignerError)
+    if (error instanceof SignatureShapeError || error instanceof ImageSignerError)
       return { valid: false, problem: error.message };
     throw error;
   }
@@ -78,6 +78,6 @@ function attempt<T>(action: () => T, problem: string): T {
   try {
     return action();
   } catch {
-    throw new SignerError(problem);
+    throw new ImageSignerError(problem);
   }
 }

@@ -16,7 +16,7 @@ export interface AccessRequest {
 }
 
 /** `policy` names the policy whose deny rule matched. For the audit log, never for the caller. */
-export type Decision =
+export type AccessDecision =
   | { readonly allowed: true }
   | { readonly allowed: false; readonly why: 'no_matching_allow' }
   | { readonly allowed: false; readonly why: 'denied_by_rule'; readonly policy: string };
@@ -57,7 +57,7 @@ export function joinAccess(parts: readonly CompiledAccess[]): CompiledAccess {
   return { allows: parts.flatMap((part) => part.allows), denies: parts.flatMap((part) => part.denies) };
 }
 
-export function evaluate(access: CompiledAccess, request: AccessRequest): Decision {
+export function evaluate(access: CompiledAccess, request: AccessRequest): AccessDecision {
   const { scope, publicKey, operation } = request;
   const wanted = operation === undefined ? NO_OPERATION : OPERATION_BITS[operation];
   if ((coveredOperations(access.denies, scope, publicKey) & wanted) !== 0) {
@@ -70,7 +70,10 @@ export function evaluate(access: CompiledAccess, request: AccessRequest): Decisi
  * The decision on a keyed request whose operation is not known yet, because its body is not read: allowed when some
  * operation is. `evaluate` decides again once the operation is known.
  */
-export function evaluateBeforeBody(access: CompiledAccess, request: { scope: Scope; publicKey: string }): Decision {
+export function evaluateBeforeBody(
+  access: CompiledAccess,
+  request: { scope: Scope; publicKey: string },
+): AccessDecision {
   const { scope, publicKey } = request;
   const allowed = coveredOperations(access.allows, scope, publicKey) & EVERY_OPERATION;
   if (allowed === 0) return NO_MATCHING_ALLOW;
@@ -79,7 +82,7 @@ export function evaluateBeforeBody(access: CompiledAccess, request: { scope: Sco
 }
 
 /** The decision on a batch that names keys: one denied key refuses it whole. An empty batch is `admitsRoute`'s matter. */
-export function evaluateBatch(access: CompiledAccess, scope: Scope, publicKeys: Iterable<string>): Decision {
+export function evaluateBatch(access: CompiledAccess, scope: Scope, publicKeys: Iterable<string>): AccessDecision {
   for (const publicKey of publicKeys) {
     const decision = evaluate(access, { scope, publicKey });
     if (!decision.allowed) return decision;
@@ -94,7 +97,7 @@ export function evaluateBatch(access: CompiledAccess, scope: Scope, publicKeys: 
  * or operations it does not name a scope that acts on the signer as a whole, for there nothing narrows it afterwards and
  * "everything on this key" would include sealing the cluster.
  */
-export function admitsRoute(access: CompiledAccess, scope: Scope): Decision {
+export function admitsRoute(access: CompiledAccess, scope: Scope): AccessDecision {
   if ((coveredOperations(access.denies, scope, undefined) & NO_OPERATION) !== 0) {
     return deniedBy(access, scope, undefined, NO_OPERATION);
   }
@@ -114,8 +117,8 @@ export function canSignWith(access: CompiledAccess, publicKey: string): boolean 
   );
 }
 
-const ALLOWED: Decision = Object.freeze({ allowed: true });
-const NO_MATCHING_ALLOW: Decision = Object.freeze({ allowed: false, why: 'no_matching_allow' });
+const ALLOWED: AccessDecision = Object.freeze({ allowed: true });
+const NO_MATCHING_ALLOW: AccessDecision = Object.freeze({ allowed: false, why: 'no_matching_allow' });
 
 const SCOPE_BITS = bitsOf(SCOPES);
 const OPERATION_BITS = bitsOf(OPERATIONS);
@@ -162,7 +165,7 @@ function statesNothing(rule: CompiledRule): boolean {
 }
 
 /** The refusal that names the first deny rule covering one of the wanted operations; the caller knows there is one. */
-function deniedBy(access: CompiledAccess, scope: Scope, publicKey: string | undefined, wanted: number): Decision {
+function deniedBy(access: CompiledAccess, scope: Scope, publicKey: string | undefined, wanted: number): AccessDecision {
   const rule = access.denies.find((deny) => (coveredOperations([deny], scope, publicKey) & wanted) !== 0);
   assert(rule !== undefined, 'a denial comes from a rule');
   return { allowed: false, why: 'denied_by_rule', policy: rule.policy };

@@ -7,7 +7,7 @@ import { canonicalPublicKey } from '../../formats/hex.ts';
 import { type ErrorReason, SignerError } from '../api/errors.ts';
 import type { Authenticator, Caller } from '../auth/authenticator.ts';
 import { parseAuthorization } from '../auth/credentials.ts';
-import { admitsRoute, type Decision, evaluateBeforeBody } from '../auth/evaluate.ts';
+import { type AccessDecision, admitsRoute, evaluateBeforeBody } from '../auth/evaluate.ts';
 import type { KeyStore } from '../keys/store.ts';
 import { createBodyBudget } from './bodies/budget.ts';
 import type { HttpRequest, RouteAccess } from './context.ts';
@@ -200,7 +200,7 @@ export function actorOf({ context }: HttpRequest): string {
 }
 
 /** Also leaves the name of the policy that denied for the audit line. */
-export function isAllowed(request: HttpRequest, decision: Decision): boolean {
+export function isAllowed(request: HttpRequest, decision: AccessDecision): boolean {
   if (!decision.allowed && decision.why === 'denied_by_rule') request.context.deniedBy = decision.policy;
   return decision.allowed;
 }

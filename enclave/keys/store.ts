@@ -8,7 +8,7 @@ import type { Clock } from '../../observe/clock.ts';
 import { SignerError } from '../api/errors.ts';
 import { mergeSorted, sortInPieces } from './sorted.ts';
 
-/** The handle of signing/bls.ts, declared again because keys lies below signing. */
+/** Names one loaded secret key inside a core (signing/bls). Meaningless outside the core that gave it. */
 export type KeyHandle = number & { readonly __brand: 'KeyHandle' };
 
 /** The part of a BlsCore that owns secret keys. */
@@ -46,7 +46,7 @@ export interface KeyBatch {
   remove(publicKey: string): void;
 }
 
-export const MAXIMUM_LOADED_KEYS = 500_000;
+export const MAX_LOADED_KEYS = 500_000;
 
 export class KeyStore {
   readonly #vault: SecretKeyVault;
@@ -68,7 +68,7 @@ export class KeyStore {
   constructor(options: { readonly maximumKeys?: number }, parts: { vault: SecretKeyVault; clock: Clock }) {
     this.#vault = parts.vault;
     this.#clock = parts.clock;
-    this.#maximumKeys = options.maximumKeys ?? MAXIMUM_LOADED_KEYS;
+    this.#maximumKeys = options.maximumKeys ?? MAX_LOADED_KEYS;
   }
 
   get state(): KeyStoreState {

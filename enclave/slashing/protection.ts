@@ -8,6 +8,7 @@ import type { Log } from '../../observe/log.ts';
 import { type ErrorReason, SignerError } from '../api/errors.ts';
 import { checkQueue } from './check-queue.ts';
 import { signingMemory } from './doubts.ts';
+import type { Decision } from './history/rules.ts';
 import type { KeyFault, SlashableMessage, SlashingBackend, SlashingRefusal, Verdict } from './types.ts';
 
 /** Requests that wait for their batch, at most; the next one is `overloaded`. */
@@ -31,10 +32,6 @@ export interface SlashingProtectionOptions {
   readonly onRefusal?: (reason: SlashingRefusal | KeyFault) => void;
 }
 
-export type CheckOutcome =
-  | { readonly kind: 'safe'; readonly repeat: boolean }
-  | { readonly kind: 'refused'; readonly reason: SlashingRefusal };
-
 export interface SlashingHealth {
   readonly status: 'up' | 'down' | 'unopened';
   /** Wall time of the answer or failure this comes from, milliseconds since the Unix epoch. */
@@ -43,7 +40,7 @@ export interface SlashingHealth {
 
 interface WaitingCheck {
   readonly message: SlashableMessage;
-  readonly resolve: (outcome: CheckOutcome) => void;
+  readonly resolve: (outcome: Decision) => void;
   readonly reject: (error: unknown) => void;
   /** Stop listening to the request's signal: its check begins, or will never begin. */
   readonly detach: () => void;
@@ -91,7 +88,7 @@ export class SlashingProtection {
    * @throws SignerError overloaded, shutting_down, slashing_unavailable, slashing_integrity, slashing_rollback;
    *         the signal's reason when it aborts first
    */
-  check(message: SlashableMessage, signal?: AbortSignal): Promise<CheckOutcome> {
+  check(message: SlashableMessage, signal?: AbortSignal): Promise<Decision> {
     if (signal?.aborted === true) return Promise.reject(signal.reason);
     if (this.#closed) return Promise.reject(new SignerError('shutting_down'));
     if (this.#queue.size >= (this.#options.maxQueuedChecks ?? MAX_QUEUED_CHECKS)) {

@@ -17,7 +17,7 @@ const MAX_FILE_BYTES = 1024 * 1024;
 const MAX_PATH_CHARACTERS = 200;
 
 /** A value and who gave it: a flag, a variable, a profile. */
-interface Given {
+export interface Given {
   readonly text: string;
   readonly origin: string;
 }

@@ -6,7 +6,7 @@ import { createConnection, type LookupFunction, type Socket, type TcpNetConnectO
 import type { EgressEndpoint } from '../../enclave/api/egress.ts';
 import { TransportError } from '../../enclave/native/transport.ts';
 import { errorCode, pacedWarning } from '../log.ts';
-import type { Limits, World } from '../world.ts';
+import type { Limits, ProxyWorld } from '../world.ts';
 import { connectFailure } from './connect-failure.ts';
 import { createForwarding, type ForwardingListener, TCP_BUFFER_BYTES } from './forwarding.ts';
 
@@ -18,7 +18,7 @@ const NEXT_ADDRESS_MS = 500;
 export async function listenEgress(
   endpoint: EgressEndpoint,
   limits: Limits,
-  world: World,
+  world: ProxyWorld,
   lookup: LookupFunction = systemLookup,
 ): Promise<ForwardingListener> {
   const { vsock_port: port, hostname } = endpoint;

@@ -2,7 +2,7 @@
 // its socket closes, and in no other way, so that no path through the proxy can keep one.
 
 import type { Socket } from 'node:net';
-import type { Metrics, Service } from '../metrics.ts';
+import type { Metrics, ServiceName } from '../metrics.ts';
 
 export interface Gate {
   /** @returns false when every place is taken: the socket has been cut off */
@@ -15,7 +15,7 @@ export interface Gate {
   empty(): Promise<void>;
 }
 
-export function createGate(service: Service, port: number, maxConnections: number, metrics: Metrics): Gate {
+export function createGate(service: ServiceName, port: number, maxConnections: number, metrics: Metrics): Gate {
   const open = new Set<Socket>();
   const refused = metrics.at('connections', { service, port, outcome: 'limit' });
   const places = metrics.at('openConnections', { service, port });

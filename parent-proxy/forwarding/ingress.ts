@@ -5,7 +5,7 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { encodeProxyHeader } from '../../formats/proxy-header.ts';
 import type { Ingress, ListenAddress } from '../configuration.ts';
 import { errorCode, pacedWarning } from '../log.ts';
-import type { Limits, World } from '../world.ts';
+import type { Limits, ProxyWorld } from '../world.ts';
 import { connectFailure } from './connect-failure.ts';
 import { createForwarding, type ForwardingListener, TCP_BUFFER_BYTES } from './forwarding.ts';
 import { reachEnclave } from './reach-enclave.ts';
@@ -23,7 +23,7 @@ export interface IngressOptions {
 const BACKLOG = 4096;
 
 /** @throws the system's error, such as EADDRINUSE */
-export async function listenIngress(options: IngressOptions, world: World): Promise<ForwardingListener> {
+export async function listenIngress(options: IngressOptions, world: ProxyWorld): Promise<ForwardingListener> {
   const { name: service, enclavePort: port, limits, listen } = options;
   const { metrics, clock } = world;
   const log = world.logger.module('ingress');

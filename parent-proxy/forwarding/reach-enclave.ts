@@ -2,8 +2,8 @@
 // answers a moment later. For a bounded time, with full jitter, so that the clients of a restarted enclave do not come in step.
 
 import type { Socket } from 'node:net';
-import type { Clock } from '../clock.ts';
-import type { Limits, World } from '../world.ts';
+import type { PausingClock } from '../clock.ts';
+import type { Limits, ProxyWorld } from '../world.ts';
 
 /** All of them say that nobody is there (enclave.md, Native addon). */
 const NOBODY_THERE: ReadonlySet<unknown> = new Set([
@@ -18,7 +18,7 @@ const MAX_PAUSE_MS = 1000;
 
 /** @param onFailure each attempt that failed @throws the last attempt's error, or AbortError */
 export async function reachEnclave(
-  { transport, clock }: Pick<World, 'transport'> & { readonly clock: Clock },
+  { transport, clock }: Pick<ProxyWorld, 'transport'> & { readonly clock: PausingClock },
   port: number,
   { connectTimeoutMs, connectRetryMs }: Pick<Limits, 'connectTimeoutMs' | 'connectRetryMs'>,
   signal: AbortSignal,

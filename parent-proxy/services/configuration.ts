@@ -5,13 +5,13 @@ import type { Socket } from 'node:net';
 import { CONFIGURATION_LENGTH_BYTES, CONFIGURATION_PORT } from '../../enclave/api/parent-ports.ts';
 import { createGate } from '../forwarding/gate.ts';
 import { CONFIGURATION_TIMEOUT_MS, MAX_CONFIGURATION_CONNECTIONS } from '../limits.ts';
-import type { World } from '../world.ts';
+import type { ProxyWorld } from '../world.ts';
 import type { Service } from './service.ts';
 
 const service = 'configuration';
 
 /** @throws when the port is taken */
-export async function listenConfiguration(bytes: Buffer, { transport, metrics, logger }: World): Promise<Service> {
+export async function listenConfiguration(bytes: Buffer, { transport, metrics, logger }: ProxyWorld): Promise<Service> {
   const log = logger.module('configuration');
   const gate = createGate(service, CONFIGURATION_PORT, MAX_CONFIGURATION_CONNECTIONS, metrics);
   const served = metrics.at('connections', { service, port: CONFIGURATION_PORT, outcome: 'served' });

@@ -3,11 +3,11 @@
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { CREDENTIALS_PATH, CREDENTIALS_PORT } from '../../enclave/api/parent-ports.ts';
-import type { Clock } from '../clock.ts';
+import type { PausingClock } from '../clock.ts';
 import { createGate } from '../forwarding/gate.ts';
 import { CREDENTIALS_CONNECTION_TIMEOUT_MS, MAX_CREDENTIALS_CONNECTIONS, MAX_REQUEST_HEAD_BYTES } from '../limits.ts';
 import { errorCode, pacedWarning } from '../log.ts';
-import type { World } from '../world.ts';
+import type { ProxyWorld } from '../world.ts';
 import type { Credentials, CredentialsProvider } from './instance-credentials.ts';
 import type { Service } from './service.ts';
 
@@ -16,7 +16,7 @@ const service = 'credentials';
 const UNKNOWN_EXPIRY_MS = 15 * 60_000;
 
 /** @param provider asked for every request; it decides what it keeps @throws when the port is taken */
-export async function listenCredentials(provider: CredentialsProvider, world: World): Promise<Service> {
+export async function listenCredentials(provider: CredentialsProvider, world: ProxyWorld): Promise<Service> {
   const { transport, metrics, clock } = world;
   const gate = createGate(service, CREDENTIALS_PORT, MAX_CREDENTIALS_CONNECTIONS, metrics);
   const served = metrics.at('connections', { service, port: CREDENTIALS_PORT, outcome: 'served' });
@@ -85,7 +85,7 @@ interface ContainerCredentials {
 }
 
 /** @throws LastingCredentialsError */
-function containerCredentials(credentials: Credentials, clock: Clock): ContainerCredentials {
+function containerCredentials(credentials: Credentials, clock: PausingClock): ContainerCredentials {
   const { accessKeyId, secretAccessKey, sessionToken, expiration } = credentials;
   if (sessionToken === undefined || sessionToken === '') throw new LastingCredentialsError();
   return {

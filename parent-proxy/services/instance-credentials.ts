@@ -2,7 +2,7 @@
 // The chain refreshes them before they expire. One question at a time, whoever asks. Nothing here is logged but the kind of a failure.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Clock } from '../clock.ts';
+import type { PausingClock } from '../clock.ts';
 import { CREDENTIALS_FAILURE_LIVES_MS, CREDENTIALS_TIMEOUT_MS } from '../limits.ts';
 
 /** As the SDK gives them. */
@@ -31,7 +31,7 @@ export async function defaultChain(): Promise<CredentialsProvider> {
 }
 
 /** Those who ask together get one answer; a failure is told again for a moment, so that nobody's retries become the chain's. */
-export function sharedCredentials(provider: CredentialsProvider, clock: Clock): CredentialsProvider {
+export function sharedCredentials(provider: CredentialsProvider, clock: PausingClock): CredentialsProvider {
   let current: Promise<Credentials> | undefined;
   let failedAt = Number.NEGATIVE_INFINITY;
   return () => {

@@ -3,17 +3,17 @@
 
 import type { Socket } from 'node:net';
 import { LOG_PORT } from '../../enclave/api/parent-ports.ts';
-import type { Clock } from '../clock.ts';
+import type { PausingClock } from '../clock.ts';
 import { createGate } from '../forwarding/gate.ts';
 import { MAX_LOG_CONNECTIONS } from '../limits.ts';
-import type { World } from '../world.ts';
+import type { ProxyWorld } from '../world.ts';
 import { createLineReader } from './enclave-lines.ts';
 import type { Service } from './service.ts';
 
 const service = 'logs';
 
 /** @throws when the port is taken */
-export async function listenLogs(maxBytesPerSecond: number, world: World): Promise<Service> {
+export async function listenLogs(maxBytesPerSecond: number, world: ProxyWorld): Promise<Service> {
   const { transport, metrics, output, clock } = world;
   // The newest comes in: an enclave that was restarted must not wait for what its predecessor left behind.
   const gate = createGate(service, LOG_PORT, MAX_LOG_CONNECTIONS + 1, metrics);
@@ -88,7 +88,7 @@ interface Budget {
 }
 
 /** A token bucket of one second's bytes. */
-function createBudget(bytesPerSecond: number, clock: Clock): Budget {
+function createBudget(bytesPerSecond: number, clock: PausingClock): Budget {
   let left = bytesPerSecond;
   let at = clock.monotonic();
   const refill = (): void => {

@@ -6,8 +6,9 @@ import { randomBytes } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import { SecretKey } from '@chainsafe/blst';
+import type { KeyHandle } from '../../enclave/keys/store.ts';
 import { loadAddon } from '../../enclave/native/load.ts';
-import type { BlsCore, KeyHandle } from '../../enclave/signing/bls/bls.ts';
+import type { BlsCore } from '../../enclave/signing/bls/bls.ts';
 import { NativeBlsCore } from '../../enclave/signing/bls/native.ts';
 import { PortableBlsCore } from '../../enclave/signing/bls/portable.ts';
 

@@ -3,7 +3,8 @@
 
 import { SecretKey } from '@chainsafe/blst';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { BlsCore, KeyHandle } from '../../enclave/signing/bls/bls.ts';
+import type { KeyHandle } from '../../enclave/keys/store.ts';
+import type { BlsCore } from '../../enclave/signing/bls/bls.ts';
 import { bytesOf, expectedSignature, hex, outcome, ROOT, secretKeyOf } from '../support/bls.ts';
 import { vectorJson } from '../support/vectors.ts';
 

@@ -3,7 +3,8 @@
 
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { SignerError } from '../../enclave/api/errors.ts';
-import type { BlsCore, KeyHandle } from '../../enclave/signing/bls/bls.ts';
+import type { KeyHandle } from '../../enclave/keys/store.ts';
+import type { BlsCore } from '../../enclave/signing/bls/bls.ts';
 import { MAX_QUEUED_JOBS } from '../../enclave/signing/bls/queue.ts';
 import { bytesOf, expectedSignature, outcome, ROOT, secretKeyOf } from '../support/bls.ts';
 import { blsSignaturesContract } from './bls-signatures.ts';

@@ -13,7 +13,7 @@ import type { EgressEndpoint } from '../../enclave/api/egress.ts';
 import type { CompiledImage } from '../../enclave/compiled.ts';
 import { keyTableDefinition } from '../../enclave/keys/table/rows.ts';
 import type { Transport } from '../../enclave/native/transport.ts';
-import { type Clock, systemClock } from '../../parent-proxy/clock.ts';
+import { type PausingClock, systemClock } from '../../parent-proxy/clock.ts';
 import { readProxyConfiguration } from '../../parent-proxy/configuration.ts';
 import { createLogger } from '../../parent-proxy/log.ts';
 import { createMetrics } from '../../parent-proxy/metrics.ts';
@@ -99,7 +99,7 @@ export interface StartOptions {
 }
 
 /** @param clock of the NSM and of KMS; the system's unless given */
-export async function startEnclaveWorld(clock: Pick<Clock, 'now'> = systemClock): Promise<EnclaveWorld> {
+export async function startEnclaveWorld(clock: Pick<PausingClock, 'now'> = systemClock): Promise<EnclaveWorld> {
   const pki = await createNsmPki();
   const custody = await startCustody({ kms: { attestationRoot: pki.rootFingerprint, clock } });
   const folder = mkdtempSync(join(tmpdir(), 'sr-'));

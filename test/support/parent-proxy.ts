@@ -6,7 +6,7 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Transport } from '../../enclave/native/transport.ts';
-import { type Clock, systemClock } from '../../parent-proxy/clock.ts';
+import { type PausingClock, systemClock } from '../../parent-proxy/clock.ts';
 import { readProxyConfiguration } from '../../parent-proxy/configuration.ts';
 import { createLogger } from '../../parent-proxy/log.ts';
 import { createMetrics, type Metrics } from '../../parent-proxy/metrics.ts';
@@ -35,7 +35,7 @@ export interface ProxyTestOptions {
   readonly limits?: Readonly<Record<string, number>>;
   readonly logs?: Readonly<Record<string, number | string>>;
   readonly credentials?: CredentialsProvider;
-  readonly clock?: Partial<Clock>;
+  readonly clock?: Partial<PausingClock>;
   readonly output?: Partial<Output>;
 }
 

@@ -17,7 +17,7 @@ export type DescribedKey =
   | { readonly document: number; readonly descriptor: KeyDescriptor }
   | { readonly document: number; readonly refused: string };
 
-export const MAXIMUM_DESCRIPTOR_BYTES = 2 ** 20;
+export const MAX_DESCRIPTOR_BYTES = 2 ** 20;
 
 /** The documents of one descriptor file, in order; empty documents are left out. @param file where its relative paths start */
 export function parseDescriptors(file: string, content: Buffer): DescribedKey[] {

@@ -10,7 +10,7 @@ import type { Log } from '../../../observe/log.ts';
 import { SignerError } from '../../api/errors.ts';
 import type { KeystorePool } from '../keystores/pool.ts';
 import type { KeyRefusal, KeyStore } from '../store.ts';
-import { type KeyDescriptor, MAXIMUM_DESCRIPTOR_BYTES, parseDescriptors } from './descriptor.ts';
+import { type KeyDescriptor, MAX_DESCRIPTOR_BYTES, parseDescriptors } from './descriptor.ts';
 import { type KeystorePlace, type ReadKeystore, readKeystoreFile } from './keystore-file.ts';
 import { forEach } from './lanes.ts';
 import { type KeyFolders, type Listing, listKeyFiles } from './listing.ts';
@@ -147,7 +147,7 @@ class Look {
   }
 
   async #readDescriptors(file: string, fileOrder: number) {
-    const read = await readSmallFile(file, MAXIMUM_DESCRIPTOR_BYTES);
+    const read = await readSmallFile(file, MAX_DESCRIPTOR_BYTES);
     if ('refused' in read) {
       this.#failFile(file, fileOrder, read.refused);
       return [];
@@ -256,9 +256,9 @@ function documentOf(name: string, file: string): KeyPlace | undefined {
   return at === file ? { file, document: Number(document) } : undefined;
 }
 
-/** A file of MAXIMUM_DESCRIPTOR_BYTES has fewer documents than bytes. */
+/** A file of MAX_DESCRIPTOR_BYTES has fewer documents than bytes. */
 function orderOf(fileOrder: number, document: number): number {
-  return fileOrder * (MAXIMUM_DESCRIPTOR_BYTES + 1) + document;
+  return fileOrder * (MAX_DESCRIPTOR_BYTES + 1) + document;
 }
 
 function inFolder(place: KeystorePlace, fileOrder: number): KeystoreAt {

@@ -10,11 +10,11 @@ import { type Keystore, keyDerivationMemoryBytes } from './cipher.ts';
 export type ParsedKeystore = Keystore | { readonly refused: 'malformed_keystore'; readonly reason: string };
 
 /** n = 2^20 with r = 8, four times EIP-2335's own parameters, takes 1 GiB and a little scratch. */
-export const MAXIMUM_SCRYPT_MEMORY_BYTES = 1040 * 2 ** 20;
+export const MAX_SCRYPT_MEMORY_BYTES = 1040 * 2 ** 20;
 /** The passes over that memory. EIP-2335 uses 1. */
-export const MAXIMUM_SCRYPT_PARALLELIZATION = 16;
+export const MAX_SCRYPT_PARALLELIZATION = 16;
 /** About 40 times EIP-2335's 2^18: some seconds. */
-export const MAXIMUM_PBKDF2_ITERATIONS = 10_000_000;
+export const MAX_PBKDF2_ITERATIONS = 10_000_000;
 
 export function parseKeystoreJson(text: string): ParsedKeystore {
   let value: unknown;
@@ -64,7 +64,7 @@ const SCRYPT = z.object({
       dklen: z.literal(32),
       n: count(2 ** 30),
       r: count(2 ** 20),
-      p: count(MAXIMUM_SCRYPT_PARALLELIZATION),
+      p: count(MAX_SCRYPT_PARALLELIZATION),
       salt: bytes(),
     })
     .superRefine(({ n, r, p, salt }, context) => {
@@ -74,8 +74,8 @@ const SCRYPT = z.object({
       // RFC 7914 §2: N is less than 2^(128 * r / 8).
       if (Math.log2(n) >= 16 * r) context.addIssue({ code: 'custom', path: ['n'], message: 'too large for this r' });
       const memoryBytes = keyDerivationMemoryBytes({ kind: 'scrypt', n, r, p, salt });
-      if (memoryBytes > MAXIMUM_SCRYPT_MEMORY_BYTES) {
-        const limit = `${MAXIMUM_SCRYPT_MEMORY_BYTES / 2 ** 20} MiB`;
+      if (memoryBytes > MAX_SCRYPT_MEMORY_BYTES) {
+        const limit = `${MAX_SCRYPT_MEMORY_BYTES / 2 ** 20} MiB`;
         const message = `scrypt would take ${Math.ceil(memoryBytes / 2 ** 20)} MiB, the limit is ${limit}`;
         context.addIssue({ code: 'custom', path: ['n'], message });
       }
@@ -86,7 +86,7 @@ const PBKDF2 = z.object({
   function: z.literal('pbkdf2'),
   params: z.object({
     dklen: z.literal(32),
-    c: count(MAXIMUM_PBKDF2_ITERATIONS),
+    c: count(MAX_PBKDF2_ITERATIONS),
     prf: z.literal('hmac-sha256'),
     salt: bytes(),
   }),

@@ -11,7 +11,7 @@ import type { KeystoreAnswer, KeystoreJob } from './keystore-worker.ts';
 
 /** One scrypt of EIP-2335's own parameters. */
 export const KEYSTORE_MEMORY_BYTES = 256 * 2 ** 20;
-export const MAXIMUM_WAITING_KEYSTORES = 1024;
+export const MAX_WAITING_KEYSTORES = 1024;
 
 export interface KeystorePoolOptions {
   /** `key_sources.filesystem.keystore_load_concurrency` */
@@ -99,7 +99,7 @@ export class KeystorePool {
     if (memoryBytes > Math.max(this.#memoryLimitBytes / 2, KEYSTORE_MEMORY_BYTES * 1.01)) {
       return { refused: 'too_much_memory' };
     }
-    if (from === 'request' && this.#waiting.length >= MAXIMUM_WAITING_KEYSTORES) throw new SignerError('overloaded');
+    if (from === 'request' && this.#waiting.length >= MAX_WAITING_KEYSTORES) throw new SignerError('overloaded');
     const weight = Math.max(1, Math.min(this.concurrency, Math.round(memoryBytes / KEYSTORE_MEMORY_BYTES)));
     return new Promise((resolve, reject) => {
       this.#waiting.push({ keystore, password, weight, resolve, reject });

@@ -1,8 +1,7 @@
 // The one seam between the signing path and BLS arithmetic. Two cores implement it: native.ts (our addon over blst)
 // and portable.ts (@chainsafe/blst in worker threads). Neither is ours in its arithmetic: both call blst.
 
-/** Names one loaded secret key inside a core. Meaningless outside the core that gave it. */
-export type KeyHandle = number & { readonly __brand: 'KeyHandle' };
+import type { KeyHandle } from '../../keys/store.ts';
 
 /** A lane of the core's queue. `priority` jobs are taken before `normal` ones. */
 export type Lane = 'normal' | 'priority';

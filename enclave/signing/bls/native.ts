@@ -3,8 +3,9 @@
 
 import assert from 'node:assert/strict';
 import { availableParallelism } from 'node:os';
+import type { KeyHandle } from '../../keys/store.ts';
 import type { Addon, Keyring, MemoryPolicy } from '../../native/load.ts';
-import type { BlsCore, KeyHandle, Lane } from './bls.ts';
+import type { BlsCore, Lane } from './bls.ts';
 import {
   createJobQueue,
   type Job,

@@ -3,7 +3,7 @@
 // another one. The memory is neither locked nor left out of core dumps: that takes the addon.
 
 import { SignerError } from '../../api/errors.ts';
-import type { KeyHandle } from './bls.ts';
+import type { KeyHandle } from '../../keys/store.ts';
 
 export const SECRET_KEY_BYTES = 32;
 

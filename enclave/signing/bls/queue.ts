@@ -3,7 +3,8 @@
 
 import assert from 'node:assert/strict';
 import { SignerError } from '../../api/errors.ts';
-import type { KeyHandle, Lane } from './bls.ts';
+import type { KeyHandle } from '../../keys/store.ts';
+import type { Lane } from './bls.ts';
 
 /** Jobs that may wait in one core. */
 export const MAX_QUEUED_JOBS = 65_536;

@@ -9,7 +9,7 @@ import type { SignerError } from '../../../enclave/api/errors.ts';
 import { KeyFiles, type KeyFilesParts } from '../../../enclave/keys/files/key-files.ts';
 import type { LoadProgress } from '../../../enclave/keys/files/load-report.ts';
 import { parseKeystore } from '../../../enclave/keys/keystores/keystore.ts';
-import { KeystorePool, MAXIMUM_WAITING_KEYSTORES } from '../../../enclave/keys/keystores/pool.ts';
+import { KeystorePool, MAX_WAITING_KEYSTORES } from '../../../enclave/keys/keystores/pool.ts';
 import { KeyStore } from '../../../enclave/keys/store.ts';
 import type { BlsCore } from '../../../enclave/signing/bls/bls.ts';
 import { openBlsCore } from '../../../enclave/signing/bls/open.ts';
@@ -163,7 +163,7 @@ it('waits its turn behind a pool that is full of what clients import, and is not
   const imports: Promise<string>[] = [];
   vi.spyOn(pool, 'decrypt').mockImplementation((keystore, password, from) => {
     // All of it at the moment at which the load comes: as many as there is room for, and one more.
-    for (let count = pool.concurrency + MAXIMUM_WAITING_KEYSTORES + 1; count > 0; count--) {
+    for (let count = pool.concurrency + MAX_WAITING_KEYSTORES + 1; count > 0; count--) {
       const outcome = decrypt(imported, Buffer.from('p'));
       imports.push(
         outcome.then(

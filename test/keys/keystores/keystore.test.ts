@@ -4,8 +4,8 @@ import { readFileSync } from 'node:fs';
 import { afterAll, describe, expect, it } from 'vitest';
 import { type Keystore, keyDerivationMemoryBytes, processPassword } from '../../../enclave/keys/keystores/cipher.ts';
 import {
-  MAXIMUM_PBKDF2_ITERATIONS,
-  MAXIMUM_SCRYPT_PARALLELIZATION,
+  MAX_PBKDF2_ITERATIONS,
+  MAX_SCRYPT_PARALLELIZATION,
   parseKeystore,
   parseKeystoreJson,
 } from '../../../enclave/keys/keystores/keystore.ts';
@@ -168,7 +168,7 @@ describe('what a keystore may not be', () => {
     ['crypto.kdf.params.n', 2 ** 40],
     ['crypto.kdf.params.r', 0],
     ['crypto.kdf.params.p', 0],
-    ['crypto.kdf.params.p', MAXIMUM_SCRYPT_PARALLELIZATION + 1],
+    ['crypto.kdf.params.p', MAX_SCRYPT_PARALLELIZATION + 1],
     ['crypto.checksum.function', 'sha1'],
     ['crypto.checksum.message', '00'],
     ['crypto.cipher.function', 'aes-256-gcm'],
@@ -184,7 +184,7 @@ describe('what a keystore may not be', () => {
 
   it.each([
     ['crypto.kdf.params.c', 0],
-    ['crypto.kdf.params.c', MAXIMUM_PBKDF2_ITERATIONS + 1],
+    ['crypto.kdf.params.c', MAX_PBKDF2_ITERATIONS + 1],
     ['crypto.kdf.params.prf', 'hmac-sha512'],
     ['crypto.kdf.params.dklen', 64],
   ])('of pbkdf2: %s = %j is refused by its place', (path, value) => {
