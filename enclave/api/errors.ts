@@ -43,6 +43,11 @@ export const ERROR_REASONS = {
   source_after_target: { status: 412, message: 'slashing protection refused the request' },
   source_below_low_water_mark: { status: 412, message: 'slashing protection refused the request' },
   target_below_low_water_mark: { status: 412, message: 'slashing protection refused the request' },
+  equivocation: {
+    status: 412,
+    message:
+      'other content was signed for this key in this place; a slot has one payload attestation, one envelope, and one bid for each parent',
+  },
   key_retired: {
     status: 412,
     message:

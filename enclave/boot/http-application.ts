@@ -12,6 +12,7 @@ import { buildApp } from '../http/app.ts';
 import type { AttestationRoute } from '../http/routes/attestation.ts';
 import type { Readiness } from '../http/routes/health.ts';
 import type { BlsCore } from '../signing/bls/bls.ts';
+import { equivocationGuard } from '../signing/equivocation.ts';
 import type { InFlightSigning } from '../signing/in-flight.ts';
 import type { Network } from '../signing/networks.ts';
 import type { Permits } from '../signing/permits.ts';
@@ -69,6 +70,8 @@ export async function openApplication(config: ApplicationConfig, parts: Parts, w
     latch: () => custody?.chamber.latch,
     custodyRefusal: refusal,
   });
+  const equivocation = equivocationGuard(parts.network, clock);
+  telemetry.metrics.onRender(() => telemetry.metrics.equivocationClaims.set(equivocation.claims));
   const app = await buildApp(
     {
       maxRequestBodyBytes: server.max_request_body_bytes,
@@ -89,6 +92,7 @@ export async function openApplication(config: ApplicationConfig, parts: Parts, w
         slashing,
         permits: parts.permits,
         inFlight: parts.inFlight,
+        equivocation,
         builder: signing.builder,
         priorityOperations: new Set<Operation>(signing.priority.enabled ? signing.priority.operations : []),
         canaryKeys: new Set(config.canary_keys),

@@ -118,6 +118,11 @@ export const METRICS = {
   ),
   signingQueueDepth: gauge('svc_signing_queue_depth', 'Signing requests that wait for a permit.', { pool }),
   signingInFlight: gauge('svc_signing_in_flight', 'Signing requests that hold a permit.', { pool }),
+  equivocationClaims: gauge(
+    'svc_equivocation_claims',
+    'Payload attestations, envelopes and bids of the last epochs that are remembered, so that no other content is signed in their place; at most 131,072.',
+    {},
+  ),
   blsQueueDepth: gauge('svc_bls_queue_depth', 'Signatures that wait in the signing core.', {}),
   blsInFlight: gauge('svc_bls_in_flight', 'Signatures that the signing core is making.', {}),
   canarySignings: counter(

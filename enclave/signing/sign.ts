@@ -1,6 +1,7 @@
 // The one path from a typed request to a signature. Nothing else in the program calls BlsCore.sign for a client.
 // It trusts that the caller was authorised for this key and operation; it refuses other networks and forks, roots it did
-// not compute, and whatever slashing protection does not call safe. The slashing record is durable before the key signs.
+// not compute, whatever slashing protection does not call safe, and other content where one was signed (equivocation.ts). The
+// slashing record is durable before the key signs.
 
 import type { Span } from '../../observe/tracing.ts';
 import type { ErrorReason } from '../api/errors.ts';
@@ -9,6 +10,7 @@ import type { SignRequest } from '../api/sign-request.ts';
 import type { LoadedKey } from '../keys/store.ts';
 import type { SlashingProtection } from '../slashing/protection.ts';
 import type { BlsCore, Lane } from './bls/bls.ts';
+import type { EquivocationGuard } from './equivocation.ts';
 import type { InFlightSigning } from './in-flight.ts';
 import { forkRefusal } from './message-fork.ts';
 import type { Network } from './networks.ts';
@@ -25,6 +27,8 @@ export interface SigningDependencies {
   readonly permits: Permits;
   /** A removed key's slashing history is exported only when nothing is under way with it. */
   readonly inFlight: Pick<InFlightSigning, 'begin' | 'end'>;
+  /** Shared by everything that signs: it remembers what was signed. */
+  readonly equivocation: Pick<EquivocationGuard, 'claim'>;
   /** signing.builder: without it bids are refused, which commit the money of a builder. */
   readonly builder?: boolean;
   /** signing.priority.operations, when the priority pool is on. */
@@ -81,6 +85,8 @@ export async function sign(
     try {
       const refusal = await slashingRefusal(request, key, root, context, dependencies);
       if (refusal !== undefined) return { kind: 'refused', reason: refusal };
+      const claimed = dependencies.equivocation.claim(key.publicKey, request, root);
+      if (claimed !== undefined) return { kind: 'refused', reason: claimed };
 
       const span = context.span?.child('sign');
       try {

@@ -52,7 +52,8 @@ test('label values are those of the sources they come from', () => {
   expect(METRICS.signingRequests.labels.operation.values).toEqual([...OPERATIONS, 'unknown']);
   expect(METRICS.signingRequests.labels.outcome.values).toEqual(['signed', ...Object.keys(ERROR_REASONS)]);
   expect(METRICS.slashingRefusals.labels.reason.values.toSorted()).toEqual(
-    [...reasonsWithStatus(412), ...SLASHING_KEY_FAULTS].toSorted(),
+    // No store has equivocations: they are remembered, and counted with the signing requests.
+    [...reasonsWithStatus(412).filter((reason) => reason !== 'equivocation'), ...SLASHING_KEY_FAULTS].toSorted(),
   );
   expect(METRICS.authRejections.labels.reason.values.toSorted()).toEqual(
     [...reasonsWithStatus(401, 403), 'unknown'].toSorted(),

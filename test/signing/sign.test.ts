@@ -59,6 +59,7 @@ it.each([
     slashing,
     permits,
     inFlight: inFlightSigning(),
+    equivocation: { claim: () => undefined },
     priorityOperations: new Set(),
     canaryKeys: new Set(),
     onCanary: () => undefined,

@@ -62,6 +62,7 @@ export function keylessApp(
         slashing: { check: nothing('slashing') },
         permits: createPermits({ maxConcurrentJobs: 1, queueLimit: 1, priorityJobs: 0 }),
         inFlight,
+        equivocation: { claim: () => undefined },
         priorityOperations: new Set(),
         canaryKeys: new Set(),
         onCanary: nothing('signing'),

@@ -154,6 +154,7 @@ async function manageKeys(replica: Replica): Promise<ManagedSigner> {
     slashing,
     permits: createPermits({ maxConcurrentJobs: 2, queueLimit: 100, priorityJobs: 0 }),
     inFlight,
+    equivocation: { claim: () => undefined },
     priorityOperations: new Set<never>(),
     canaryKeys: new Set<string>(),
     onCanary: () => undefined,

@@ -96,6 +96,7 @@ async function mount({ keyManager, chamber = {} }: Limits): Promise<FastifyInsta
         slashing: new SlashingProtection(records.backend, {}, { clock: systemClock, log }),
         permits: createPermits({ maxConcurrentJobs: 1, queueLimit: 1, priorityJobs: 0 }),
         inFlight,
+        equivocation: { claim: () => undefined },
         priorityOperations: new Set(),
         canaryKeys: new Set(),
         onCanary: () => undefined,
