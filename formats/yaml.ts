@@ -33,12 +33,20 @@ const PROBLEMS: Partial<Record<YAMLError['code'], string>> = {
   BAD_DQ_ESCAPE: 'a double-quoted text has an invalid escape',
 };
 
-export function parseStrictYaml(text: string): StrictDocument | { readonly problems: readonly YamlProblem[] } {
+export interface YamlReading {
+  /** `text`: every scalar is the text that stands there, quoted or not, and nothing is a number, a boolean or null. */
+  readonly scalars?: 'typed' | 'text';
+}
+
+export function parseStrictYaml(
+  text: string,
+  { scalars = 'typed' }: YamlReading = {},
+): StrictDocument | { readonly problems: readonly YamlProblem[] } {
   const lines = new LineCounter();
   // Not `logLevel: 'silent'`: it would also drop the error for a second document.
   const document = parseDocument(text, {
     version: '1.2',
-    schema: 'core',
+    schema: scalars === 'text' ? 'failsafe' : 'core',
     resolveKnownTags: false,
     strict: true,
     uniqueKeys: true,

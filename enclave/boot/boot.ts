@@ -54,7 +54,7 @@ async function runSteps(config: Config, world: World, opened: AsyncDisposableSta
   const telemetry = await step('telemetry', () => openTelemetry(config.opentelemetry, { ending }, world, opened));
   await step('system call filter', () => filterSystemCalls(config.server, { telemetry }, world));
   const memory = await step('secret key memory', () => openSecretMemory(config, { telemetry }, world, opened));
-  const network = await step('network', () => networkOf(config));
+  const network = await step('network', () => networkOf(config, world.logger.module('server')));
   await step('egress aliases', () => openEgressAliases(config.tee.nitro.egress, { telemetry }, world, opened));
   const aws = await step('credentials', () => openAwsAccess(config, { telemetry }, world));
   const time = await step('time', () => openTime(world, opened));

@@ -1,29 +1,24 @@
-// Step "network": the configured network's constants.
+// Step "network": the constants of the configured network, and the config.yaml of a devnet where one is named.
 
-import { decodeHex } from '../../formats/hex.ts';
-import type { Config } from '../config/options.ts';
-import { makeNetwork, type Network, publicNetwork } from '../signing/networks.ts';
+import { readFileSync } from 'node:fs';
+import type { Log } from '../../observe/log.ts';
+import { type NetworkOptions, readNetwork } from '../config/network.ts';
+import type { Network } from '../signing/networks.ts';
 
-export function networkOf({ network, custom_network: custom }: Pick<Config, 'network' | 'custom_network'>): Network {
-  if (network !== 'custom') return publicNetwork(network);
-  return makeNetwork({
-    name: 'custom',
-    configName: 'custom',
-    preset: 'mainnet',
-    genesisValidatorsRoot: constant(custom.genesis_validators_root, 32),
-    genesisTimeSeconds: custom.genesis_time,
-    slotDurationMs: 12_000,
-    depositChainId: undefined,
-    forks: [
-      { name: 'phase0', version: constant(custom.genesis_fork_version, 4), epoch: 0 },
-      { name: 'capella', version: constant(custom.capella_fork_version, 4), epoch: null },
-    ],
-  });
+/** @throws Error with everything that is wrong with the file, or with the schedule beside it */
+export function networkOf(options: NetworkOptions, log?: Log): Network {
+  const reading = readNetwork(options, (path) => readFileSync(path));
+  if ('findings' in reading) {
+    throw new Error(
+      reading.findings
+        .map(({ at, within = [], problem, remedy }) => `${[at, ...within].join('.')} ${problem}: ${remedy}`)
+        .join('; '),
+    );
+  }
+  for (const { name, epoch } of reading.unknownForks) log?.warn({ fork: name, epoch }, UNKNOWN_FORK);
+  return reading.network;
 }
 
-/** The configuration has checked it: anything else here is a bug. */
-function constant(text: string | undefined, length: number): Uint8Array {
-  const bytes = text === undefined ? undefined : decodeHex(text, length);
-  if (bytes === undefined) throw new Error('custom_network: a constant is missing');
-  return bytes;
-}
+const UNKNOWN_FORK =
+  'the config.yaml of the network plans a fork that this release does not know: from then on messages whose content forks ' +
+  'change are refused. Install a release that knows it';

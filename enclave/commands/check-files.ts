@@ -1,10 +1,11 @@
 // What a start would find of the files that a configuration names: `server --check` looks before anything is opened.
-// Key directories, TLS files, the roots of the database's certificate, and the folder of the SQLite database. Stores
-// are not opened, and nothing is written.
+// The network's config.yaml, key directories, TLS files, the roots of the database's certificate, and the folder of the SQLite
+// database. Stores are not opened, and nothing is written.
 
 import { accessSync, constants, readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import type { Violation } from '../../command-line/violations.ts';
+import { renderPath, type Violation } from '../../command-line/violations.ts';
+import { readNetwork } from '../config/network.ts';
 import type { Config, OptionPath } from '../config/options.ts';
 import type { ConfigWarning } from '../config/warnings.ts';
 import { parsePostgresUrl } from '../slashing/postgres/address.ts';
@@ -18,11 +19,28 @@ export interface FilesFound {
 /** An enclave has no files but its image's: nothing is looked at for one. */
 export async function lookAtFiles(config: Config, nowMs: number = Date.now()): Promise<FilesFound> {
   if (config.tee.platform === 'nitro') return { violations: [], warnings: [] };
+  const network = networkFile(config);
   const certificate = await certificateOf(config, nowMs);
   return {
-    violations: [...keyDirectories(config), ...certificate.violations, ...slashingFiles(config)],
-    warnings: certificate.warnings,
+    violations: [...network.violations, ...keyDirectories(config), ...certificate.violations, ...slashingFiles(config)],
+    warnings: [...network.warnings, ...certificate.warnings],
   };
+}
+
+/** Schedules of other networks are a matter of the configuration alone, and are checked with it. */
+function networkFile(config: Config): FilesFound {
+  const at: OptionPath = 'custom_network.config_file';
+  if (config.custom_network.config_file === undefined) return { violations: [], warnings: [] };
+  const reading = readNetwork(config, (path) => readFileSync(path));
+  if ('network' in reading) {
+    const says = ({ name, epoch }: { name: string; epoch: number }) =>
+      `plans ${name} at epoch ${epoch}, a fork that this release does not know: install one that does before that epoch`;
+    return { violations: [], warnings: reading.unknownForks.map((fork) => ({ at, says: says(fork) })) };
+  }
+  const violations = reading.findings.map(({ at, within = [], problem, remedy }) =>
+    found(renderPath([at, ...within]), problem, remedy),
+  );
+  return { violations, warnings: [] };
 }
 
 function keyDirectories({ key_sources: { filesystem } }: Config): Violation[] {

@@ -5,7 +5,7 @@
 import { renderPath, suggest, type Violation, yamlViolations } from '../../command-line/violations.ts';
 import { MAX_DOCUMENT_BYTES, parseStrictYaml, type StrictDocument } from '../../formats/yaml.ts';
 import type { Layer, Setting } from './layer.ts';
-import { isOptionPath, OPTION_PATHS, type OptionPath, SECTION_PATHS } from './options.ts';
+import { OPTION_PATHS, type OptionPath, optionWrittenAt, SECTION_PATHS } from './options.ts';
 
 /** @param name what messages call the file: its path as the operator wrote it. */
 export function readConfigurationFile(bytes: Uint8Array, name: string): Layer {
@@ -49,8 +49,10 @@ function walk(document: StrictDocument, name: string): Layer {
     const path = at.join('.');
     // A key with a dot in it is not a path: `server.listen_port: 1` at the top would be two spellings of one option.
     const plain = at.every((part) => !part.includes('.'));
-    if (plain && isOptionPath(path)) {
-      settings.set(path, { value, originAt: (within) => originAt([...at, ...within]) });
+    const option = plain ? optionWrittenAt(path) : undefined;
+    // An option that is a section too is written as either.
+    if (option !== undefined && !(SECTION_PATHS.has(path) && isSection(value))) {
+      settings.set(option, { value, originAt: (within) => originAt([...at, ...within]) });
     } else if (plain && SECTION_PATHS.has(path)) {
       sections.set(path, originAt(at));
       visitSection(value, at);
@@ -66,6 +68,10 @@ function walk(document: StrictDocument, name: string): Layer {
 
   visitSection(document.value, []);
   return { settings, sections, violations };
+}
+
+function isSection(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function adviceFor(at: readonly string[]): string {

@@ -11,7 +11,15 @@ import { EMPTY_LAYER, readConfigurationFile, refused } from './file.ts';
 import { type Flags, readFlags } from './flags.ts';
 import type { Layer, MemberSetting, Setting } from './layer.ts';
 import { withMember } from './members.ts';
-import { type Config, OPTION_PATHS, type OptionPath, optionAt, type SectionPath } from './options.ts';
+import {
+  type Config,
+  OPTION_PATHS,
+  type OptionPath,
+  OWN_MEMBER,
+  optionAt,
+  SECTION_PATHS,
+  type SectionPath,
+} from './options.ts';
 import { remedyFor } from './remedy.ts';
 import type { Facts, Finding } from './rules/rule.ts';
 import { RULES } from './rules/rules.ts';
@@ -214,6 +222,7 @@ function nest(values: ReadonlyMap<OptionPath, unknown>): Config {
   const root: Record<string, unknown> = {};
   for (const path of OPTION_PATHS) {
     const names = path.split('.');
+    if (SECTION_PATHS.has(path)) names.push(OWN_MEMBER);
     const last = names.pop() ?? path;
     let section = root;
     for (const name of names) {

@@ -7,6 +7,8 @@ import { egressEndpointsSchema } from '../api/egress.ts';
 import { BODY_BUDGET_BYTES } from '../api/limits.ts';
 import { OPERATIONS } from '../api/operations.ts';
 import { parentProxySchema } from '../api/parent-proxy.ts';
+import { SLOT_DURATION_MS_LIMITS } from '../signing/consensus-config.ts';
+import { configName, forkEpochsSchema, forkVersionsSchema } from './network-values.ts';
 import { flagged, type Option, unflagged, type ValueOf } from './option.ts';
 import { type StaticAuth, staticAuthSchema } from './static-auth.ts';
 import {
@@ -82,21 +84,64 @@ export const OPTIONS = {
   'metrics.listen_port': flagged(port, 3000, 'Port of the metrics listener; 0 takes any free port'),
   'metrics.refresh_interval_seconds': flagged(SECONDS, 30, 'Refresh period of polled metrics'),
   network: flagged(
-    oneOf('mainnet', 'hoodi', 'sepolia', 'gnosis', 'chiado', 'plataberget', 'custom'),
+    oneOf('mainnet', 'hoodi', 'sepolia', 'gnosis', 'chiado', 'plataberget', 'ephemery', 'custom'),
     'mainnet',
-    'The network whose genesis_validators_root requests must carry; custom needs custom_network',
+    'The network whose genesis_validators_root requests must carry; custom and ephemery need custom_network. As a section, network.name',
   ),
-  'custom_network.genesis_validators_root': unflagged(hex(32), undefined, 'Genesis validators root of a devnet'),
-  'custom_network.genesis_fork_version': unflagged(hex(4), undefined, 'Genesis fork version of a devnet'),
+  'network.fork_schedule': unflagged(
+    object('an object of first epochs, altair to gloas', forkEpochsSchema),
+    {},
+    'First epochs of forks that this release does not have the epoch of. One that contradicts a known epoch is refused',
+  ),
+  'custom_network.genesis_validators_root': unflagged(
+    hex(32),
+    undefined,
+    'Genesis validators root of a devnet, or of the present period of ephemery',
+  ),
+  'custom_network.config_file': unflagged(
+    text,
+    undefined,
+    'The consensus config.yaml of a devnet, in place of the members that it states; an enclave has no files, and takes them one by one',
+  ),
+  'custom_network.config_name': unflagged(
+    configName,
+    undefined,
+    'What the network calls itself (CONFIG_NAME), for deposit data; custom unless given',
+  ),
+  'custom_network.preset': unflagged(
+    oneOf('mainnet', 'gnosis', 'minimal'),
+    undefined,
+    'Its preset (PRESET_BASE), which says how many slots an epoch has: 32, 16 or 8. mainnet unless given',
+  ),
+  'custom_network.slot_duration_ms': unflagged(
+    integer(SLOT_DURATION_MS_LIMITS.min, SLOT_DURATION_MS_LIMITS.max),
+    undefined,
+    'How long a slot is (SLOT_DURATION_MS), milliseconds; 12,000 unless given, and needed with another preset than mainnet',
+  ),
+  'custom_network.deposit_chain_id': unflagged(
+    integer(0, 999_999_999_999_999),
+    undefined,
+    'Chain id of its deposit contract (DEPOSIT_CHAIN_ID)',
+  ),
+  'custom_network.fork_versions': unflagged(
+    object('an object of fork versions, phase0 to gloas', forkVersionsSchema),
+    undefined,
+    'Its fork versions; their epochs are in network.fork_schedule. phase0 and capella are needed',
+  ),
+  'custom_network.genesis_fork_version': unflagged(
+    hex(4),
+    undefined,
+    'Genesis fork version of a devnet, where fork_versions does not say it',
+  ),
   'custom_network.capella_fork_version': unflagged(
     hex(4),
     undefined,
-    'Capella fork version of a devnet, which voluntary exits are signed with (EIP-7044)',
+    'Capella fork version of a devnet, which voluntary exits are signed with (EIP-7044), where fork_versions does not say it',
   ),
   'custom_network.genesis_time': unflagged(
     integer(0, 253_402_300_799),
     undefined,
-    'Genesis time of a devnet, seconds since 1970; needed wherever a slot is compared with the clock (a jump of the slashing store)',
+    'Genesis time of a devnet, or of the present period of ephemery, seconds since 1970; needed wherever a slot is compared with the clock (a jump of the slashing store)',
   ),
   'key_sources.filesystem.paths': flagged(listOf(text, 'repeated'), [], 'Key directories'),
   'key_sources.filesystem.keystores.path': flagged(
@@ -361,6 +406,16 @@ export type Config = Nested<{ [Path in OptionPath]: ValueOf<(typeof OPTIONS)[Pat
 export const OPTION_PATHS = Object.keys(OPTIONS) as readonly OptionPath[];
 export const SECTION_PATHS: ReadonlySet<string> = new Set(OPTION_PATHS.flatMap(sectionsOf));
 
+/** Of an option that is a section too (`network`): its own value in the section, in the file and in the parsed configuration. */
+export const OWN_MEMBER = 'name';
+
+/** The option at a path as it is written: `network` may be written as `network.name`, beside `network.fork_schedule`. */
+export function optionWrittenAt(path: string): OptionPath | undefined {
+  if (isOptionPath(path)) return path;
+  const section = path.endsWith(`.${OWN_MEMBER}`) ? path.slice(0, -OWN_MEMBER.length - 1) : '';
+  return isOptionPath(section) && SECTION_PATHS.has(section) ? section : undefined;
+}
+
 export function optionAt(path: OptionPath): Option {
   return OPTIONS[path];
 }
@@ -383,8 +438,13 @@ type Head<Path> = Path extends `${infer First}.${string}` ? First : Path;
 type SectionOf<Path> = Path extends `${infer First}.${infer Rest}` ? First | `${First}.${SectionOf<Rest>}` : never;
 type Nested<Flat> = {
   readonly [First in Head<keyof Flat> & string]: First extends keyof Flat
-    ? Flat[First]
-    : Nested<{ [Path in keyof Flat as Path extends `${First}.${infer Rest}` ? Rest : never]: Flat[Path] }>;
+    ? keyof Inside<Flat, First> extends never
+      ? Flat[First]
+      : { readonly [Name in typeof OWN_MEMBER]: Flat[First] } & Nested<Inside<Flat, First>>
+    : Nested<Inside<Flat, First>>;
+};
+type Inside<Flat, First extends string> = {
+  [Path in keyof Flat as Path extends `${First}.${infer Rest}` ? Rest : never]: Flat[Path];
 };
 
 function sectionsOf(path: OptionPath): string[] {

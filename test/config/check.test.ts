@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { makeCertificate, makeExpiredCertificate } from '../support/certificates.ts';
+import { PACKAGE_CONFIG } from '../support/consensus-configs.ts';
 import { runStrongroom } from '../support/signer.ts';
 
 let folder: string;
@@ -42,6 +43,29 @@ describe('strongroom server --check', () => {
     for (const option of ['static_auth', 'server.listen_address', 'metrics.listen_address', 'anti_slashing.path']) {
       expect(stderr).toContain(`warning: ${option} `);
     }
+  });
+
+  it('reads the config.yaml of a devnet, and says what is wrong with it', async () => {
+    const yaml = `${QUIET}
+network: custom
+custom_network: {genesis_validators_root: "0x${'ab'.repeat(32)}", config_file: ${folder}/devnet.yaml}
+anti_slashing: {path: ${folder}/records.sqlite}`;
+    const missing = await check(yaml);
+    expect(missing.code).toBe(78);
+    expect(missing.text).toContain(
+      'custom_network.config_file names a file that cannot be read: FOLDER/devnet.yaml (ENOENT)',
+    );
+    writeFileSync(join(folder, 'devnet.yaml'), PACKAGE_CONFIG.replace('GLOAS_FORK_EPOCH: 1', 'GLOAS_FORK_EPOCH: one'));
+    expect((await check(yaml)).text).toContain(
+      'custom_network.config_file names FOLDER/devnet.yaml line 46: GLOAS_FORK_EPOCH must be',
+    );
+    writeFileSync(
+      join(folder, 'devnet.yaml'),
+      PACKAGE_CONFIG.replace('HEZE_FORK_EPOCH: 18446744073709551615', 'HEZE_FORK_EPOCH: 9'),
+    );
+    const good = await check(yaml);
+    expect(good.code).toBe(0);
+    expect(good.text).toContain('warning: custom_network.config_file plans HEZE at epoch 9');
   });
 
   it('finds every file and folder that is not there', async () => {

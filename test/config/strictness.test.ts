@@ -85,7 +85,7 @@ describe('the file', () => {
   it('knows null only where an option does: no CORS', () => {
     expect(loadGood({ yaml: 'server: {cors_allowed_origins: null}' }).server.cors_allowed_origins).toBeNull();
     expect(sentencesOf({ yaml: 'network: null' })).toEqual([
-      'network must be one of mainnet, hoodi, sepolia, gnosis, chiado, plataberget, custom',
+      'network must be one of mainnet, hoodi, sepolia, gnosis, chiado, plataberget, ephemery, custom',
     ]);
     expect(sentencesOf({ yaml: 'static_auth:' })).toEqual(['static_auth must be an object']);
   });
@@ -124,7 +124,7 @@ describe('flags', () => {
     [['-x'], '-x is not a flag of the server'],
     [['--no-logging-color'], '--no-logging-color is not a flag of the server'],
     [['--static-auth={}'], '--static-auth is not a flag of the server'],
-    [['--network='], 'network must be one of mainnet, hoodi, sepolia, gnosis, chiado, plataberget, custom'],
+    [['--network='], 'network must be one of mainnet, hoodi, sepolia, gnosis, chiado, plataberget, ephemery, custom'],
     [['--server-listen-port=0x10'], 'server.listen_port must be an integer from 0 to 65535'],
     [['--server-listen-port=1e3'], 'server.listen_port must be an integer from 0 to 65535'],
     [['--server-listen-port=-1'], 'server.listen_port must be an integer from 0 to 65535'],

@@ -98,7 +98,7 @@ export function keylessApp(
           lifecycle: undefined,
         },
         generate: {
-          options: { backupRecipients: [], network: { name: 'none', genesisForkVersion: new Uint8Array(4) } },
+          options: { backupRecipients: [], network: { configName: 'none', genesisForkVersion: new Uint8Array(4) } },
           generate: undefined,
           generateKeys: undefined,
           depositData: undefined,

@@ -44,7 +44,7 @@ export function chamberRoutes(
       keys: [...countKeys(parts.loading.keys, parts.loading.table?.loader)],
       memory: { mlock: memoryPolicy(config.server, enclave), unlocked_keys: parts.core.unlockedKeys() },
       slashing: { ...slashingStatus(parts), warning: enclave === undefined ? null : parentsRisk(config) },
-      network: config.network,
+      network: config.network.name,
       version: VERSION,
       uptime_seconds: Math.round((clock.monotonic() - startedAt) / 1000),
       tee: {

@@ -63,8 +63,14 @@ export const ENCLAVE_RULES: readonly Rule[] = [
     ),
   },
   {
-    says: 'An enclave has no disk: no `key_sources.filesystem`, no `anti_slashing.backend: sqlite`, no `sslrootcert` in `anti_slashing.url`; and `noop` is refused there whatever the flags.',
-    reads: ['tee.platform', 'key_sources.filesystem', 'anti_slashing.backend', 'anti_slashing.url'],
+    says: 'An enclave has no disk: no `key_sources.filesystem`, no `custom_network.config_file`, no `anti_slashing.backend: sqlite`, no `sslrootcert` in `anti_slashing.url`; and `noop` is refused there whatever the flags.',
+    reads: [
+      'tee.platform',
+      'key_sources.filesystem',
+      'custom_network.config_file',
+      'anti_slashing.backend',
+      'anti_slashing.url',
+    ],
     broken: inEnclave((config, { isSet }) => [
       ...when(config.key_sources.filesystem.keystores.path !== undefined, {
         at: 'key_sources.filesystem.keystores.path',
@@ -75,6 +81,13 @@ export const ENCLAVE_RULES: readonly Rule[] = [
         at: 'key_sources.filesystem.paths',
         problem: 'is set, and an enclave has no disk',
         remedy: 'keep the keys in key_sources.dynamodb',
+      }),
+      ...when(config.custom_network.config_file !== undefined, {
+        at: 'custom_network.config_file',
+        problem: 'is set, and an enclave has no disk: what is not in its configuration is not measured',
+        remedy:
+          'write what the file says into the configuration: preset, slot_duration_ms, fork_versions and deposit_chain_id under ' +
+          'custom_network, the epochs under network.fork_schedule',
       }),
       ...when(config.anti_slashing.backend === 'sqlite', {
         at: 'anti_slashing.backend',

@@ -5,6 +5,7 @@
 import { CUSTODY_RULES } from './custody.ts';
 import { ENCLAVE_RULES } from './enclave.ts';
 import { LISTENER_RULES } from './listeners.ts';
+import { NETWORK_RULES } from './network.ts';
 import { type Rule, when } from './rule.ts';
 import { STATIC_AUTH_RULES } from './static-auth.ts';
 import { TABLE_RULES } from './tables.ts';
@@ -20,42 +21,6 @@ const SIGNING_RULES: readonly Rule[] = [
         problem: 'is noop: nothing would keep the keys from being slashed',
         remedy: 'choose sqlite, postgres or dynamodb; --allow-unsafe-noop-anti-slashing is for tests',
       }),
-  },
-  {
-    says: '`network: custom` needs every member of `custom_network`, and another network none.',
-    reads: ['network', 'custom_network'],
-    broken: ({ network, custom_network }, { isSet }) => {
-      if (network !== 'custom') {
-        return when(isSet('custom_network'), {
-          at: 'custom_network',
-          problem: 'is set, and the network is not custom',
-          remedy: 'set network: custom, or remove it',
-        });
-      }
-      return (['genesis_validators_root', 'genesis_fork_version', 'capella_fork_version'] as const).flatMap((member) =>
-        when(custom_network[member] === undefined, {
-          at: `custom_network.${member}`,
-          problem: 'is missing, and the network is custom',
-          remedy: `set custom_network.${member}`,
-        }),
-      );
-    },
-  },
-  {
-    says: '`anti_slashing.jump_at_boot` (on by default in an enclave) needs `custom_network.genesis_time` with `network: custom`.',
-    reads: ['network', 'custom_network', 'anti_slashing.jump_at_boot', 'tee.platform'],
-    broken: ({ network, custom_network, anti_slashing, tee }) =>
-      when(
-        network === 'custom' &&
-          custom_network.genesis_time === undefined &&
-          (anti_slashing.jump_at_boot ?? tee.platform === 'nitro'),
-        {
-          at: 'custom_network.genesis_time',
-          problem:
-            'is missing: no slot can be compared with the clock, and each start has to refuse everything up to the present',
-          remedy: 'set it to the genesis time of the network, seconds since 1970',
-        },
-      ),
   },
   {
     says: '`key_sources.filesystem.keystores.path` needs one of `passwords_path` and `password_file`, which do nothing without it.',
@@ -128,6 +93,7 @@ const SIGNING_RULES: readonly Rule[] = [
 
 export const RULES: readonly Rule[] = [
   ...STATIC_AUTH_RULES,
+  ...NETWORK_RULES,
   ...SIGNING_RULES,
   ...CUSTODY_RULES,
   ...LISTENER_RULES,

@@ -13,7 +13,8 @@ import { depositAmountRefusal } from './withdrawal.ts';
 export const DEPOSIT_CLI_VERSION = '2.8.0';
 
 export interface DepositNetwork {
-  readonly name: string;
+  /** What the network calls itself. */
+  readonly configName: string;
   /** 4 bytes. */
   readonly genesisForkVersion: Uint8Array;
 }
@@ -43,7 +44,7 @@ export function makeDeposit(secretKey: Uint8Array, terms: DepositTerms, network:
     deposit_message_root: hex(messageRoot),
     deposit_data_root: hex(depositDataRoot(publicKey, credentials, amountGwei, signature)),
     fork_version: hex(network.genesisForkVersion),
-    network_name: network.name,
+    network_name: network.configName,
     deposit_cli_version: DEPOSIT_CLI_VERSION,
   };
   assert.equal(depositProblem(deposit), undefined, 'deposit data that does not verify');

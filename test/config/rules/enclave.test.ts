@@ -34,6 +34,8 @@ const ENCLAVE = {
   parent_proxy: { enclave_cid: 16 },
 };
 
+const DEVNET = { genesis_validators_root: `0x${'ab'.repeat(32)}`, genesis_time: 1_795_348_820 };
+
 function inImage(config: object): string[] {
   return sentencesOf({ yaml: yamlOf(config), build: { compiledCeremony: CEREMONY } });
 }
@@ -178,6 +180,20 @@ describe('an enclave configuration', () => {
       'the database’s roots are a file',
       postgres('postgres://signer@db.example.org/slashing?sslrootcert=/roots.pem'),
       'anti_slashing.url names a file (sslrootcert)',
+    ],
+    [
+      'the network is a file',
+      { ...ENCLAVE, network: 'custom', custom_network: { ...DEVNET, config_file: '/devnet/config.yaml' } },
+      'custom_network.config_file is set, and an enclave has no disk',
+    ],
+    [
+      'the network’s genesis time is not known',
+      {
+        ...ENCLAVE,
+        network: 'ephemery',
+        custom_network: { genesis_validators_root: DEVNET.genesis_validators_root },
+      },
+      'custom_network.genesis_time is missing',
     ],
     [
       'the collector is not declared',

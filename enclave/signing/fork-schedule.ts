@@ -1,0 +1,61 @@
+// The epochs of forks, put together: what a table or a file knows, and what the configuration adds for forks whose epoch was
+// not announced when the table was made. Refused: an epoch that contradicts a known one, a fork that begins before an
+// earlier one, and a fork whose version nobody knows.
+
+import { FORK_NAMES, type ForkName } from '../api/forks.ts';
+import type { Fork } from './networks.ts';
+
+/** First epochs by fork. */
+export type ForkEpochs = { readonly [Name in Exclude<ForkName, 'phase0'>]?: number | undefined };
+
+export interface ScheduleProblem {
+  readonly fork: ForkName;
+  /** Completes "the epoch of FORK …". */
+  readonly problem: string;
+  readonly remedy: string;
+}
+
+export type ExtendedSchedule = { readonly forks: readonly Fork[] } | { readonly problems: readonly ScheduleProblem[] };
+
+export function extendSchedule(forks: readonly Fork[], added: ForkEpochs): ExtendedSchedule {
+  const problems: ScheduleProblem[] = [];
+  const known = new Map(forks.map((fork) => [fork.name, fork]));
+  for (const name of FORK_NAMES) {
+    const epoch = name === 'phase0' ? undefined : added[name];
+    const fork = known.get(name);
+    if (epoch === undefined) continue;
+    if (fork === undefined) problems.push({ fork: name, ...NO_VERSION });
+    else if (fork.epoch !== null && fork.epoch !== epoch) problems.push({ fork: name, ...contradiction(fork.epoch) });
+    else known.set(name, { ...fork, epoch });
+  }
+  const extended = [...known.values()];
+  const wrong = problems.length > 0 ? problems : orderProblems(extended);
+  return wrong.length > 0 ? { problems: wrong } : { forks: extended };
+}
+
+/** @param forks in the order of forks */
+export function orderProblems(forks: readonly Fork[]): readonly ScheduleProblem[] {
+  let latest: Fork | undefined;
+  return forks.flatMap((fork) => {
+    if (fork.epoch === null) return [];
+    const before = latest;
+    if (before?.epoch != null && fork.epoch < before.epoch) {
+      const problem = `is ${fork.epoch}, before ${before.name} begins (${before.epoch})`;
+      return [{ fork: fork.name, problem, remedy: 'correct it: forks begin in their order' }];
+    }
+    latest = fork;
+    return [];
+  });
+}
+
+const NO_VERSION = {
+  problem: 'is given, and the version of this fork is not known',
+  remedy: 'give the version in custom_network.fork_versions, or remove the epoch',
+};
+
+function contradiction(known: number) {
+  return {
+    problem: `contradicts the known one, ${known}: with it the signer would sign what nobody accepts`,
+    remedy: 'remove it, or correct it',
+  };
+}
