@@ -62,7 +62,7 @@ export async function startLoadingKeys(
       ? undefined
       : await openConfiguredKeyTable(dynamodb, { aws, custody, store: keys, telemetry }, world, opened);
   const files = new KeyFiles(
-    { ...folders, rawLoadConcurrency: filesystem.raw_load_concurrency },
+    { ...folders, rawLoadConcurrency: filesystem.raw_load_concurrency, cache: filesystem.cache },
     { store: keys, pool, log, clock, signal: stop.signal },
   ).load();
   const rows = table?.loader.load();

@@ -159,6 +159,12 @@ export const OPTIONS = {
     undefined,
     'One file with the password of every keystore of keystores.path',
   ),
+  'key_sources.filesystem.cache': flagged(
+    text,
+    undefined,
+    'A file that keeps the keys of keystores once they are decrypted, encrypted under a key that only the passwords of all of them give: ' +
+      'later starts derive one key instead of thousands. Unset: none is kept',
+  ),
   'key_sources.filesystem.keystore_load_concurrency': flagged(
     CONCURRENCY,
     128,

@@ -1,7 +1,8 @@
 // How fast keys load and what they cost to keep: EIP-2335 keystores at their full price, raw key files, and memory a key.
-// Run: bin/pinned-node --expose-gc test/bench/keystores.ts [--keystores N] [--raw N] [--kept N] [--core portable]
+// Run: bin/pinned-node --expose-gc test/bench/keystores.ts [--keystores N] [--raw N] [--kept N] [--cached N] [--core portable]
 
 import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { KeyFiles } from '../../enclave/keys/files/key-files.ts';
@@ -11,13 +12,23 @@ import type { BlsCore } from '../../enclave/signing/bls/bls.ts';
 import { openBlsCore } from '../../enclave/signing/bls/open.ts';
 import { systemClock } from '../../observe/clock.ts';
 import type { Log } from '../../observe/log.ts';
-import { FULL_PBKDF2, FULL_SCRYPT, makeKeyDirectory, testSecret, writeKeystore, writeRawKey } from '../support/keys.ts';
+import {
+  FULL_PBKDF2,
+  FULL_SCRYPT,
+  LIGHT_SCRYPT,
+  makeKeyDirectory,
+  testSecret,
+  writeKeystore,
+  writeRawKey,
+} from '../support/keys.ts';
 
 const { values } = parseArgs({
   options: {
     keystores: { type: 'string', default: '20' },
     raw: { type: 'string', default: '5000' },
     kept: { type: 'string', default: '100000' },
+    /** Keystores of light parameters that a key cache keeps: what a later start takes does not depend on them. */
+    cached: { type: 'string', default: '10000' },
     core: { type: 'string' },
   },
 });
@@ -35,8 +46,33 @@ await benchLoad(core, 'pbkdf2 keystores', Number(values.keystores) * 5, (path, n
 await benchLoad(core, 'raw key files', Number(values.raw), (path, number) =>
   writeRawKey(path, `r${number}`, testSecret(number)),
 );
+await benchCache(core, Number(values.cached));
 await benchMemory(core, Number(values.kept));
 await core.close();
+
+/** A first start, which decrypts and writes the cache, and one that opens it. */
+async function benchCache(core: BlsCore, count: number) {
+  const directory = makeKeyDirectory();
+  for (let number = 0; number < count; number++) {
+    writeKeystore(directory.path, `k${number}`, testSecret(number), 'password', LIGHT_SCRYPT);
+  }
+  const options = { paths: [directory.path], rawLoadConcurrency: 128, cache: join(directory.path, 'cache') };
+  for (const name of ['first start, light scrypt', 'later start, with the cache']) {
+    const store = new KeyStore({}, { vault: core, clock: systemClock });
+    const pool = new KeystorePool(
+      { keystoreLoadConcurrency: 128, memoryLimitBytes: memoryLimitBytes(), cores: availableParallelism() },
+      { log },
+    );
+    const cpu = process.cpuUsage();
+    const { loaded, seconds } = await new KeyFiles(options, { store, pool, log, clock: systemClock }).load();
+    const { user, system } = process.cpuUsage(cpu);
+    const cpuSeconds = (user + system) / 1e6;
+    console.log(`${name}: ${loaded} keystores in ${seconds.toFixed(2)} s, ${cpuSeconds.toFixed(2)} s of CPU`);
+    await pool.close();
+    store.seal();
+  }
+  directory.remove();
+}
 
 async function benchLoad(core: BlsCore, name: string, count: number, write: (path: string, number: number) => void) {
   const directory = makeKeyDirectory();

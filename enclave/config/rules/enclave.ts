@@ -77,6 +77,11 @@ export const ENCLAVE_RULES: readonly Rule[] = [
         problem: 'is set, and an enclave has no disk',
         remedy: 'keep the keys in key_sources.dynamodb',
       }),
+      ...when(config.key_sources.filesystem.cache !== undefined, {
+        at: 'key_sources.filesystem.cache',
+        problem: 'is set, and an enclave has no disk',
+        remedy: 'remove it',
+      }),
       ...when(config.key_sources.filesystem.paths.length > 0, {
         at: 'key_sources.filesystem.paths',
         problem: 'is set, and an enclave has no disk',

@@ -8,10 +8,11 @@ import { setImmediate } from 'node:timers/promises';
 import type { Clock } from '../../../observe/clock.ts';
 import type { Log } from '../../../observe/log.ts';
 import { SignerError } from '../../api/errors.ts';
-import type { KeystorePool } from '../keystores/pool.ts';
+import type { KeystorePool, PoolAnswer } from '../keystores/pool.ts';
 import type { KeyRefusal, KeyStore } from '../store.ts';
 import { type KeyDescriptor, MAX_DESCRIPTOR_BYTES, parseDescriptors } from './descriptor.ts';
-import { type KeystorePlace, type ReadKeystore, readKeystoreFile } from './keystore-file.ts';
+import { digestPassword, KeyCache, keystoreName } from './key-cache.ts';
+import { type KeystoreFile, type KeystorePlace, type ReadKeystore, readKeystoreFile } from './keystore-file.ts';
 import { forEach } from './lanes.ts';
 import { type KeyFolders, type Listing, listKeyFiles } from './listing.ts';
 import { type FilesystemLoad, type KeyPlace, type LoadProgress, LoadReport, type OrderedPlace } from './load-report.ts';
@@ -20,6 +21,8 @@ import { readSmallFile } from './small-files.ts';
 export interface KeyFilesOptions extends KeyFolders {
   /** `key_sources.filesystem.raw_load_concurrency`: descriptor files read at once. */
   readonly rawLoadConcurrency: number;
+  /** `key_sources.filesystem.cache`: a file for the keys of keystores (key-cache.ts). */
+  readonly cache?: string | undefined;
 }
 
 export interface KeyFilesParts {
@@ -87,10 +90,14 @@ export class KeyFiles {
   async #look(): Promise<Pick<Look, 'found' | 'named' | 'kept'> & { readonly report: LoadReport }> {
     const listing = await listKeyFiles(this.#options);
     const report = new LoadReport(this.#parts);
-    const look = new Look(this.#held, this.#parts, report);
+    const { cache: cacheFile, rawLoadConcurrency } = this.#options;
+    const cache = cacheFile === undefined ? undefined : new KeyCache(cacheFile, this.#parts);
+    const look = new Look(this.#held, { ...this.#parts, cache }, report);
     try {
-      await look.run(listing, this.#options.rawLoadConcurrency);
+      await look.run(listing, rawLoadConcurrency);
+      await cache?.save();
     } finally {
+      cache?.wipe();
       await this.#parts.pool.endIdleWorkers();
     }
     return { found: look.found, named: look.named, kept: look.kept, report };
@@ -99,6 +106,10 @@ export class KeyFiles {
 
 function keysOf(held: ReadonlyMap<string, Held>, named: ReadonlySet<string>): Set<string> {
   return new Set([...held.values()].map(({ publicKey }) => publicKey)).union(named);
+}
+
+interface LookParts extends KeyFilesParts {
+  readonly cache: KeyCache | undefined;
 }
 
 type KeystoreAt = OrderedPlace & KeystorePlace;
@@ -113,10 +124,12 @@ class Look {
   readonly #before: ReadonlyMap<string, Held>;
   readonly #keysBefore: ReadonlySet<string>;
   readonly #seen = new Set<string>();
-  readonly #parts: KeyFilesParts;
+  /** By place, until it is loaded. */
+  readonly #readAhead = new Map<string, KeystoreFile>();
+  readonly #parts: LookParts;
   readonly #report: LoadReport;
 
-  constructor(before: ReadonlyMap<string, Held>, parts: KeyFilesParts, report: LoadReport) {
+  constructor(before: ReadonlyMap<string, Held>, parts: LookParts, report: LoadReport) {
     this.#before = before;
     this.#keysBefore = new Set([...before.values()].map(({ publicKey }) => publicKey));
     this.#parts = parts;
@@ -128,6 +141,7 @@ class Look {
     const described = await this.#loadRawKeys(descriptors, rawLoadConcurrency);
     const all = [...described, ...keystores.map((place, index) => inFolder(place, descriptors.length + index))];
     this.#report.expectKeystores(all.length);
+    await this.#parts.cache?.open(() => this.#passwords(all));
     // More lanes than workers: the next keystore is read while the workers are busy.
     await forEach(all, pool.concurrency + 2, signal, (place) => this.#loadKeystore(place));
   }
@@ -163,15 +177,45 @@ class Look {
     return keys;
   }
 
+  /** Reads every keystore ahead, for the cache opens with the passwords of all or not at all. */
+  async #passwords(places: readonly KeystoreAt[]): Promise<Map<string, Buffer>> {
+    const passwords = new Map<string, Buffer>();
+    await forEach(places, READ_LANES, this.#parts.signal, async (place) => {
+      const read = await readKeystoreFile(place);
+      this.#readAhead.set(placeName(place), read);
+      if (!('refused' in read)) passwords.set(keystoreName(read.keystore), digestPassword(read.password));
+    });
+    return passwords;
+  }
+
+  async #read(place: KeystoreAt): Promise<KeystoreFile> {
+    const name = placeName(place);
+    const ahead = this.#readAhead.get(name);
+    this.#readAhead.delete(name);
+    return ahead ?? readKeystoreFile(place);
+  }
+
   async #loadKeystore(place: KeystoreAt): Promise<void> {
-    const read = await readKeystoreFile(place);
+    const { cache } = this.#parts;
+    const read = await this.#read(place);
     if ('refused' in read) return this.#failKeystore(place, read.publicKey, read.refused);
-    if (this.#isUnchanged(place, read)) return;
-    const { keystore, password, contents } = read;
-    const decrypted = await this.#parts.pool.decrypt(keystore, password, 'load');
-    if ('refused' in decrypted)
-      return this.#failKeystore(place, keystore.publicKey, DECRYPTION_REFUSALS[decrypted.refused]);
-    this.#addKey(place, decrypted.secretKey, keystore.publicKey, contents);
+    const { keystore, contents } = read;
+    const passwordDigest = cache === undefined ? undefined : digestPassword(read.password);
+    if (this.#isUnchanged(place, read)) {
+      if (passwordDigest !== undefined) cache?.keep(keystore, passwordDigest);
+      return;
+    }
+    const opened = await this.#open(read);
+    if ('refused' in opened) return this.#failKeystore(place, keystore.publicKey, DECRYPTION_REFUSALS[opened.refused]);
+    if (passwordDigest !== undefined) cache?.keep(keystore, passwordDigest, opened.secretKey);
+    this.#addKey(place, opened.secretKey, keystore.publicKey, contents);
+  }
+
+  async #open({ keystore, password }: ReadKeystore): Promise<PoolAnswer> {
+    const secretKey = this.#parts.cache?.take(keystore);
+    if (secretKey === undefined) return this.#parts.pool.decrypt(keystore, password, 'load');
+    password.fill(0);
+    return { secretKey };
   }
 
   #failKeystore(place: KeystoreAt, publicKey: string | undefined, reason: string): void {
@@ -245,6 +289,8 @@ class Look {
   }
 }
 
+/** Small files read at once. */
+const READ_LANES = 16;
 const SEPARATOR = '\0';
 
 function placeName({ file, document }: KeyPlace): string {

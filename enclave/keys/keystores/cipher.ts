@@ -15,6 +15,8 @@ export interface Keystore {
   readonly encryptedSecretKey: Uint8Array;
   /** Canonical, or undefined when the file has none: EIP-2335 lets it be left out. */
   readonly publicKey: string | undefined;
+  /** As the file spells it; undefined when it is none of letters, digits and dashes. */
+  readonly uuid: string | undefined;
 }
 
 export type DecryptedKeystore =

@@ -1,4 +1,4 @@
-// EIP-2335 keystores, version 4: JSON to a typed keystore. What is used is checked strictly; what is not used (path, uuid, description)
+// EIP-2335 keystores, version 4: JSON to a typed keystore. What is used is checked strictly; what is not used (path, description)
 // is not looked at. Trusts nothing in the file: the cost of its key derivation is bounded before anything is derived, so that a
 // hostile or broken file cannot take the memory or the time of the signer.
 
@@ -29,7 +29,7 @@ export function parseKeystoreJson(text: string): ParsedKeystore {
 export function parseKeystore(value: unknown): ParsedKeystore {
   const parsed = KEYSTORE.safeParse(value);
   if (!parsed.success) return { refused: 'malformed_keystore', reason: describe(parsed.error) };
-  const { crypto, pubkey } = parsed.data;
+  const { crypto, pubkey, uuid } = parsed.data;
   const kdf = crypto.kdf;
   return {
     keyDerivation:
@@ -40,6 +40,7 @@ export function parseKeystore(value: unknown): ParsedKeystore {
     initializationVector: crypto.cipher.params.iv,
     encryptedSecretKey: crypto.cipher.message,
     publicKey: pubkey,
+    uuid,
   };
 }
 
@@ -112,6 +113,11 @@ const KEYSTORE = z.object({
       if (canonical === undefined) context.addIssue('expected 48 bytes of hex');
       return canonical;
     }),
+  /** A name and nothing more: any keystore is taken, whatever stands here. */
+  uuid: z
+    .unknown()
+    .optional()
+    .transform((value) => (typeof value === 'string' && /^[0-9A-Za-z-]{1,64}$/.test(value) ? value : undefined)),
 });
 
 /** The first problem. zod's messages name what was expected, not what was found. */

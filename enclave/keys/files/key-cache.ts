@@ -1,0 +1,251 @@
+// The keys of keystores that were decrypted once, in one encrypted file, so that the next start does not derive thousands of keys anew
+// (`key_sources.filesystem.cache`). Its own key comes from the passwords of every keystore in it, by one scrypt: whoever can open the
+// file could have opened each keystore. Each entry is bound to the keystore's uuid, checksum and public key.
+// It trusts nothing of the file: what does not authenticate, does not fit the keystores that are there, or cannot be read costs time and
+// nothing else. Every key is checked against its public key when it is loaded, cached or not.
+
+import { createCipheriv, createDecipheriv, createHash, randomBytes, scrypt } from 'node:crypto';
+import { open, rename, unlink } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { promisify } from 'node:util';
+import { z } from 'zod';
+import { decodeHex } from '../../../formats/hex.ts';
+import type { Log } from '../../../observe/log.ts';
+import type { Keystore } from '../keystores/cipher.ts';
+import { readSmallFile } from './small-files.ts';
+
+const FORMAT = 'strongroom-key-cache-1';
+/** EIP-2335's own parameters: 256 MiB, most of a second. */
+const SCRYPT = { n: 2 ** 18, r: 8, p: 1 } as const;
+const SCRYPT_MEMORY_BYTES = 257 * 2 ** 20;
+const SALT_BYTES = 32;
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+const SECRET_BYTES = 32;
+/** 500,000 entries of some 220 bytes. */
+const MAX_CACHE_BYTES = 2 ** 27;
+
+const hexOf = (bytes: number) => z.string().regex(new RegExp(`^[0-9a-f]{${bytes * 2}}$`));
+const ENTRY = z.strictObject({ uuid: z.string().max(64), checksum: hexOf(32), public_key: z.string().max(98) });
+const FILE = z.strictObject({
+  format: z.literal(FORMAT),
+  salt: hexOf(SALT_BYTES),
+  nonce: hexOf(NONCE_BYTES),
+  /** Ascending by their text. */
+  keystores: z.array(ENTRY).min(1),
+  /** The secret keys in the order of the keystores, 32 bytes each, and the tag; base64. */
+  sealed: z.base64(),
+});
+type CacheFile = z.infer<typeof FILE>;
+
+const derive = promisify(scrypt) as (
+  password: Buffer,
+  salt: Buffer,
+  length: number,
+  options: { readonly N: number; readonly r: number; readonly p: number; readonly maxmem: number },
+) => Promise<Buffer>;
+
+/** What an entry is bound to, as text. */
+export function keystoreName({ uuid, checksum, publicKey }: Keystore): string {
+  return [uuid ?? '', Buffer.from(checksum).toString('hex'), publicKey ?? ''].join(' ');
+}
+
+interface Entry {
+  readonly passwordDigest: Buffer;
+  readonly secretKey: Buffer;
+}
+
+/** One look at the folders: what the file had, and what it shall have. Holds secrets until save() or wipe(). */
+export class KeyCache {
+  readonly #path: string;
+  readonly #log: Log;
+  readonly #cached = new Map<string, Buffer>();
+  readonly #entries = new Map<string, Entry>();
+  /** A keystore is there whose secret is not at hand: a new file would be without it. */
+  #incomplete = false;
+
+  constructor(path: string, { log }: { readonly log: Log }) {
+    this.#path = path;
+    this.#log = log;
+  }
+
+  /** @param passwords of the keystores that are there, by keystoreName, digested; they are wiped. Asked for when there is a file. */
+  async open(passwords: () => Promise<ReadonlyMap<string, Buffer>>): Promise<void> {
+    const file = await this.#read();
+    if (file === undefined) return;
+    const known = await passwords();
+    const names = file.keystores.map(nameOf);
+    const missing = names.filter((name) => !known.has(name)).length;
+    if (missing > 0) {
+      this.#log.info({ file: this.#path, missing }, `${DOES_NOT_FIT}: keystores were changed or removed`);
+      return;
+    }
+    const password = passwordOf(names, known);
+    for (const digest of known.values()) digest.fill(0);
+    const opened = await unseal(file, Buffer.from(file.sealed, 'base64'), password);
+    password.fill(0);
+    if (opened === undefined) {
+      this.#log.warn({ file: this.#path }, `${DOES_NOT_FIT}: it is damaged, or of other passwords`);
+      return;
+    }
+    for (const [index, name] of names.entries()) {
+      this.#cached.set(name, Buffer.from(opened.subarray(index * SECRET_BYTES, (index + 1) * SECRET_BYTES)));
+    }
+    opened.fill(0);
+  }
+
+  /** A copy of the secret key, which the caller wipes. */
+  take(keystore: Keystore): Uint8Array<ArrayBuffer> | undefined {
+    const cached = this.#cached.get(keystoreName(keystore));
+    return cached === undefined ? undefined : Uint8Array.from(cached);
+  }
+
+  /** The keystore is in the next file. @param secretKey copied; that of the file unless given */
+  keep(keystore: Keystore, passwordDigest: Buffer, secretKey?: Uint8Array): void {
+    const name = keystoreName(keystore);
+    const secret = secretKey ?? this.#cached.get(name);
+    if (secret === undefined) this.#incomplete = true;
+    else this.#entries.set(name, { passwordDigest, secretKey: Buffer.from(secret) });
+  }
+
+  /** Write the file when it would say something else. A file that cannot be written costs the next start time. */
+  async save(): Promise<void> {
+    try {
+      const isNews =
+        this.#entries.size !== this.#cached.size || ![...this.#entries.keys()].every((name) => this.#cached.has(name));
+      if (!isNews || this.#incomplete || this.#entries.size === 0) return;
+      await replaceFile(this.#path, JSON.stringify(await seal(this.#entries)));
+      this.#log.info({ file: this.#path, keystores: this.#entries.size }, 'the key cache is written');
+    } catch (error) {
+      this.#log.warn({ file: this.#path, error: messageOf(error) }, 'the key cache cannot be written');
+    } finally {
+      this.wipe();
+    }
+  }
+
+  wipe(): void {
+    for (const secret of this.#cached.values()) secret.fill(0);
+    for (const { secretKey, passwordDigest } of this.#entries.values()) {
+      secretKey.fill(0);
+      passwordDigest.fill(0);
+    }
+    this.#cached.clear();
+    this.#entries.clear();
+  }
+
+  async #read(): Promise<CacheFile | undefined> {
+    const file = await readSmallFile(this.#path, MAX_CACHE_BYTES);
+    if ('refused' in file) {
+      if (file.refused !== 'does not exist') this.#log.warn({ file: this.#path, reason: file.refused }, DOES_NOT_FIT);
+      return undefined;
+    }
+    const parsed = FILE.safeParse(parseJson(file.content.toString('utf8')));
+    if (parsed.success) return parsed.data;
+    this.#log.warn({ file: this.#path }, `${DOES_NOT_FIT}: it is not a cache of this version`);
+    return undefined;
+  }
+}
+
+const DOES_NOT_FIT = 'the key cache is not used, and keystores are decrypted one by one';
+
+export function digestPassword(password: Uint8Array): Buffer {
+  return createHash('sha256').update(password).digest();
+}
+
+function nameOf({ uuid, checksum, public_key }: CacheFile['keystores'][number]): string {
+  return [uuid, checksum, public_key].join(' ');
+}
+
+/** Every password counts, in the order of the entries. */
+function passwordOf(names: readonly string[], digests: ReadonlyMap<string, Buffer>): Buffer {
+  const hash = createHash('sha256').update(FORMAT);
+  for (const name of names) hash.update(digests.get(name) ?? Buffer.alloc(0));
+  return hash.digest();
+}
+
+function keyFor(password: Buffer, salt: Buffer): Promise<Buffer> {
+  return derive(password, salt, 32, { N: SCRYPT.n, r: SCRYPT.r, p: SCRYPT.p, maxmem: SCRYPT_MEMORY_BYTES });
+}
+
+/** Everything that is written in clear. */
+function associatedData({ format, salt, keystores }: Pick<CacheFile, 'format' | 'salt' | 'keystores'>): Buffer {
+  return Buffer.from(JSON.stringify({ format, salt, keystores }));
+}
+
+async function seal(entries: ReadonlyMap<string, Entry>): Promise<CacheFile> {
+  const names = [...entries.keys()].sort();
+  const keystores = names.map((name) => {
+    const [uuid = '', checksum = '', public_key = ''] = name.split(' ');
+    return { uuid, checksum, public_key };
+  });
+  const [salt, nonce] = [randomBytes(SALT_BYTES), randomBytes(NONCE_BYTES)];
+  const head = { format: FORMAT, salt: salt.toString('hex'), keystores } as const;
+  const digests = new Map([...entries].map(([name, { passwordDigest }]) => [name, passwordDigest]));
+  const key = await keyFor(passwordOf(names, digests), salt);
+  const secrets = Buffer.concat(names.map((name) => entries.get(name)?.secretKey ?? Buffer.alloc(0)));
+  try {
+    const cipher = createCipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES }).setAAD(associatedData(head));
+    const sealed = Buffer.concat([cipher.update(secrets), cipher.final(), cipher.getAuthTag()]);
+    return { ...head, nonce: nonce.toString('hex'), sealed: sealed.toString('base64') };
+  } finally {
+    secrets.fill(0);
+    key.fill(0);
+  }
+}
+
+/** Undefined for what does not authenticate. */
+async function unseal(file: CacheFile, sealed: Buffer, password: Buffer): Promise<Buffer | undefined> {
+  if (sealed.length !== file.keystores.length * SECRET_BYTES + TAG_BYTES) return undefined;
+  const [salt, nonce] = [decodeHex(file.salt, SALT_BYTES), decodeHex(file.nonce, NONCE_BYTES)];
+  if (salt === undefined || nonce === undefined) return undefined;
+  const key = await keyFor(password, Buffer.from(salt));
+  const decipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES })
+    .setAAD(associatedData(file))
+    .setAuthTag(sealed.subarray(-TAG_BYTES));
+  const secrets = decipher.update(sealed.subarray(0, -TAG_BYTES));
+  try {
+    decipher.final();
+    return secrets;
+  } catch {
+    secrets.fill(0);
+    return undefined;
+  } finally {
+    key.fill(0);
+  }
+}
+
+/** The old file or the new one is there, whenever the machine stops. */
+async function replaceFile(path: string, text: string): Promise<void> {
+  const beside = `${path}.${process.pid}.new`;
+  try {
+    const file = await open(beside, 'w', 0o600);
+    try {
+      await file.writeFile(text);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await rename(beside, path);
+  } catch (error) {
+    await unlink(beside).catch(() => undefined);
+    throw error;
+  }
+  const folder = await open(dirname(path), 'r');
+  try {
+    await folder.sync();
+  } finally {
+    await folder.close();
+  }
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : String(error);
+}

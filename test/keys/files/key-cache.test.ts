@@ -1,0 +1,175 @@
+// The key cache: later starts decrypt nothing, whatever changed is noticed, and a file that is damaged, foreign or half written costs
+// time and no key.
+
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { KeyFiles } from '../../../enclave/keys/files/key-files.ts';
+import type { FilesystemLoad } from '../../../enclave/keys/files/load-report.ts';
+import { KeystorePool } from '../../../enclave/keys/keystores/pool.ts';
+import { KeyStore } from '../../../enclave/keys/store.ts';
+import type { BlsCore } from '../../../enclave/signing/bls/bls.ts';
+import { openBlsCore } from '../../../enclave/signing/bls/open.ts';
+import { makeKeyDirectory, publicKeyOf, testSecret, writeKeystore, writeRawKey } from '../../support/keys.ts';
+import { recordingLog } from '../../support/recording-log.ts';
+
+const clock = { now: () => 0, monotonic: () => 0 };
+const PASSWORD = 'TEST password';
+let directory: ReturnType<typeof makeKeyDirectory>;
+let log: ReturnType<typeof recordingLog>;
+let core: BlsCore;
+let pool: KeystorePool;
+let decrypted: number;
+
+beforeEach(async () => {
+  log = recordingLog();
+  directory = makeKeyDirectory();
+  core = await openBlsCore({ prefer: 'portable', cores: 1, log: recordingLog() });
+  pool = new KeystorePool({ keystoreLoadConcurrency: 2, memoryLimitBytes: 2 ** 33, cores: 2 }, { log });
+  const { decrypt } = pool;
+  decrypted = 0;
+  pool.decrypt = (...given) => {
+    decrypted += 1;
+    return decrypt.apply(pool, given);
+  };
+  mkdirSync(at('keys'));
+  for (let number = 0; number < 6; number++) put(number);
+});
+
+afterEach(async () => {
+  await pool.close();
+  await core.close();
+  directory.remove();
+});
+
+const at = (name: string) => join(directory.path, name);
+const put = (number: number, password = PASSWORD) =>
+  writeKeystore(at('keys'), `k${number}`, testSecret(number), password);
+const keyOf = (number: number) => publicKeyOf(testSecret(number));
+const numbered = (...numbers: readonly number[]) => numbers.map(keyOf).sort();
+const cache = () => at('keys.cache');
+
+interface Start extends FilesystemLoad {
+  readonly keys: readonly string[];
+  readonly decrypted: number;
+  readonly files: KeyFiles;
+  readonly store: KeyStore;
+}
+
+/** A signer that starts on the folder: a store of its own, the same files. */
+async function start(): Promise<Start> {
+  const store = new KeyStore({}, { vault: core, clock });
+  const files = new KeyFiles(
+    { paths: [at('keys')], rawLoadConcurrency: 4, cache: cache() },
+    { store, pool, log, clock },
+  );
+  decrypted = 0;
+  const load = await files.load();
+  store.completeFirstLoad();
+  return { ...load, keys: [...store.publicKeys()], decrypted, files, store };
+}
+
+describe('the key cache', () => {
+  it('a second start decrypts nothing and has the same keys', async () => {
+    expect(await start()).toMatchObject({ decrypted: 6, loaded: 6 });
+    expect(await start()).toMatchObject({ decrypted: 0, loaded: 6, failures: [], keys: numbered(0, 1, 2, 3, 4, 5) });
+  });
+
+  it('is for its owner alone, and shows neither a secret key nor a password', async () => {
+    await start();
+    expect(statSync(cache()).mode & 0o777).toBe(0o600);
+    const text = readFileSync(cache(), 'latin1');
+    for (let number = 0; number < 6; number++) {
+      const secret = Buffer.from(testSecret(number));
+      for (const form of ['hex', 'base64', 'latin1'] as const) expect(text).not.toContain(secret.toString(form));
+    }
+    expect(text).not.toContain(PASSWORD);
+  });
+
+  it('a keystore that was added is decrypted, alone, and is in the cache from then on', async () => {
+    await start();
+    put(6);
+    expect(await start()).toMatchObject({ decrypted: 1, loaded: 7 });
+    expect(await start()).toMatchObject({ decrypted: 0, loaded: 7 });
+  });
+
+  it('a keystore that was removed does not come back, and takes the cache with it once', async () => {
+    await start();
+    rmSync(at('keys/k3.yaml'));
+    expect(await start()).toMatchObject({ decrypted: 5, keys: numbered(0, 1, 2, 4, 5) });
+    expect(await start()).toMatchObject({ decrypted: 0, keys: numbered(0, 1, 2, 4, 5) });
+  });
+
+  it('a keystore that was replaced gives its new key', async () => {
+    await start();
+    writeKeystore(at('keys'), 'k3', testSecret(9), PASSWORD);
+    expect((await start()).keys).toEqual(numbered(0, 1, 2, 4, 5, 9));
+  });
+
+  it('a password that does not open its keystore any more loads no key of it', async () => {
+    await start();
+    const password = readdirSync(at('keys')).find((name) => name.startsWith('k3') && !/\.(json|yaml)$/.test(name));
+    writeFileSync(at(`keys/${password}`), 'TEST another password');
+    const { failures, keys } = await start();
+    expect(keys).toEqual(numbered(0, 1, 2, 4, 5));
+    expect(failures).toMatchObject([{ reason: 'the password does not open the keystore' }]);
+  });
+
+  it('a byte that was flipped anywhere is only slow', async () => {
+    await start();
+    const good = readFileSync(cache());
+    for (let step = 0; step < 12; step++) {
+      const bad = Buffer.from(good);
+      const place = Math.floor((step * (good.length - 1)) / 11);
+      bad.writeUInt8(bad.readUInt8(place) ^ 0x01, place);
+      writeFileSync(cache(), bad);
+      expect(await start()).toMatchObject({ decrypted: 6, loaded: 6, failures: [] });
+      expect(readFileSync(cache()).equals(bad)).toBe(false);
+    }
+    expect(await start()).toMatchObject({ decrypted: 0 });
+  });
+
+  it.each([
+    ['empty', ''],
+    ['cut off', '{"format":"strongroom-key-cache-1","salt":'],
+    ['of somebody else', '{"format":"other"}'],
+  ])('a file that is %s is only slow, and is replaced', async (_, text) => {
+    writeFileSync(cache(), text);
+    expect(await start()).toMatchObject({ decrypted: 6, loaded: 6 });
+    expect(await start()).toMatchObject({ decrypted: 0, loaded: 6 });
+  });
+
+  it('what a kill left beside the file while it was written is not read', async () => {
+    await start();
+    writeFileSync(`${cache()}.999.new`, readFileSync(cache()).subarray(0, 100));
+    expect(await start()).toMatchObject({ decrypted: 0, loaded: 6 });
+  });
+
+  it('a cache that cannot be written is said, and every key signs', async () => {
+    mkdirSync(cache());
+    expect(await start()).toMatchObject({ decrypted: 6, loaded: 6 });
+    expect(log.lines.map(({ message }) => message)).toContain('the key cache cannot be written');
+  });
+
+  it('a cache of other keystores gives them no key of this folder', async () => {
+    await start();
+    const foreign = readFileSync(cache());
+    rmSync(at('keys'), { recursive: true });
+    mkdirSync(at('keys'));
+    writeRawKey(at('keys'), 'raw', testSecret(20));
+    writeKeystore(at('keys'), 'other', testSecret(21), PASSWORD);
+    writeFileSync(cache(), foreign);
+    expect(await start()).toMatchObject({ decrypted: 1, keys: numbered(20, 21) });
+  });
+
+  it('keeps up with folders that are read again', async () => {
+    const { files, store } = await start();
+    rmSync(at('keys/k0.yaml'));
+    put(7);
+    await files.reload(async (gone) => {
+      for (const publicKey of gone) store.remove(publicKey);
+    });
+    expect(await start()).toMatchObject({ loaded: 6, keys: numbered(1, 2, 3, 4, 5, 7) });
+    expect(await start()).toMatchObject({ decrypted: 0, loaded: 6 });
+  });
+});
