@@ -1,11 +1,20 @@
-// No slashing protection at all: every vote and every block is called safe and nothing is remembered. It exists for
-// test networks, behind `--allow-unsafe-noop-anti-slashing`; whoever calls this has checked the flag.
+// No slashing protection at all: every vote and every block is called safe and nothing is recorded. It exists for
+// test networks, behind `--allow-unsafe-noop-anti-slashing`; whoever calls this has checked the flag. Which keys were
+// retired is remembered by the process, for whoever deletes a key and looks; it refuses nothing.
 
 import { NO_MARKS } from './history/rules.ts';
-import type { HighWaterMarks, SlashableMessage, SlashingBackend, ValidatorHistory, Verdict } from './types.ts';
+import type {
+  HighWaterMarks,
+  PublicKeyHex,
+  SlashableMessage,
+  SlashingBackend,
+  ValidatorHistory,
+  Verdict,
+} from './types.ts';
 
 /** @param genesisValidatorsRoot `0x` and 64 hex digits, for the status only */
 export function unsafeNoopBackend(genesisValidatorsRoot: string): SlashingBackend {
+  const retired = new Set<PublicKeyHex>();
   return {
     name: 'noop',
     batchLimits: { maxMessages: 512, maxInFlight: 1, minIntervalMs: 0 },
@@ -28,12 +37,14 @@ export function unsafeNoopBackend(genesisValidatorsRoot: string): SlashingBacken
     async highestMarks() {
       return NO_MARKS;
     },
-    async retire() {},
-    async reinstate() {
-      return [];
+    async retire(publicKeys) {
+      for (const publicKey of publicKeys) retired.add(publicKey);
     },
-    async retiredKeys() {
-      return [];
+    async reinstate(publicKeys) {
+      return publicKeys.filter((publicKey) => retired.delete(publicKey));
+    },
+    async retiredKeys(publicKeys) {
+      return [...retired].filter((publicKey) => publicKeys?.includes(publicKey) ?? true);
     },
     /** Reads the file, so that a malformed one is refused, and keeps nothing of it. */
     async importHistories(histories: AsyncIterable<ValidatorHistory>) {

@@ -84,6 +84,7 @@ export function keylessApp(
             merge: nothing('slashing'),
             export: nothing('slashing'),
             retire: nothing('slashing'),
+            retired: nothing('slashing'),
             reinstate: nothing('slashing'),
             assertInForce: nothing('slashing'),
           },

@@ -141,6 +141,7 @@ async function manageKeys(replica: Replica): Promise<ManagedSigner> {
       merge: (text, allows) => mergeInterchangeText(text, allows, records),
       export: (publicKeys) => exportInterchangeText(publicKeys, records),
       retire: (publicKeys) => records.backend.retire(publicKeys),
+      retired: (publicKeys) => records.backend.retiredKeys(publicKeys),
       reinstate: (publicKeys) => records.backend.reinstate(publicKeys),
       assertInForce: () => undefined,
     },

@@ -88,6 +88,7 @@ function keyManagement(
       merge: bound((text, allows) => mergeInterchangeText(text, allows, records)),
       export: bound((publicKeys) => exportInterchangeText(publicKeys, records)),
       retire: bound((publicKeys) => slashing.backend.retire(publicKeys)),
+      retired: bound((publicKeys) => slashing.backend.retiredKeys(publicKeys)),
       reinstate: bound((publicKeys) => slashing.backend.reinstate(publicKeys)),
       assertInForce,
     },

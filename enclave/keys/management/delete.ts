@@ -1,9 +1,10 @@
 // Deletes keys, in an order that is right wherever it is cut short, with any number of replicas: the keys stop signing
 // here and their last signatures end; they are retired in the slashing store, so that no other signer of it signs with them
-// any more; their records are exported, and the file is final; their rows go; the answer.
+// any more; their records are exported while they are retired, and the file is final; their rows go; the answer.
 // A row goes after the export because the secret goes with it. A fault before the retirement leaves the key whole; one after it
 // leaves a key that nobody signs with; a repeated request finishes either and answers the records again.
 
+import { SignerError } from '../../api/errors.ts';
 import type { TableKey } from '../table/types.ts';
 import type { KeyManagementParts } from './management.ts';
 import { whileStopped } from './stop.ts';
@@ -89,8 +90,7 @@ interface Deletion {
 
 function deleteForGood({ removable, strays, fromTable }: Deletion, parts: KeyManagementParts) {
   return whileStopped([...removable, ...strays], parts, async (takenOut) => {
-    await retire(removable, takenOut, parts);
-    const { file, recorded } = await parts.slashing.export(removable);
+    const { file, recorded } = await retiredAndExported(removable, takenOut, parts);
     const outcomes = (fromTable && (await parts.table?.rows.delete(removable))) || new Map<string, string>();
     // With the rows gone nobody who takes the fleet over has the keys: a file that is good now stays good.
     parts.slashing.assertInForce();
@@ -102,14 +102,33 @@ function deleteForGood({ removable, strays, fromTable }: Deletion, parts: KeyMan
   });
 }
 
-/** Those that are here or have records: of the others nothing is promised. */
-async function retire(
+/** Exports at most, of a store that loses its marks of retirement again and again. */
+const MAX_EXPORTS = 3;
+
+/**
+ * The records of keys that are retired when they are read, and still are afterwards: a store that lost the mark in between
+ * (a failover) let others sign, and what they signed belongs into the file. Keys that are neither here nor have records
+ * are not retired: of them nothing is promised.
+ */
+async function retiredAndExported(
   removable: readonly string[],
   takenOut: ReadonlyMap<string, unknown>,
   { slashing, table }: KeyManagementParts,
-): Promise<void> {
+): Promise<Awaited<ReturnType<KeyManagementParts['slashing']['export']>>> {
   const rows: ReadonlySet<string> = (await table?.rows.existing(removable)) ?? new Set();
-  const { recorded } = await slashing.export(removable);
-  const leaving = removable.filter((key) => takenOut.has(key) || rows.has(key) || recorded.has(key));
-  if (leaving.length > 0) await slashing.retire(leaving);
+  const isHere = (key: string): boolean => takenOut.has(key) || rows.has(key);
+  const here = removable.filter(isHere);
+  if (here.length > 0) await slashing.retire(here);
+  for (let exports = 0; exports < MAX_EXPORTS; exports++) {
+    const answer = await slashing.export(removable);
+    const leaving = removable.filter((key) => isHere(key) || answer.recorded.has(key));
+    const marked = new Set(leaving.length > 0 ? await slashing.retired(leaving) : []);
+    const unmarked = leaving.filter((key) => !marked.has(key));
+    if (unmarked.length === 0) return answer;
+    await slashing.retire(unmarked);
+  }
+  throw new SignerError('slashing_unavailable', { hint: MARKS_ARE_LOST });
 }
+
+const MARKS_ARE_LOST =
+  'the slashing store does not keep what is written to it: nothing is said of the keys; repeat the request when it does';

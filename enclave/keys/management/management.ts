@@ -22,6 +22,8 @@ export interface SlashingFiles {
   export(publicKeys: readonly string[]): Promise<{ readonly file: string; readonly recorded: ReadonlySet<string> }>;
   /** Every signer of the store refuses these keys from then on; durable when it resolves. */
   retire(publicKeys: readonly string[]): Promise<void>;
+  /** Those of the keys that are retired. */
+  retired(publicKeys: readonly string[]): Promise<readonly string[]>;
   /** @throws SignerError when this signer has lost its store to another one: what was read of it is no promise any more */
   assertInForce(): void;
   /** Take `retire` back. Resolves with the keys that were retired. */

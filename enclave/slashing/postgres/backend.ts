@@ -131,7 +131,7 @@ function postgresBackend(
       }
     },
 
-    exportHistories: (publicKeys) => exported(connections, tools, publicKeys),
+    exportHistories: (publicKeys) => exported(connections, tools, publicKeys, recover),
 
     async pruneStep(maxEntries) {
       let deleted = 0;
@@ -200,15 +200,28 @@ async function* watched(
   }
 }
 
-/** A connection of its own for as long as the reader takes. */
+/** After a doubt the store is raised first: what was lost is in the file as the floor. */
 async function* exported(
   connections: PostgresConnections,
-  { codes, store }: CheckTools,
+  tools: CheckTools,
   publicKeys: readonly PublicKeyHex[] | undefined,
+  recover: () => Promise<void>,
 ): AsyncGenerator<ValidatorHistory> {
+  if ((yield* exportedOnce(connections, tools, publicKeys)) === 'whole') return;
+  await recover();
+  if ((yield* exportedOnce(connections, tools, publicKeys)) === 'whole') return;
+  throw new SignerError('slashing_unavailable');
+}
+
+/** A connection of its own for as long as the reader takes. */
+async function* exportedOnce(
+  connections: PostgresConnections,
+  tools: CheckTools,
+  publicKeys: readonly PublicKeyHex[] | undefined,
+): AsyncGenerator<ValidatorHistory, 'whole' | 'doubtful'> {
   const session = await connections.openUnhurried();
   try {
-    yield* exportKeys(session.connection, codes, store, publicKeys);
+    return yield* exportKeys(session.connection, tools, publicKeys);
   } catch (error) {
     throw session.fault(error);
   } finally {

@@ -1,7 +1,8 @@
 // Reads the whole history out, one key after the other, from one consistent state. Every row is verified, every history
 // shown to be whole, and the list of keys compared with the store's record: what was tampered with is not handed on as if
-// it were good, and what comes out is never weaker than what is in. Entries that pruning would forget next are not
-// written: the marks say them.
+// it were good, and what comes out is never weaker than what is in. Nothing is read of a database that may have lost
+// commits: the key that leaves it would take too little along. Entries that pruning would forget next are not written:
+// the marks say them.
 
 import { SignerError } from '../../api/errors.ts';
 import type { HistoryCodes } from '../history/codes.ts';
@@ -9,9 +10,10 @@ import { exportedHistory, historyOfFloor } from '../history/export.ts';
 import { keptEntries } from '../history/kept.ts';
 import type { KeyHistory } from '../history/state.ts';
 import type { PublicKeyHex, StoreFloor, ValidatorHistory } from '../types.ts';
+import type { CheckTools } from './check.ts';
 import type { Connection } from './connections.ts';
 import { HEAD_COLUMNS, type HeadRow, keyBytes, keyHex, openHeadRow } from './rows.ts';
-import { isSameList, listKeys, type StoreReader } from './store.ts';
+import { isSameList, listKeys } from './store.ts';
 import { readAllBlocks, readAllVotes } from './whole.ts';
 
 /** Heads read at once; the entries are read key by key. */
@@ -25,18 +27,20 @@ const PAGE_OF_HEADS = `
   WHERE public_key > $1 AND ($2::bytea[] IS NULL OR public_key = ANY ($2)) ORDER BY public_key LIMIT ${PAGE_SIZE}`;
 
 /**
- * Keys without entries are left out, unless the floor of the store speaks of them.
+ * Keys without entries are left out, unless the floor of the store speaks of them. Returns `doubtful` before the first
+ * key when the database may have lost commits.
  * Throws `slashing_integrity` at the first key whose record fails, and when keys are gone.
  */
 export async function* exportKeys(
   connection: Connection,
-  codes: HistoryCodes,
-  store: StoreReader,
+  { codes, store, lineage }: CheckTools,
   publicKeys: readonly PublicKeyHex[] | undefined,
-): AsyncGenerator<ValidatorHistory> {
+): AsyncGenerator<ValidatorHistory, 'whole' | 'doubtful'> {
   const wanted = publicKeys === undefined ? null : [...new Set(publicKeys)].sort();
+  const expected = lineage.known;
   await connection.query(BEGIN_EXPORT);
-  const { record } = await store.read(connection);
+  const { record, place } = await store.read(connection);
+  if (lineage.isDoubtful(expected, place, record)) return 'doubtful';
   const isWholeList = isSameList(record.keys, await listKeys(connection));
   if (wanted === null && !isWholeList) throw headsAreGone();
   const withoutHead = (publicKey: PublicKeyHex | undefined) => {
@@ -54,6 +58,7 @@ export async function* exportKeys(
   }
   for (; named.length > 0; named.pop()) yield* withoutHead(named.at(-1));
   await connection.query('ROLLBACK');
+  return 'whole';
 }
 
 async function* heads(connection: Connection, wanted: readonly PublicKeyHex[] | null): AsyncGenerator<HeadRow> {

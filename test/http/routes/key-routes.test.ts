@@ -113,6 +113,7 @@ async function mount({ keyManager, chamber = {} }: Limits): Promise<FastifyInsta
             merge: (text, allows) => mergeInterchangeText(text, allows, records),
             export: (publicKeys) => exportInterchangeText(publicKeys, records),
             retire: (publicKeys) => records.backend.retire(publicKeys),
+            retired: (publicKeys) => records.backend.retiredKeys(publicKeys),
             reinstate: (publicKeys) => records.backend.reinstate(publicKeys),
             assertInForce: () => undefined,
           },

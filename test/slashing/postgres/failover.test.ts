@@ -5,11 +5,11 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type ChainTime, jumpFloor } from '../../../enclave/slashing/jump.ts';
 import { SlashingProtection } from '../../../enclave/slashing/protection.ts';
-import type { SlashableMessage, SlashingBackend } from '../../../enclave/slashing/types.ts';
+import type { SlashableMessage, SlashingBackend, ValidatorHistory } from '../../../enclave/slashing/types.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres.ts';
 import { type PostgresProxy, startPostgresProxy } from '../../support/postgres-proxy.ts';
 import { recordingLog } from '../../support/recording-log.ts';
-import { block, vote } from '../../support/slashing.ts';
+import { block, collect, publicKeyOf, stream, vote } from '../../support/slashing.ts';
 import { slashablePairs } from '../../support/slashing-checker.ts';
 import { openTestBackend } from '../../support/slashing-postgres.ts';
 
@@ -171,6 +171,40 @@ describe('an asynchronous failover that loses commits', () => {
     await expectGoingOn([other, one]);
     expect(jumps()).toHaveLength(1);
   });
+
+  test.each(['a signer that lives through it', 'one that starts afterwards'])(
+    'a file that is exported before anything was signed there refuses what was lost: by %s',
+    async (who) => {
+      const [one, other] = [await signer(), await signer()];
+      const standby = await primary.startStandby();
+      opened.push(standby);
+      await signAndLose(one, other, async () => {
+        await standby.catchUp();
+        await standby.stopReceiving();
+      });
+      await standby.promote();
+      proxy.switchTo(standby.port, 'cut');
+      const { backend } = who === 'one that starts afterwards' ? await signer() : other;
+      let file: ValidatorHistory[] = [];
+      const exported = async () => {
+        file = await collect(backend.exportHistories([publicKeyOf(1)]));
+        return file.length;
+      };
+      await expect.poll(() => exported().catch(() => 0), { timeout: 20_000 }).toBe(1);
+      // The key goes on elsewhere, with what the file says.
+      await standby.query('postgres', 'CREATE DATABASE elsewhere');
+      const elsewhere = await openTestBackend(standby.url('elsewhere'), { log });
+      const protection = new SlashingProtection(elsewhere, {}, { clock, log });
+      opened.push(protection);
+      await elsewhere.importHistories(stream(file));
+      for (const rival of [block(1, 1000, 'rival'), vote(1, 30, 31, 'rival'), vote(1, 29, 32, 'rival')]) {
+        const answer = await protection.check(rival);
+        if (answer.kind === 'safe') released.push(rival);
+      }
+      expect(slashablePairs(released)).toEqual([]);
+      expect(jumps()).toHaveLength(1);
+    },
+  );
 
   test('with a clock that is behind what was signed nothing is signed, and the log says what to do', async () => {
     const [one, other] = [await signer(), await signer()];

@@ -79,7 +79,7 @@ export function withoutProtection(backend: SlashingBackend, missing: Missing | u
     case 'minimal_merging':
       return { ...store, importHistories: (histories) => store.importHistories(histories, { strategy: 'complete' }) };
     case 'retirement':
-      return { ...store, retire: async () => undefined };
+      return { ...store, retire: async () => undefined, retiredKeys: async (publicKeys) => publicKeys ?? [] };
     case 'jump':
       return { ...store, jump: (_floor, options) => store.jump(NO_FLOOR, options) };
     default:
