@@ -13,13 +13,16 @@ export type BodyEnd = (body: Buffer | Error) => void;
 export function readBody(request: HttpRequest, stream: Readable, admission: Admission, onEnd: BodyEnd): void {
   let held: Buffer | undefined;
   let length = 0;
+  let isOver = false;
 
   const finish = (end: Buffer | Error): void => {
-    stream.off('data', onData).off('end', onComplete).off('error', finish);
+    if (isOver) return;
+    isOver = true;
     if (end instanceof Error) held?.fill(0);
     onEnd(end);
   };
   const onData = (chunk: Buffer): void => {
+    if (isOver) return void chunk.fill(0); // nobody looks at the rest; the answer closes the connection
     const needed = length + chunk.length;
     try {
       if (held === undefined) held = firstOf(request, chunk, admission);
@@ -32,11 +35,11 @@ export function readBody(request: HttpRequest, stream: Readable, admission: Admi
     } catch (error) {
       chunk.fill(0);
       finish(error instanceof Error ? error : new SignerError('internal_error', { cause: error }));
-      stream.resume(); // nobody looks at the rest; the answer closes the connection
     }
   };
-  const onComplete = (): void => finish(held?.subarray(0, length) ?? Buffer.alloc(0));
-  stream.on('data', onData).once('end', onComplete).once('error', finish);
+  stream.on('data', onData);
+  stream.on('end', () => finish(held?.subarray(0, length) ?? Buffer.alloc(0)));
+  stream.on('error', finish);
 }
 
 /** Nearly every body comes in one piece, which stays as it is. */

@@ -69,14 +69,19 @@ export function storeRecord(
   allKeys.setReturnArrays(true);
   const codeOf = (cells: readonly Cell[]): Uint8Array =>
     codes.storeCode([SCHEMA_VERSION, genesisValidatorsRoot, kind, ...cells.map(fieldOf)]);
+  /** The last row that passed its check. Each batch reads the row; the same bytes again have the same code. */
+  let believed: { readonly row: readonly SQLOutputValue[]; readonly record: StoreRecord } | undefined;
 
   return {
     read() {
       const row: unknown = select.get();
       if (!Array.isArray(row)) throw damaged('the record of the store is missing');
+      if (believed !== undefined && isSameRow(row, believed.row)) return believed.record;
       const cells = row.slice(0, COLUMNS.length) as Cell[];
       if (Buffer.compare(bytesOf(row[COLUMNS.length]), codeOf(cells)) !== 0) throw damaged('metadata');
-      return fromCells(cells);
+      const record = fromCells(cells);
+      believed = { row, record };
+      return record;
     },
     write(record) {
       const cells = cellsOf(record);
@@ -101,6 +106,17 @@ export function storeRecord(
       return keys === record.keys && Buffer.compare(digest, record.keysDigest) === 0;
     },
   };
+}
+
+/** Every cell, its code too. */
+function isSameRow(row: readonly SQLOutputValue[], other: readonly SQLOutputValue[]): boolean {
+  for (let index = 0; index < other.length; index++) {
+    const [cell, expected] = [row[index], other[index]];
+    if (cell === expected) continue;
+    if (!(cell instanceof Uint8Array && expected instanceof Uint8Array)) return false;
+    if (Buffer.compare(cell, expected) !== 0) return false;
+  }
+  return row.length === other.length;
 }
 
 const NO_KEYS: Uint8Array = new Uint8Array(32);
