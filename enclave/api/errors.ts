@@ -31,6 +31,14 @@ export const ERROR_REASONS = {
     message: 'a browser sent this for a web page of an origin that server.cors_allowed_origins does not list',
   },
   denied: { status: 403, message: 'no policy of the caller allows this request' },
+  fee_recipient_not_allowed: {
+    status: 403,
+    message: 'the policies of the caller allow this message for other fee recipients only',
+  },
+  gas_limit_not_allowed: {
+    status: 403,
+    message: 'the policies of the caller allow this message up to a lower gas limit only',
+  },
   unknown_key: { status: 404, message: 'the public key is not loaded' },
   not_found: { status: 404, message: 'there is nothing at this address' },
   policy_in_use: { status: 409, message: 'the policy is bound to a live token' },

@@ -22,6 +22,14 @@ export const OPERATIONS = [
 /** What a policy rule names. Some have other names on the wire too (sign-request.ts): they are authorised as these. */
 export type Operation = (typeof OPERATIONS)[number];
 
+/** The messages that state where a proposer is paid and how much gas its block may use (specification/authorization.md#payments). */
+export const PAYMENT_OPERATIONS = [
+  'PROPOSER_PREFERENCES',
+  'VALIDATOR_REGISTRATION',
+] as const satisfies readonly Operation[];
+
+export type PaymentOperation = (typeof PAYMENT_OPERATIONS)[number];
+
 export const SCOPES = [
   'sign',
   'public_keys',

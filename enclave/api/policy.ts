@@ -4,12 +4,15 @@
 
 import { z } from 'zod';
 import { nearest } from '../../command-line/nearest.ts';
+import { canonicalAddress } from '../../formats/address.ts';
 import { canonicalPublicKey } from '../../formats/hex.ts';
 import { OPERATIONS, SCOPES } from './operations.ts';
 
 export const MAX_RULES_PER_POLICY = 256;
 /** About 100,000 keys is the designed size of one signer (service.md, Limits); twice that leaves room to grow. */
 export const MAX_KEYS_PER_RULE = 200_000;
+/** One for each of many customers. As many in one stored policy take about half of its row. */
+export const MAX_FEE_RECIPIENTS_PER_RULE = 4096;
 export const MAX_POLICIES_PER_TOKEN = 64;
 export const MAX_CIDRS_PER_TOKEN = 64;
 /** The longest IPv6 text is 45 characters, its prefix length 4. */
@@ -17,11 +20,11 @@ export const MAX_CIDR_CHARACTERS = 49;
 export const MAX_DESCRIPTION_CHARACTERS = 256;
 /** Ten years. */
 export const MAX_TTL_SECONDS = 315_360_000;
-/** A list of the ten operations or fifteen scopes has no reason to be longer. */
+/** A list of all operations or all scopes has no reason to be longer. */
 const MAX_NAMES_PER_RULE = 64;
 
-/** How much of a refused value an error message repeats. */
-const MAX_QUOTED_CHARACTERS = 40;
+/** How much of a refused value an error message repeats: a whole address. */
+const MAX_QUOTED_CHARACTERS = 42;
 
 export const policyNameSchema = z
   .string()
@@ -38,6 +41,20 @@ export const publicKeySchema = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
+/** In: any case; a mixed one states a checksum. Out: the canonical spelling, `0x` and 40 lower-case digits. */
+const feeRecipientSchema = z
+  .string('must be an address as text: quote it, because YAML reads 0x… as a number')
+  .transform((text, context) => {
+    const address = canonicalAddress(text);
+    if (typeof address === 'string') return address;
+    const problem =
+      address.refused === 'wrong_checksum'
+        ? 'the checksum does not hold (EIP-55: cases are mixed), so a digit is wrong; copy the address again'
+        : 'not an address (20 bytes of hex)';
+    context.addIssue({ code: 'custom', message: `${problem}: ${quote(text)}` });
+    return z.NEVER;
+  });
+
 const scopeSchema = z.enum(SCOPES, { error: ({ input }) => unknown('scope', input, SCOPES) });
 const operationSchema = z.enum(OPERATIONS, { error: ({ input }) => unknown('operation', input, OPERATIONS) });
 
@@ -46,6 +63,9 @@ export const ruleSchema = z.strictObject({
   scopes: nonEmptyList(scopeSchema, MAX_NAMES_PER_RULE).exactOptional(),
   keys: nonEmptyList(publicKeySchema, MAX_KEYS_PER_RULE).exactOptional(),
   operations: nonEmptyList(operationSchema, MAX_NAMES_PER_RULE).exactOptional(),
+  fee_recipients: nonEmptyList(feeRecipientSchema, MAX_FEE_RECIPIENTS_PER_RULE).exactOptional(),
+  /** Far more than any block has: a JSON number stays exact up to 2^53 - 1. */
+  max_gas_limit: z.int('must be a whole number, without quotes').min(1, 'must be at least 1').exactOptional(),
 });
 
 /** Body of PUT /api/v1/auth/policies/{name}, and the `--rules` of the operator command inside `rules`. */

@@ -1,6 +1,8 @@
 // docs/reference/configuration.md, from the option table and the rules. Prose here is only what the table cannot say: how
 // layers and text forms work, and the members of object-valued options.
 
+import { PAYMENT_OPERATIONS } from '../api/operations.ts';
+import { MAX_FEE_RECIPIENTS_PER_RULE } from '../api/policy.ts';
 import { SERVER_FLAGS } from './flags.ts';
 import { defaultText } from './help.ts';
 import { flagOf, OPTION_PATHS, type OptionPath, optionAt, variableOf } from './options.ts';
@@ -57,6 +59,8 @@ const MEMBERS: Readonly<Record<string, string>> = {
 |---|---|---|
 | \`policies[].name\` | required | 1 to 64 of \`A-Z a-z 0-9 . _ -\`, starting with a letter or digit; unique |
 | \`policies[].rules[]\` | required | \`effect\` (\`allow\` or \`deny\`), and optionally \`scopes\`, \`keys\`, \`operations\`: an omitted list matches everything, an empty one is refused |
+| \`policies[].rules[].fee_recipients[]\` | everybody | Addresses in quotes, in any case; a mixed case is an EIP-55 checksum and has to be right. Met by ${PAYMENT_OPERATIONS.join(' and ')} that pay to one of them, and by no other message. At most ${MAX_FEE_RECIPIENTS_PER_RULE} |
+| \`policies[].rules[].max_gas_limit\` | none | Met by the same messages when their gas limit is at most this, and by no other message |
 | \`anonymous.policies[]\` | \`[]\` | Policies of requests without a token; empty refuses them |
 | \`tokens[].secret\` | required | At least ${MIN_SECRET_CHARACTERS} characters, or \`env:VAR_NAME\` to read them from the environment, which an enclave does not have. White space around it and control characters are refused |
 | \`tokens[].policies[]\` | required | Policies of the token, at least one |

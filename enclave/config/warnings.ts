@@ -3,6 +3,7 @@
 // said where it is found.
 
 import { isAbsolute } from 'node:path';
+import { remarksOn } from '../api/rule-remarks.ts';
 import { USED_POOL_CONNECTIONS } from '../slashing/postgres/pool.ts';
 import type { Config, OptionPath, SectionPath } from './options.ts';
 import type { Facts } from './rules/rule.ts';
@@ -32,6 +33,13 @@ export const WARNINGS: readonly WarningRule[] = [
     says: 'lets nobody in, and there is no signer_state: every request but probes is refused. Define policies and tokens',
     applies: ({ static_auth: { tokens, anonymous }, signer_state }) =>
       tokens.length === 0 && anonymous.policies.length === 0 && signer_state.table === undefined,
+  },
+  {
+    at: 'static_auth',
+    says:
+      'has a policy whose fee_recipients or max_gas_limit change nothing: the rule leaves no payment operation, or another ' +
+      'rule of the policy allows the same payments without. Compare its rules (docs/guides/authorization.md)',
+    applies: ({ static_auth: { policies } }) => policies.some(({ rules }) => remarksOn(rules).length > 0),
   },
   {
     at: 'server.listen_address',

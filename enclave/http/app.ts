@@ -103,7 +103,8 @@ export async function buildApp(options: AppOptions, dependencies: AppDependencie
   installContext(app, dependencies.clock);
   await allowOrigins(app, options.corsAllowedOrigins); // before admission: a preflight carries no credentials
   const served = installHooks(app, options, dependencies);
-  const sign = createSignHandler(options, dependencies);
+  const onAuthRejection = dependencies.observer.authRejected;
+  const sign = createSignHandler(options, { ...dependencies, onAuthRejection });
   await mountOpenApi(app);
   mountHealth(app, dependencies.readiness);
   mountPublicKeys(app, dependencies.keys);

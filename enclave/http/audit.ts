@@ -50,6 +50,8 @@ export function createAudit(
           subject: context.subject,
           key: context.publicKey,
           operation: context.operation,
+          fee_recipient: context.payment?.feeRecipient,
+          gas_limit: context.payment?.gasLimit.toString(),
           outcome,
           status: statusCode,
           reason: context.reason,

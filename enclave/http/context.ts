@@ -7,6 +7,7 @@ import type { FastifyRequest } from 'fastify';
 import type { Span } from '../../observe/tracing.ts';
 import type { ErrorReason } from '../api/errors.ts';
 import type { Operation, Scope } from '../api/operations.ts';
+import type { Payment } from '../api/payments.ts';
 import type { Caller } from '../auth/authenticator.ts';
 import type { PublicKeyHex } from '../slashing/types.ts';
 
@@ -45,6 +46,8 @@ export interface RequestContext {
   caller: Caller | undefined;
   publicKey: PublicKeyHex | undefined;
   operation: Operation | undefined;
+  /** Where the message says that a proposer is paid; undefined for messages that say nothing of it. */
+  payment: Payment | undefined;
   /** The policy (by name) or token (by accessor) that the request is about. */
   subject: string | undefined;
   /** Why the request was refused; undefined when it was not. */
@@ -82,6 +85,7 @@ export function newContext(route: Route, startedAt: number, peerAddress: string 
     caller: undefined,
     publicKey: undefined,
     operation: undefined,
+    payment: undefined,
     subject: undefined,
     reason: undefined,
     deniedBy: undefined,

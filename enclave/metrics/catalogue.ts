@@ -62,6 +62,8 @@ const authReason = folded(
   'peer_not_allowed',
   'foreign_origin',
   'denied',
+  'fee_recipient_not_allowed',
+  'gas_limit_not_allowed',
 );
 const dynamodbCall = folded(
   'GetItem',

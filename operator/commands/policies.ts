@@ -4,11 +4,12 @@
 import { readFileSync } from 'node:fs';
 import { type PolicyRecord, policyListSchema, policyRecordSchema } from '../../enclave/api/auth.ts';
 import { type Policy, policyNameSchema, policyRulesSchema } from '../../enclave/api/policy.ts';
+import { remarksOn } from '../../enclave/api/rule-remarks.ts';
 import { parseStrictJson } from '../../formats/strict-json.ts';
 import { type Group, remoteCommand, YES } from '../command.ts';
 import { localFailure, UsageFailure } from '../exit.ts';
 import { renderFields, renderTable } from '../table.ts';
-import { note } from '../terminal.ts';
+import { note, type Terminal } from '../terminal.ts';
 import { bounded, renderPlace } from '../text.ts';
 
 const POLICIES = '/api/v1/auth/policies';
@@ -17,7 +18,11 @@ const MAX_PROBLEM_CHARACTERS = 300;
 
 const NAME = { name: { placeholder: 'NAME', meaning: 'Of the policy', required: true } } as const;
 const RULES = {
-  rules: { placeholder: 'JSON', meaning: 'A list of rules, or @FILE that holds it', required: true },
+  rules: {
+    placeholder: 'JSON',
+    meaning: 'List of rules or @FILE (docs/guides/authorization.md)',
+    required: true,
+  },
 } as const;
 
 const create = remoteCommand({
@@ -27,8 +32,9 @@ const create = remoteCommand({
     `auth policy create --name all --rules '[{"effect":"allow","scopes":["sign"]}]'`,
     'auth policy create --name validator-client --rules @rules.json',
   ],
-  async run({ values, client, output }) {
+  async run({ values, client, output, terminal }) {
     const json: Policy = { name: readName(values.name), rules: readRules(values.rules) };
+    remark(terminal, json.rules);
     output.answer(await client.request({ method: 'POST', path: POLICIES, json }, policyRecordSchema), renderPolicy);
   },
 });
@@ -61,8 +67,9 @@ const update = remoteCommand({
     'auth policy update --name validator-client --rules @rules.json',
     `auth policy update --name signing --rules '[{"effect":"deny"}]' --yes`,
   ],
-  async run({ values, client, output, confirm }) {
+  async run({ values, client, output, terminal, confirm }) {
     const request = { method: 'PUT', path: pathOf(values.name), json: { rules: readRules(values.rules) } } as const;
+    remark(terminal, request.json.rules);
     await confirm(`Its new rules replace all rules of the policy ${values.name}, those that deny too.`, values.name);
     output.answer(await client.request(request, policyRecordSchema), renderPolicy);
   },
@@ -106,6 +113,10 @@ function readRules(written: string): Policy['rules'] {
   throw new UsageFailure(bounded(`--rules: ${place}: ${issue?.message}`, MAX_PROBLEM_CHARACTERS));
 }
 
+function remark(terminal: Terminal, rules: Policy['rules']): void {
+  for (const text of remarksOn(rules)) note(terminal, `${text}.`);
+}
+
 function readRulesFile(path: string): Buffer {
   try {
     return readFileSync(path);
@@ -132,13 +143,20 @@ function renderPolicy({ name, revision, created_at, updated_at, rules }: PolicyR
   return [fields, ...rules.map(renderRule)].join('\n');
 }
 
-/** Keys stand on lines of their own, where they can be copied. */
-function renderRule({ effect, scopes, operations, keys }: PolicyRecord['rules'][number], index: number): string {
+/** Keys and addresses stand on lines of their own, where they can be copied. What a rule does not ask of payments is left out. */
+function renderRule(rule: PolicyRecord['rules'][number], index: number): string {
+  const { effect, scopes, operations, keys, fee_recipients: recipients, max_gas_limit: gasLimit } = rule;
   const fields = renderFields([
     [`rule ${index + 1}`, effect],
     ['scopes', scopes?.join(', ') ?? ANY],
     ['operations', operations?.join(', ') ?? ANY],
+    ...(gasLimit === undefined ? [] : [['max gas limit', String(gasLimit)] as const]),
     ['keys', keys === undefined ? ANY : `these ${keys.length}`],
   ]);
-  return fields + (keys ?? []).map((key) => `${key}\n`).join('');
+  const payments = recipients === undefined ? '' : renderFields([['fee recipients', `these ${recipients.length}`]]);
+  return fields + linesOf(keys) + payments + linesOf(recipients);
+}
+
+function linesOf(items: readonly string[] = []): string {
+  return items.map((item) => `${item}\n`).join('');
 }

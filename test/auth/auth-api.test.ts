@@ -163,6 +163,21 @@ describe('policies', () => {
     expect(body.rules).toEqual([{ effect: 'allow', keys: [`0x${'ab'.repeat(48)}`] }]);
   });
 
+  test('fee recipients are stored in their one spelling, with the gas limit, and replaced', async () => {
+    const rule = { effect: 'allow', scopes: ['sign'], operations: ['VALIDATOR_REGISTRATION'] };
+    const written = ['0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed', 'DE709F2102306220921060314715629080E2FB77'];
+    const stored = ['0x5aaeb6053f3e94c9b9a09f33669435e7ef1beaed', '0xde709f2102306220921060314715629080e2fb77'];
+    await createPolicy('payments', [{ ...rule, fee_recipients: written, max_gas_limit: 60_000_000 }]);
+    const path = `${POLICIES}/payments`;
+    expect((await call('GET', path)).body.rules).toEqual([
+      { ...rule, fee_recipients: stored, max_gas_limit: 60_000_000 },
+    ]);
+    const replaced = await call('PUT', path, { body: { rules: [{ ...rule, fee_recipients: written.slice(1) }] } });
+    expect(replaced).toMatchObject({ status: 200, body: { rules: [{ ...rule, fee_recipients: stored.slice(1) }] } });
+    const listed = policyListSchema.parse((await call('GET', POLICIES)).body);
+    expect(listed.policies[0]?.rules).toEqual([{ ...rule, fee_recipients: stored.slice(1) }]);
+  });
+
   test.each([
     ['GET', undefined],
     ['PUT', { rules: RULES }],
@@ -227,6 +242,18 @@ describe('policies', () => {
       { name: 'a', rules: [{ effect: 'allow', keys: ['0x12'] }] },
       'invalid_policy',
       'rules[0].keys[0]: not a validator public key',
+    ],
+    [
+      'an address whose checksum is wrong',
+      { name: 'a', rules: [{ effect: 'allow', fee_recipients: ['0x5aAeb6053F3E94C9b9A09f33669435E7Ef1Beaed'] }] },
+      'invalid_policy',
+      'rules[0].fee_recipients[0]: the checksum does not hold',
+    ],
+    [
+      'a gas limit as text',
+      { name: 'a', rules: [{ effect: 'allow', max_gas_limit: '60000000' }] },
+      'invalid_policy',
+      'rules[0].max_gas_limit',
     ],
     [
       'an empty list in a rule',

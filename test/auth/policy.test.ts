@@ -32,12 +32,53 @@ test('public keys come out in one spelling, whatever their case and prefix', () 
   expect(policy.rules[0]?.keys).toEqual([KEY, KEY]);
 });
 
-test.each(['scopes', 'keys', 'operations'])('an empty list of %s is refused', (list) => {
+test.each(['scopes', 'keys', 'operations', 'fee_recipients'])('an empty list of %s is refused', (list) => {
   expect(complaint({ effect: 'allow', [list]: [] })).toContain(`rules.0.${list}`);
 });
 
-test.each(['scopes', 'keys', 'operations'])('%s: null, as YAML reads an empty value, is refused', (list) => {
-  expect(complaint({ effect: 'deny', [list]: null })).toContain(`rules.0.${list}`);
+test.each(['scopes', 'keys', 'operations', 'fee_recipients'])(
+  '%s: null, as YAML reads an empty value, is refused',
+  (list) => {
+    expect(complaint({ effect: 'deny', [list]: null })).toContain(`rules.0.${list}`);
+  },
+);
+
+const ADDRESS = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed';
+
+test('fee recipients come out in one spelling; a mixed case has to be the checksum', () => {
+  const spellings = [ADDRESS, ADDRESS.slice(2), ADDRESS.toLowerCase(), ADDRESS.slice(2).toUpperCase()];
+  const policy = policySchema.parse({ name: 'p', rules: [{ effect: 'allow', fee_recipients: spellings }] });
+  expect(policy.rules[0]?.fee_recipients).toEqual(spellings.map(() => ADDRESS.toLowerCase()));
+  expect(complaint({ effect: 'allow', fee_recipients: [ADDRESS.replace('aA', 'AA')] })).toContain(
+    'rules.0.fee_recipients.0: the checksum does not hold',
+  );
+});
+
+test.each(['0x12', `${ADDRESS}00`, KEY, '', 'vitalik.eth'])('%j is no fee recipient', (address) => {
+  expect(complaint({ effect: 'allow', fee_recipients: [address] })).toContain(
+    'rules.0.fee_recipients.0: not an address',
+  );
+});
+
+test.each([Number(ADDRESS), null, [ADDRESS]])(
+  'a fee recipient of %j, as YAML reads one without quotes, is refused',
+  (address) => {
+    expect(complaint({ effect: 'allow', fee_recipients: [address] })).toContain('quote it');
+  },
+);
+
+test('fee recipients of a rule are limited in number', () => {
+  const recipients = Array.from({ length: 4097 }, (_, index) => `0x${index.toString(16).padStart(40, '0')}`);
+  expect(complaint({ effect: 'allow', fee_recipients: recipients.slice(1) })).toBe('');
+  expect(complaint({ effect: 'allow', fee_recipients: recipients })).toContain('at most 4096');
+});
+
+test.each([1, 60_000_000, Number.MAX_SAFE_INTEGER])('a gas limit of at most %d is accepted', (max_gas_limit) => {
+  expect(complaint({ effect: 'allow', max_gas_limit })).toBe('');
+});
+
+test.each([0, -1, 1.5, '60000000', null, 2 ** 53])('a gas limit of at most %j is refused', (max_gas_limit) => {
+  expect(complaint({ effect: 'allow', max_gas_limit })).toContain('rules.0.max_gas_limit');
 });
 
 test('an unknown scope is named', () => {

@@ -7,6 +7,7 @@ import { type Given, keyArn, load } from './loading.ts';
 const RECIPIENT = 'age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p';
 const CEREMONY = `ceremony: {generation: 1, kms_threshold: 1, kms_keys: [{arns: ["${keyArn(1)}"]}], root_token_recipients: [${RECIPIENT}]}`;
 const TOKEN = 'static_auth: {policies: [{name: a, rules: [{effect: allow}]}], anonymous: {policies: [a]}}';
+const PAYS = 'allow, fee_recipients: ["0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"]';
 /** Nothing is said of it. */
 const QUIET = `${TOKEN}
 server: {listen_address: 127.0.0.1}
@@ -24,6 +25,18 @@ describe('a configuration', () => {
     expect(warnedOf({ yaml: QUIET })).toEqual([]);
   });
 
+  it.each([
+    ['only allows payments to somebody', `${PAYS}}`],
+    ['allows the rest by another rule', `${PAYS}}, {effect: allow, operations: [ATTESTATION, BLOCK_V2]}`],
+    ['denies payments to somebody', `allow}, {effect: deny${PAYS.slice('allow'.length)}}`],
+    [
+      'allows other keys to pay anybody',
+      `${PAYS}, keys: ["${'11'.repeat(48)}"]}, {effect: allow, keys: ["${'22'.repeat(48)}"]}`,
+    ],
+  ])('that %s is quiet', (_what, rules) => {
+    expect(warnedOf({ yaml: QUIET.replace('allow}', rules) })).toEqual([]);
+  });
+
   it('that is not there listens for everybody, lets nobody in and keeps its records in the working directory', () => {
     expect(warnedOf({})).toEqual([
       'static_auth',
@@ -34,6 +47,21 @@ describe('a configuration', () => {
   });
 
   it.each<[string, string, Given]>([
+    [
+      'fee recipients are of a message that has none',
+      'static_auth',
+      { yaml: QUIET.replace('allow}', `${PAYS}, operations: [BLOCK_V2]}`) },
+    ],
+    [
+      'fee recipients are of a scope that signs nothing',
+      'static_auth',
+      { yaml: QUIET.replace('allow}', `${PAYS}, scopes: [list_keys]}`) },
+    ],
+    [
+      'another rule allows payments to everybody',
+      'static_auth',
+      { yaml: QUIET.replace('allow}', `${PAYS}}, {effect: allow, scopes: [sign]}`) },
+    ],
     ['nobody can be authenticated', 'static_auth', { yaml: QUIET.replace(/.*\n/, '') }],
     [
       'plain HTTP is for the network, TLS or not',

@@ -72,9 +72,16 @@ export function identifierOf(pk: string): string {
   return pk.slice(pk.indexOf('#') + 1);
 }
 
-/** The members of a row's canonical JSON, in their order. */
+/** The members of a row's canonical JSON, in their order. What a rule does not state is not in it, so rows of before stay. */
 export function policyFields({ createdAt, updatedAt, rules }: PolicyContent): RowFields {
-  const ordered = rules.map(({ effect, scopes, keys, operations }) => ({ effect, scopes, keys, operations }));
+  const ordered = rules.map(({ effect, scopes, keys, operations, fee_recipients, max_gas_limit }) => ({
+    effect,
+    scopes,
+    keys,
+    operations,
+    fee_recipients,
+    max_gas_limit,
+  }));
   return { created_at: createdAt, updated_at: updatedAt, rules: ordered };
 }
 

@@ -1,13 +1,15 @@
 // POST /api/v1/eth2/sign/{identifier}: bytes to a typed request, one answer. Who may use the key was decided before the
-// body was read (admission.ts); which operation it is, and whether that is allowed, is decided here.
+// body was read (admission.ts); which message it is, and whether that is allowed, is decided here.
 
 import type { FastifyInstance } from 'fastify';
 import type { Log } from '../../../observe/log.ts';
-import { SignerError } from '../../api/errors.ts';
+import { type ErrorReason, SignerError } from '../../api/errors.ts';
 import { answerFormat, signatureAnswer } from '../../api/negotiate.ts';
+import { paymentOf } from '../../api/payments.ts';
 import { rememberedRequests } from '../../api/remembered-requests.ts';
 import type { SignRequest } from '../../api/sign-request.ts';
 import { evaluate } from '../../auth/evaluate.ts';
+import type { UnmetCondition } from '../../auth/payment-conditions.ts';
 import type { KeyStore, LoadedKey } from '../../keys/store.ts';
 import { rememberedRoots } from '../../signing/roots/remembered.ts';
 import { type SigningDependencies, type SignOutcome, sign } from '../../signing/sign.ts';
@@ -25,6 +27,7 @@ export interface SignHandlerDependencies {
   readonly keys: Pick<KeyStore, 'find'>;
   readonly log: Log;
   readonly signing: SigningDependencies;
+  readonly onAuthRejection: (reason: ErrorReason) => void;
 }
 
 /**
@@ -35,7 +38,7 @@ export type SignHandler = (request: HttpRequest, body: Uint8Array) => Promise<An
 
 export function createSignHandler(
   { requestTimeoutSeconds }: { readonly requestTimeoutSeconds: number },
-  { keys, log, ...dependencies }: SignHandlerDependencies,
+  { keys, log, onAuthRejection, ...dependencies }: SignHandlerDependencies,
 ): SignHandler {
   const parse = rememberedRequests();
   const signing: SigningDependencies = {
@@ -46,7 +49,11 @@ export function createSignHandler(
     const parsed = parse(body);
     if (parsed.kind === 'refused') return refusalAnswer(request, parsed.reason, parsed.hint);
     request.context.operation = parsed.request.operation;
-    if (!operationAllowed(request, parsed.request)) return refusalAnswer(request, 'denied');
+    const refusal = messageRefusal(request, parsed.request);
+    if (refusal !== undefined) {
+      onAuthRejection(refusal);
+      return refusalAnswer(request, refusal);
+    }
 
     const key = keys.find(request.context.publicKey ?? '');
     if (key === undefined) return refusalAnswer(request, 'unknown_key'); // removed while the body came in
@@ -66,10 +73,23 @@ export function mountSign(app: FastifyInstance, handle: SignHandler): void {
   );
 }
 
-function operationAllowed(request: HttpRequest, { operation }: SignRequest): boolean {
+/** A payment is told which of its values no rule allows, and never what a rule holds. */
+const PAYMENT_REFUSALS = {
+  fee_recipient: 'fee_recipient_not_allowed',
+  gas_limit: 'gas_limit_not_allowed',
+} as const satisfies Record<UnmetCondition, ErrorReason>;
+
+/** The second question, with the message: whether its operation and its payment are allowed on this key. */
+function messageRefusal(request: HttpRequest, message: SignRequest): ErrorReason | undefined {
   const { caller, publicKey } = request.context;
-  if (caller === undefined || publicKey === undefined) return false;
-  return isAllowed(request, evaluate(caller.access, { scope: 'sign', publicKey, operation }));
+  if (caller === undefined || publicKey === undefined) return 'denied';
+  const { operation } = message;
+  const payment = paymentOf(message);
+  request.context.payment = payment;
+  const decision = evaluate(caller.access, { scope: 'sign', publicKey, operation, payment });
+  if (isAllowed(request, decision)) return undefined;
+  const unmet = !decision.allowed && decision.why === 'no_matching_allow' ? decision.unmet : undefined;
+  return unmet === undefined ? 'denied' : PAYMENT_REFUSALS[unmet];
 }
 
 /** Gives up when the client goes away or the time is over; a signature made after that is dropped, not sent. */
