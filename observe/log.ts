@@ -1,8 +1,19 @@
 // The logging interface that modules take. pino satisfies it; tests pass a recorder.
 
+/**
+ * The members of a log line: snake_case, which the compiler checks where they are written out. The same word for the same
+ * thing in every line (`public_key`, `request_id`, `err`); the unit last; durations with at most three decimals.
+ */
+export type LogFields = Readonly<Record<Lowercase<string>, unknown>>;
+
 export interface Log {
-  debug(fields: object, message: string): void;
-  info(fields: object, message: string): void;
-  warn(fields: object, message: string): void;
-  error(fields: object, message: string): void;
+  debug(fields: LogFields, message: string): void;
+  info(fields: LogFields, message: string): void;
+  warn(fields: LogFields, message: string): void;
+  error(fields: LogFields, message: string): void;
+}
+
+/** A duration as log lines and statuses have it: at most three decimals. */
+export function toMilli<Value extends number | undefined>(seconds: Value): Value {
+  return (seconds === undefined ? undefined : Math.round(seconds * 1000) / 1000) as Value;
 }

@@ -6,7 +6,7 @@ import type { Log } from '../../observe/log.ts';
 import type { StoreBinding } from '../chamber/store-binding.ts';
 import type { Config } from '../config/options.ts';
 import type { Network } from '../signing/networks.ts';
-import { type JumpFloor, jumpFloor, jumpToPresent } from '../slashing/jump.ts';
+import { floorFields, type JumpFloor, jumpFloor, jumpToPresent } from '../slashing/jump.ts';
 import { SlashingProtection } from '../slashing/protection.ts';
 import { startPruning } from '../slashing/pruning.ts';
 import { sealedBackend } from '../slashing/sealed.ts';
@@ -88,7 +88,7 @@ function raisedOnce(backend: SlashingBackend, floorOf: JumpFloor, log: Log): () 
     if (raising) return;
     raising = true;
     jumpToPresent(backend, floorOf)
-      .then(({ floor }) => log.warn({ backend: backend.name, floor }, RAISED))
+      .then(({ floor }) => log.warn({ backend: backend.name, floor: floor && floorFields(floor) }, RAISED))
       .catch((error: unknown) => log.error({ backend: backend.name, err: error }, NOT_RAISED))
       .finally(() => {
         raising = false;

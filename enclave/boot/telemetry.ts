@@ -59,7 +59,7 @@ export async function openTelemetry(
     },
     canarySigned: (publicKey, operation) => {
       metrics.canarySignings.inc();
-      log.warn({ key: publicKey, operation }, 'a canary key signs');
+      log.warn({ public_key: publicKey, operation }, 'a canary key signs');
     },
     keyFilesLoaded: (seconds, failures) => {
       metrics.keyLoadSeconds.set(seconds, { source: 'filesystem' });

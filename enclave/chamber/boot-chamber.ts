@@ -230,7 +230,7 @@ function servedOrThrow<Served extends { readonly ok: true; readonly keys: readon
 ): Served {
   if (!result.ok) throw new CustodyFailure(result);
   for (const key of result.keys) {
-    if (!key.ok) log.warn({ key: describeKeyResult(key) }, 'a custody key did not serve; the others suffice');
+    if (!key.ok) log.warn({ custody_key: describeKeyResult(key) }, 'a custody key did not serve; the others suffice');
   }
   assert(result.keys.some((key) => key.ok));
   return result;

@@ -119,7 +119,7 @@ export class StoreBinding {
     if (this.#stopped) return;
     if (row === undefined) {
       this.#lose();
-      log.error({ ...this.#names(), ...store }, LOST);
+      log.error({ ...this.#names(), store: store.storeId, binding: store.binding }, LOST);
       return;
     }
     // Read after the row: a store that is whole has at least the revision that was noted before.

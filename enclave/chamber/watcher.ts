@@ -4,7 +4,7 @@
 
 import { strict as assert } from 'node:assert';
 import type { Clock } from '../../observe/clock.ts';
-import type { Log } from '../../observe/log.ts';
+import { type Log, toMilli } from '../../observe/log.ts';
 import type { AuthHead, SealOverride } from './state-rows.ts';
 import type { StateTable } from './state-table.ts';
 
@@ -156,7 +156,7 @@ export class Watcher {
     const detail = (error as { detail?: unknown }).detail;
     const message = error instanceof Error ? error.message : String(error);
     this.#parts.log.warn(
-      { failures: this.#failures, age_seconds: this.ageSeconds(), error: message, detail },
+      { failures: this.#failures, age_seconds: toMilli(this.ageSeconds()), error: message, detail },
       'the state table could not be read',
     );
   }

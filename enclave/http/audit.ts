@@ -48,7 +48,7 @@ export function createAudit(
           method: scope === undefined ? request.method : undefined,
           route: scope === undefined ? route : undefined,
           subject: context.subject,
-          key: context.publicKey,
+          public_key: context.publicKey,
           operation: context.operation,
           fee_recipient: context.payment?.feeRecipient,
           gas_limit: context.payment?.gasLimit.toString(),

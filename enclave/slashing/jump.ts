@@ -78,6 +78,11 @@ export function higherFloor(one: StoreFloor | null, other: StoreFloor): StoreFlo
   };
 }
 
+/** As log lines and the status spell a floor. */
+export function floorFields({ slot, sourceEpoch, targetEpoch }: StoreFloor) {
+  return { slot, source_epoch: sourceEpoch, target_epoch: targetEpoch };
+}
+
 /** Whether nothing changes when the floor is raised to the other. */
 export function coversFloor(one: StoreFloor | null, other: StoreFloor): boolean {
   return (

@@ -86,7 +86,9 @@ describe('auto-init', () => {
     allow(ceremony, 0, IMAGE);
     const replica = await boot(table, ceremony);
     expect(said(replica, 'initialised')).toBe(true);
-    expect(replica.log.some(({ fields }) => String(fields['key']).includes('attestation policy mismatch'))).toBe(true);
+    expect(
+      replica.log.some(({ fields }) => String(fields['custody_key']).includes('attestation policy mismatch')),
+    ).toBe(true);
     expect(fingerprint(await boot(table, ceremony))).toBe(fingerprint(replica));
   });
 
@@ -141,7 +143,7 @@ describe('auto-unseal', () => {
     setBehaviour(ceremony, 0, 'swapped_envelope');
     const second = await boot(table, ceremony);
     expect(fingerprint(second)).toBe(fingerprint(first));
-    expect(second.log.some(({ fields }) => String(fields['key']).includes('is not the share'))).toBe(true);
+    expect(second.log.some(({ fields }) => String(fields['custody_key']).includes('is not the share'))).toBe(true);
   });
 
   test('with shares that came for one another gives the same master key: the share binding proves it, not the order', async () => {

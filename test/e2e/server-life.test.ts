@@ -203,7 +203,7 @@ describe('a running server', () => {
 
   it('signs for a canary key, warns and counts', async () => {
     expect((await signCall(signer.url, canary ?? '', randaoReveal())).status).toBe(200);
-    await signer.logged('a canary key signs', { key: canary });
+    await signer.logged('a canary key signs', { public_key: canary });
     await expect.poll(canaryCount).toBe(1); // a rendering of the metrics lives for a moment
   });
 

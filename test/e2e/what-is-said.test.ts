@@ -42,7 +42,7 @@ describe('a signer that was told to say little', () => {
   it('says who signed what all the same', async () => {
     expect((await signCall(signer.url, publicKey, randaoReveal())).status).toBe(200);
     const line = await signer.logged('request', { scope: 'sign' });
-    expect(line).toMatchObject({ level: 'info', module: 'audit', audit: true, outcome: 'ok', key: publicKey });
+    expect(line).toMatchObject({ level: 'info', module: 'audit', audit: true, outcome: 'ok', public_key: publicKey });
     expect(signer.log.filter(({ module, level }) => module === 'http' && level === 'info')).toEqual([]);
   });
 

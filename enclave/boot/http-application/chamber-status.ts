@@ -1,6 +1,7 @@
 // What the chamber routes do in this process: sealing, and the status put together from the parts that know
 // (decisions.md section 5).
 
+import { toMilli } from '../../../observe/log.ts';
 import type { ChamberStatus, SealAnswer } from '../../api/chamber.ts';
 import { VERSION } from '../../api/version.ts';
 import type { SealOverride } from '../../chamber/state-rows.ts';
@@ -10,6 +11,7 @@ import type { Config } from '../../config/options.ts';
 import type { ChamberRoutes } from '../../http/routes/chamber.ts';
 import { countKeys } from '../../keys/counts.ts';
 import type { BlsCore } from '../../signing/bls/bls.ts';
+import { floorFields } from '../../slashing/jump.ts';
 import type { SlashingProtection } from '../../slashing/protection.ts';
 import type { StoreFloor } from '../../slashing/types.ts';
 import type { Custody } from '../custody.ts';
@@ -73,7 +75,7 @@ async function custodyStatus({
       keys_reachable: keys.filter(({ status }) => status === 'reachable').length,
     },
     latch: chamber.latch === undefined ? null : latchOf(chamber.latch),
-    state_watcher: watcher === undefined ? null : { stale: watcher.stale, age_seconds: watcher.ageSeconds() },
+    state_watcher: watcher === undefined ? null : { stale: watcher.stale, age_seconds: toMilli(watcher.ageSeconds()) },
   };
 }
 
@@ -85,7 +87,7 @@ function slashingStatus({ slashing, binding, floor }: StatusParts): Omit<Chamber
     since: new Date(health.since).toISOString(),
     store: binding?.status.store ?? null,
     bound: binding?.status.isBound ?? null,
-    jumped_at_boot: floor && { slot: floor.slot, source_epoch: floor.sourceEpoch, target_epoch: floor.targetEpoch },
+    jumped_at_boot: floor && floorFields(floor),
   };
 }
 

@@ -4,7 +4,7 @@
 
 import type { Config } from '../../config/options.ts';
 import type { Network } from '../../signing/networks.ts';
-import { floorAt, jumpFloor } from '../../slashing/jump.ts';
+import { floorAt, floorFields, jumpFloor } from '../../slashing/jump.ts';
 import { behindLocalFloor } from '../../slashing/local-floor.ts';
 import type { SlashingBackend, StoreFloor } from '../../slashing/types.ts';
 import type { World } from '../world.ts';
@@ -35,7 +35,7 @@ export async function afterBootJump(
     const chain = network.time;
     if (chain === undefined) throw new Error('custom_network.genesis_time is missing');
     const floor = jumpFloor(chain, now)(await store.highestMarks());
-    log.info({ ...floor, by: enclave === undefined ? 'system clock' : 'security module' }, JUMPED);
+    log.info({ ...floorFields(floor), by: enclave === undefined ? 'system clock' : 'security module' }, JUMPED);
     if (enclave !== undefined) log.warn({}, parentsRisk(config));
     return { store: behindLocalFloor(store, { floor, latest: () => floorAt(now(), chain) }), floor };
   }

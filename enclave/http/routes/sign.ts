@@ -120,7 +120,7 @@ async function signInTime(
 function answerTo(request: HttpRequest, outcome: SignOutcome, log: Log): Answer {
   if (outcome.kind === 'refused') {
     if (outcome.detail !== undefined) {
-      log.warn({ request_id: request.id, key: request.context.publicKey, ...outcome.detail }, outcome.reason);
+      log.warn({ request_id: request.id, public_key: request.context.publicKey, ...outcome.detail }, outcome.reason);
     }
     return refusalAnswer(request, outcome.reason, outcome.hint);
   }

@@ -2,7 +2,7 @@
 // and then, because ten thousand keystores take an hour (performance.md, Keystores). Given places, public keys and reasons: no secrets.
 
 import type { Clock } from '../../../observe/clock.ts';
-import type { Log } from '../../../observe/log.ts';
+import { type Log, toMilli } from '../../../observe/log.ts';
 
 /** One document of a descriptor file. */
 export interface KeyPlace {
@@ -85,10 +85,12 @@ export class LoadReport {
     const duplicates = this.#duplicates
       .sort(byOrder)
       .map(({ file, document, publicKey }) => ({ file, document, publicKey }));
-    for (const duplicate of duplicates) this.#parts.log.warn(duplicate, 'a key is described more than once');
+    for (const { file, document, publicKey } of duplicates) {
+      this.#parts.log.warn({ file, document, public_key: publicKey }, 'a key is described more than once');
+    }
     const failures = this.#failures.sort(byOrder).map(({ file, document, reason }) => ({ file, document, reason }));
     const counts = { loaded: this.#loaded, kept, removed, duplicates: duplicates.length, failures: failures.length };
-    this.#parts.log.info({ ...counts, seconds: Number(seconds.toFixed(3)) }, 'the key files are loaded');
+    this.#parts.log.info({ ...counts, seconds: toMilli(seconds) }, 'the key files are loaded');
     return { loaded: this.#loaded, kept, removed, duplicates, failures, seconds };
   }
 
@@ -105,7 +107,9 @@ export class LoadReport {
       keystoresRemaining: Math.max(0, total - done),
       remainingSeconds: total === 0 ? undefined : ((total - done) * (now - started)) / done / 1000,
     };
-    this.#parts.log.info(progress, 'loading key files');
+    const { keystoresRemaining, remainingSeconds, ...counts } = progress;
+    const remaining = { keystores_remaining: keystoresRemaining, remaining_seconds: toMilli(remainingSeconds) };
+    this.#parts.log.info({ ...counts, ...remaining }, 'loading key files');
     this.#parts.onProgress?.(progress);
   }
 }

@@ -229,7 +229,8 @@ export class TableLoader implements KeyTableLoader {
     freshness.completeRead(shard, Math.max(revision, freshness.revision(shard) ?? 0), read.present);
     const before = this.#shards[shard]?.refused;
     for (const [key, reason] of read.refused) {
-      if (before?.get(key) !== reason) log.error({ key, reason, shard }, 'a row of the key table is refused');
+      if (before?.get(key) !== reason)
+        log.error({ public_key: key, reason, shard }, 'a row of the key table is refused');
     }
     const releasedHere = [...this.#releasedMeanwhile].some((key) => shardOf(key) === shard);
     this.#setShard(shard, { ...read, revision: releasedHere ? undefined : revision });

@@ -85,7 +85,7 @@ function startReading(parts: ShardReaderParts, revision: number, batch: KeyBatch
     const loaded = store.find(publicKey);
     if (loaded !== undefined) {
       if (isFirstSight && loaded.source !== 'dynamodb') {
-        log.warn({ key: publicKey, source: loaded.source }, 'a key of the table is loaded from another source');
+        log.warn({ public_key: publicKey, source: loaded.source }, 'a key of the table is loaded from another source');
       }
       return undefined;
     }
@@ -100,7 +100,7 @@ function startReading(parts: ShardReaderParts, revision: number, batch: KeyBatch
     inactive.add(publicKey);
     const isNews = freshness.generation(publicKey) !== generation;
     if (!isNews || store.find(publicKey)?.source !== 'filesystem') return;
-    log.warn({ key: publicKey }, 'a key that is inactive in the table signs: a key file has it');
+    log.warn({ public_key: publicKey }, 'a key that is inactive in the table signs: a key file has it');
   };
 
   /** Why the row is refused, or undefined. */

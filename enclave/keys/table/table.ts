@@ -110,7 +110,7 @@ function newRow({ publicKey, status, backup, deposit }: NewTableKey, generation:
 function rowReader(parts: KeyTableParts) {
   const { sealer, freshness, log } = parts;
   const refuse = (key: string, reason: string): undefined => {
-    log.error({ key, reason }, 'a row of the key table is refused');
+    log.error({ public_key: key, reason }, 'a row of the key table is refused');
   };
 
   const verify = (item: Item): TableRow | undefined => {

@@ -42,16 +42,22 @@ async function openNative(options: OpenBlsCoreOptions): Promise<BlsCore | undefi
   try {
     const addon = loadAddon(addonPath);
     if (addon === undefined) {
-      log.warn({ addonPath }, 'the native BLS core is not used: the addon has not been built (make native)');
+      log.warn(
+        { addon_path: addonPath },
+        'the native BLS core is not used: the addon has not been built (make native)',
+      );
       return undefined;
     }
     const core = new NativeBlsCore(addon, options);
     await provedOrClosed(core);
-    log.info({ core: core.kind, memoryLocked: core.memoryLocked }, 'signing with the native BLS core');
+    log.info({ core: core.kind, memory_locked: core.memoryLocked }, 'signing with the native BLS core');
     return core;
   } catch (error) {
     if (options.mlock === 'required') throw cannotBeLocked(error); // the portable core could not do it, and would get the blame
-    log.error({ addonPath, err: error }, 'the native BLS core is not used: the addon is there and does not work');
+    log.error(
+      { addon_path: addonPath, err: error },
+      'the native BLS core is not used: the addon is there and does not work',
+    );
     return undefined;
   }
 }

@@ -45,7 +45,7 @@ export function createPortableKeys(): PortableKeys {
   const takeSlot = (): [number, Slot] => {
     const index = free.pop() ?? slots.length;
     if (index >= MAX_KEYS)
-      throw new SignerError('signing_unavailable', { detail: { why: 'no room for more keys', MAX_KEYS } });
+      throw new SignerError('signing_unavailable', { detail: { why: 'no room for more keys', max_keys: MAX_KEYS } });
     if ((index + 1) * SECRET_KEY_BYTES > region.byteLength) {
       region.grow(Math.min(region.byteLength + GROWTH_KEYS * SECRET_KEY_BYTES, region.maxByteLength));
     }

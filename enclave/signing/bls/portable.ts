@@ -167,7 +167,10 @@ export class PortableBlsCore implements BlsCore {
 
   #replace({ failuresInARow }: SigningWorker): void {
     const delayMs = RESTART_DELAYS_MS[Math.min(failuresInARow, RESTART_DELAYS_MS.length - 1)] ?? 0;
-    this.#log.error({ delayMs, failuresInARow }, 'a signing worker ended; it is started again');
+    this.#log.error(
+      { delay_ms: delayMs, failures_in_a_row: failuresInARow },
+      'a signing worker ended; it is started again',
+    );
     if (delayMs === 0) {
       this.#startWorker(failuresInARow + 1);
     } else {

@@ -4,7 +4,7 @@
 import type { Log } from '../../../observe/log.ts';
 import { SignerError } from '../../api/errors.ts';
 import { higherMarks } from '../history/state.ts';
-import { higherFloor, JUMP_REVISIONS, type JumpFloor } from '../jump.ts';
+import { floorFields, higherFloor, JUMP_REVISIONS, type JumpFloor } from '../jump.ts';
 import type { HighWaterMarks, StoreFloor, StoreIdentity } from '../types.ts';
 import type { CheckTools } from './check.ts';
 import { type Connection, commit } from './connections.ts';
@@ -80,7 +80,7 @@ export async function jumpAfterDoubt(
     {
       from: { system_identifier: from.systemIdentifier, timeline: from.timeline },
       to: { system_identifier: place.systemIdentifier, timeline: place.timeline },
-      floor: raised.floor,
+      floor: raised.floor && floorFields(raised.floor),
     },
     'the slashing database is not the one that was signed over, and commits may be lost (a failover, a promoted ' +
       'standby, a restored backup): everything up to the present is refused, which costs each validator at most a vote',
