@@ -52,7 +52,7 @@ function expectedRoot(body: Body, network: Network): string {
     return oracleSigningRoot(objectRoot, domainType, network.genesisForkVersion, Buffer.alloc(32));
   }
   const number = BigInt(String(at(messageOf(body), path)));
-  const epoch = kind === 'slot' ? number / 32n : number;
+  const epoch = kind === 'slot' ? number / BigInt(network.slotsPerEpoch) : number;
   const fork = at(body, 'fork_info.fork') as Body;
   const version = epoch < BigInt(String(fork['epoch'])) ? fork['previous_version'] : fork['current_version'];
   const versionBytes = Buffer.from(String(version).slice(2), 'hex');
@@ -64,10 +64,10 @@ function parse(body: Json): SignRequest | string {
   return parsed.kind === 'request' ? parsed.request : `${parsed.reason}: ${parsed.hint}`;
 }
 
-function rootOf(body: Json): string {
+function rootOf(body: Json, network = NETWORK): string {
   const request = parse(body);
   if (typeof request === 'string') return request;
-  return forkRefusal(request, NETWORK)?.hint ?? encodeHex(computeSigningRoot(request, NETWORK));
+  return forkRefusal(request, network)?.hint ?? encodeHex(computeSigningRoot(request, network));
 }
 
 interface Place {
@@ -102,6 +102,19 @@ describe('the signing root of any request', () => {
     fc.assert(
       fc.property(signRequestBody, (body) => {
         expect(rootOf(body)).toBe(expectedRoot(body, NETWORK));
+      }),
+      RUNS,
+    );
+  });
+
+  it.each([
+    ['gnosis', 16],
+    ['minimal', 8],
+  ] as const)('is that also where an epoch has the slots of the preset %s: %i', (_, slotsPerEpoch) => {
+    const network = { ...NETWORK, slotsPerEpoch };
+    fc.assert(
+      fc.property(signRequestBody, (body) => {
+        expect(rootOf(body, network)).toBe(expectedRoot(body, network));
       }),
       RUNS,
     );

@@ -14,7 +14,10 @@ import { higher, type KeyHistory, type KeyState } from './state.ts';
 
 /** Epochs of votes kept behind the highest target of a key: as Lighthouse keeps, two days and more. */
 export const RETAINED_EPOCHS = 512;
-/** Slots of blocks kept behind the highest slot of a key: the same time. */
+/**
+ * Slots of blocks kept behind the highest slot of a key: the same time where an epoch has 32 slots, and more where it has fewer. One
+ * number for every network, because more kept is never weaker and signers of one store have to agree.
+ */
 export const RETAINED_SLOTS = RETAINED_EPOCHS * 32;
 
 /** Entries below these may be forgotten; a horizon of 0 forgets nothing. */
