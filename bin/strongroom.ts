@@ -37,7 +37,7 @@ switch (command) {
   }
   case 'ceremony': {
     const { main } = await import('../ceremony/main.ts');
-    const { rehearse } = await import('../demo/rehearse.ts');
+    const { rehearse } = await import('../rehearsal/rehearse.ts');
     process.exitCode = await main(rest, process, new Map([['rehearse', rehearse]]));
     break;
   }

@@ -9,7 +9,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { SecretKey } from '@chainsafe/blst';
-import { cleanEnvironment } from '../test/support/signer.ts';
+import { cleanEnvironment } from '../rehearsal/signer.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 const FOLDER = join(ROOT, 'build/demo');

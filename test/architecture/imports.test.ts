@@ -21,7 +21,7 @@ const TOP_ARROWS: Readonly<Record<string, readonly string[]>> = {
     'parent-proxy/main.ts',
     'eif/main.ts',
     'ceremony/main.ts',
-    'demo/rehearse.ts',
+    'rehearsal/rehearse.ts',
   ],
   ceremony: [],
   'command-line': ['formats/'],
@@ -34,6 +34,7 @@ const TOP_ARROWS: Readonly<Record<string, readonly string[]>> = {
   operator: ['enclave/api/', 'ceremony/'],
   // Both ends of a vsock stream are made by the same code; nothing of what it imports is secret or signs.
   'parent-proxy': ['enclave/api/', 'enclave/native/'],
+  rehearsal: ['ceremony/', 'enclave/', 'operator/attestation/'],
   test: EVERYTHING,
 };
 /** What is made here and belongs to nobody's sources (.gitignore). */

@@ -12,7 +12,7 @@ import {
   PutItemCommand,
 } from '../../enclave/aws/dynamodb.ts';
 import { awsFault } from '../../enclave/aws/errors.ts';
-import { type DynamoDBServer, dynamoDBClientOptions, startDynamoDB } from '../support/dynamodb.ts';
+import { type DynamoDBServer, dynamoDBClientOptions, startDynamoDB } from '../../rehearsal/dynamodb.ts';
 import { FAULTS, type FaultName, type FaultProxy, faultTimes, startFaultProxy } from '../support/fault-proxy.ts';
 
 const TABLE = 'things';

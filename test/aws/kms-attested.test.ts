@@ -9,10 +9,10 @@ import { createKmsRecipient, type KmsRecipient } from '../../enclave/tee/kms/rec
 import { createNsm } from '../../enclave/tee/nsm/client.ts';
 import { type Nsm, NsmError } from '../../enclave/tee/nsm/nsm.ts';
 import { verifyDocument } from '../../operator/attestation/verify.ts';
+import { type KeyBehaviour, type KmsServer, kmsClientOptions, startKmsServer } from '../../rehearsal/kms/server.ts';
+import { createNsmEmulator, type NsmEmulator, testPcr } from '../../rehearsal/nsm/emulator.ts';
+import { createNsmPki } from '../../rehearsal/nsm/pki.ts';
 import { keyArn, multiRegionArn } from '../config/loading.ts';
-import { type KeyBehaviour, type KmsServer, kmsClientOptions, startKmsServer } from '../support/kms-server.ts';
-import { createNsmEmulator, type NsmEmulator, testPcr } from '../support/nsm-emulator.ts';
-import { createNsmPki } from '../support/nsm-pki.ts';
 import { recordingLog } from '../support/recording-log.ts';
 
 const KEY = keyArn(1);

@@ -7,9 +7,9 @@ import { type Ceremony, ceremonyArns } from '../../ceremony/definition.ts';
 import { unwrapMasterKey } from '../../ceremony/envelope.ts';
 import { parseRecord, serializeRecord } from '../../ceremony/record.ts';
 import { createKms, custodyKeysOf, type Kms, type KmsOptions } from '../../enclave/aws/kms.ts';
+import { type KeyBehaviour, type KmsServer, kmsClientOptions, startKmsServer } from '../../rehearsal/kms/server.ts';
 import { ceremonyOf, failed, succeeded, termsOf, wrapped } from '../ceremony/custody.ts';
 import { keyArn, multiRegionArn } from '../config/loading.ts';
-import { type KeyBehaviour, type KmsServer, kmsClientOptions, startKmsServer } from '../support/kms-server.ts';
 import { GIVES_UP, PATIENT } from '../support/patience.ts';
 import { recordingLog } from '../support/recording-log.ts';
 

@@ -10,9 +10,9 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { KeyFault } from '../../ceremony/custody-keys.ts';
 import { createKms, type Kms, type KmsOptions } from '../../enclave/aws/kms.ts';
+import { type KeyBehaviour, type KmsServer, kmsClientOptions, startKmsServer } from '../../rehearsal/kms/server.ts';
 import { keyArn, multiRegionArn } from '../config/loading.ts';
 import { makeCertificate } from '../support/certificates.ts';
-import { type KeyBehaviour, type KmsServer, kmsClientOptions, startKmsServer } from '../support/kms-server.ts';
 import { recordingLog } from '../support/recording-log.ts';
 
 const KEY = keyArn(1);

@@ -17,7 +17,7 @@ import { openKeyTable } from '../../enclave/keys/table/table.ts';
 import { openBlsCore } from '../../enclave/signing/bls/open.ts';
 import { systemClock } from '../../observe/clock.ts';
 import type { Log } from '../../observe/log.ts';
-import { dynamoDBClientOptions, startDynamoDB } from '../support/dynamodb.ts';
+import { dynamoDBClientOptions, startDynamoDB } from '../../rehearsal/dynamodb.ts';
 import { newTableKey } from '../support/key-table.ts';
 
 const { values } = parseArgs({

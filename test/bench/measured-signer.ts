@@ -4,10 +4,10 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { RunningSigner } from '../../rehearsal/signer.ts';
 import { makeCertificate } from '../support/certificates.ts';
 import { deployKeyFiles } from '../support/deployment.ts';
 import { attestation, rootOf, TEST_TOKEN, type TestKey } from '../support/requests.ts';
-import type { RunningSigner } from '../support/signer.ts';
 import type { Core } from './bars.ts';
 import type { LoadPlan, LoadResult } from './load-generator.ts';
 

@@ -5,8 +5,8 @@
 // Usage: bench [--core native|portable] [--rounds N] [--warm-up N] [--only NAME]
 
 import { parseArgs } from 'node:util';
+import type { RunningSigner } from '../../rehearsal/signer.ts';
 import { randaoReveal, type TestKey, testKey } from '../support/requests.ts';
-import type { RunningSigner } from '../support/signer.ts';
 import { BARS, type Bar, type Core, median, row } from './bars.ts';
 import type { LoadResult } from './load-generator.ts';
 import {

@@ -14,7 +14,7 @@ import { SlashingProtection } from '../../enclave/slashing/protection.ts';
 import type { AttestationVote } from '../../enclave/slashing/types.ts';
 import { decodeHex } from '../../formats/hex.ts';
 import { systemClock } from '../../observe/clock.ts';
-import { dynamoDBClientOptions } from '../support/dynamodb.ts';
+import { dynamoDBClientOptions } from '../../rehearsal/dynamodb.ts';
 import { history, MAIN_ROOT, quietLog, stream, vote } from '../support/slashing.ts';
 import { startSlashingTables } from '../support/slashing-dynamodb.ts';
 

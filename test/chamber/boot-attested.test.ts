@@ -5,10 +5,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { CeremonyBlock } from '../../ceremony/definition.ts';
 import { createKmsRecipient, type KmsRecipient } from '../../enclave/tee/kms/recipient.ts';
 import { createNsm } from '../../enclave/tee/nsm/client.ts';
-import { type CustodyWorld, startCustody } from '../support/custody.ts';
-import type { KeyBehaviour } from '../support/kms-server.ts';
-import { createNsmEmulator, type NsmEmulatorOptions, testPcr } from '../support/nsm-emulator.ts';
-import { createNsmPki, type NsmPki } from '../support/nsm-pki.ts';
+import { type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
+import type { KeyBehaviour } from '../../rehearsal/kms/server.ts';
+import { createNsmEmulator, type NsmEmulatorOptions, testPcr } from '../../rehearsal/nsm/emulator.ts';
+import { createNsmPki, type NsmPki } from '../../rehearsal/nsm/pki.ts';
 import { bootReplica, fingerprint, type Replica, said } from './replicas.ts';
 
 const IMAGE = testPcr(0).toString('hex');

@@ -5,8 +5,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { CeremonyBlock } from '../../ceremony/definition.ts';
 import { deploymentOf } from '../../ceremony/deployment.ts';
 import { MasterKey } from '../../enclave/chamber/master-key.ts';
-import { type CustodyWorld, startCustody } from '../support/custody.ts';
-import type { KeyBehaviour } from '../support/kms-server.ts';
+import { type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
+import type { KeyBehaviour } from '../../rehearsal/kms/server.ts';
 import { PATIENT } from '../support/patience.ts';
 import { bootReplica, fingerprint, NETWORK, type Replica, rowOfBefore, said, unsealForCommand } from './replicas.ts';
 

@@ -11,7 +11,7 @@ import { boot, type RunningSigner } from '../../enclave/boot/boot.ts';
 import { loadConfig } from '../../enclave/config/load.ts';
 import { systemClock } from '../../observe/clock.ts';
 import { createLogger } from '../../observe/logger.ts';
-import { type CustodyWorld, startCustody } from '../support/custody.ts';
+import { type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
 import { FAULTS, type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts';
 import { attestation, call, testKey } from '../support/requests.ts';
 

@@ -13,10 +13,10 @@ import { type StateTable, stateTable } from '../../enclave/chamber/state-table.t
 import { publicNetwork } from '../../enclave/signing/networks.ts';
 import { encodeHex } from '../../formats/hex.ts';
 import { systemClock } from '../../observe/clock.ts';
+import type { CustodyWorld } from '../../rehearsal/custody.ts';
+import { dynamoDBClientOptions } from '../../rehearsal/dynamodb.ts';
+import { kmsClientOptions } from '../../rehearsal/kms/server.ts';
 import { wrappedUnbound } from '../ceremony/custody.ts';
-import type { CustodyWorld } from '../support/custody.ts';
-import { dynamoDBClientOptions } from '../support/dynamodb.ts';
-import { kmsClientOptions } from '../support/kms-server.ts';
 import { PATIENT } from '../support/patience.ts';
 import { type LogLine, recordingLog } from '../support/recording-log.ts';
 

@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { chamberStatusSchema } from '../../enclave/api/chamber.ts';
-import { startCustody } from '../support/custody.ts';
+import { startCustody } from '../../rehearsal/custody.ts';
+import { runStrongroom, startSigner } from '../../rehearsal/signer.ts';
 import { deploy } from '../support/deployment.ts';
 import { call, TEST_TOKEN, testKey } from '../support/requests.ts';
-import { runStrongroom, startSigner } from '../support/signer.ts';
 
 test('without a signer state the status is for the scope, says Unsealed without custody, and there is no seal', async () => {
   const monitoring = 'sr_client_TEST_monitoring_token_01';

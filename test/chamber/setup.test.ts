@@ -6,10 +6,10 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { stringify } from 'yaml';
 import { createDynamoDBClient, DescribeTableCommand } from '../../enclave/aws/dynamodb.ts';
-import { CUSTODY_REGION, type CustodyWorld, startCustody } from '../support/custody.ts';
-import { dynamoDBClientOptions } from '../support/dynamodb.ts';
+import { CUSTODY_REGION, type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
+import { dynamoDBClientOptions } from '../../rehearsal/dynamodb.ts';
+import { runStrongroom } from '../../rehearsal/signer.ts';
 import { startFaultProxy } from '../support/fault-proxy.ts';
-import { runStrongroom } from '../support/signer.ts';
 import { startTableProxy } from '../support/table-proxy.ts';
 
 let world: CustodyWorld;

@@ -8,10 +8,10 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import type { CeremonyBlock } from '../../ceremony/definition.ts';
 import { chamberStatusSchema, sealAnswerSchema } from '../../enclave/api/chamber.ts';
 import { healthSchema } from '../../enclave/api/health.ts';
-import { killChildren } from '../support/children.ts';
-import { type CustodyWorld, startCustody } from '../support/custody.ts';
+import { killChildren } from '../../rehearsal/children.ts';
+import { type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
+import { type RunningSigner, type SignerOptions, startSigner } from '../../rehearsal/signer.ts';
 import { attestation, call, signCall, testKey } from '../support/requests.ts';
-import { type RunningSigner, type SignerOptions, startSigner } from '../support/signer.ts';
 
 const REPLICAS = 8;
 

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { AwsClientOptions } from '../../enclave/aws/client.ts';
 import { encodeAuthHead } from '../../enclave/chamber/state-rows.ts';
 import type { StateTable } from '../../enclave/chamber/state-table.ts';
-import { type CustodyWorld, startCustody } from '../support/custody.ts';
+import { type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
 import {
   FAULTS,
   type Fault,

@@ -6,8 +6,8 @@ import { createDynamoDBClient, type DynamoDBClient } from '../../enclave/aws/dyn
 import { bindingCodes, SLASHING_STORE } from '../../enclave/chamber/binding-row.ts';
 import { bindingTable } from '../../enclave/chamber/binding-table.ts';
 import { StoreBinding, type StoreBindingOptions } from '../../enclave/chamber/store-binding.ts';
-import { type CustodyWorld, startCustody } from '../support/custody.ts';
-import { dynamoDBClientOptions } from '../support/dynamodb.ts';
+import { type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
+import { dynamoDBClientOptions } from '../../rehearsal/dynamodb.ts';
 import { FAULTS, faultTimes, startFaultProxy } from '../support/fault-proxy.ts';
 import { recordingLog } from '../support/recording-log.ts';
 

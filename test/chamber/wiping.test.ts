@@ -4,11 +4,11 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { CeremonyBlock } from '../../ceremony/definition.ts';
-import { type CustodyWorld, startCustody } from '../support/custody.ts';
+import { type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
+import { startSigner } from '../../rehearsal/signer.ts';
 import { makeKeyDirectory, testSecret, writeKeystore } from '../support/keys.ts';
 import { scanProcess } from '../support/memory-scan.ts';
 import { call } from '../support/requests.ts';
-import { startSigner } from '../support/signer.ts';
 import { bootReplica } from './replicas.ts';
 
 let world: CustodyWorld;

@@ -4,11 +4,11 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { slashingTableDefinition } from '../../enclave/slashing/dynamodb/items.ts';
+import { startDynamoDB } from '../../rehearsal/dynamodb.ts';
+import { runStrongroom } from '../../rehearsal/signer.ts';
 import { type Deployment, deploy } from '../support/deployment.ts';
-import { startDynamoDB } from '../support/dynamodb.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { attestation, block, call, rootOf, signCall } from '../support/requests.ts';
-import { runStrongroom } from '../support/signer.ts';
 
 const BACKENDS = ['sqlite', 'postgres', 'dynamodb'] as const;
 type Backend = (typeof BACKENDS)[number];

@@ -4,11 +4,11 @@
 
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { keyTableDefinition } from '../../enclave/keys/table/rows.ts';
-import { type CustodyWorld, startCustody } from '../support/custody.ts';
+import { type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
+import { type RunningSigner, startSigner } from '../../rehearsal/signer.ts';
 import type { InterchangeFile } from '../support/interchange.ts';
 import { encryptKeystore, publicKeyOf, testSecret } from '../support/keys.ts';
 import { attestation, call, signCall } from '../support/requests.ts';
-import { type RunningSigner, startSigner } from '../support/signer.ts';
 
 const ROUNDS = 5;
 const PASSWORD = 'TEST password';

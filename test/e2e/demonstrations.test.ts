@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { thresholdRefusal } from '../../demo/rehearse.ts';
-import { runStrongroom, startSigner } from '../support/signer.ts';
+import { thresholdRefusal } from '../../rehearsal/rehearse.ts';
+import { runStrongroom, startSigner } from '../../rehearsal/signer.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const run = promisify(execFile);

@@ -5,9 +5,9 @@ import { createHash } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { extendedOnce } from '../../enclave/api/attestation.ts';
+import { testPcr } from '../../rehearsal/nsm/emulator.ts';
 import { type AttestedClient, attested, registersOf } from '../support/attested-client.ts';
 import { type EnclaveProcess, type EnclaveWorld, type Parent, startEnclaveWorld } from '../support/enclave-world.ts';
-import { testPcr } from '../support/nsm-emulator.ts';
 import { attestation, call, rootOf } from '../support/requests.ts';
 
 const WAIT = { timeout: 60_000, interval: 50 };

@@ -6,8 +6,8 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { createDynamoDBClient, DeleteItemCommand, ScanCommand } from '../../enclave/aws/dynamodb.ts';
 import { publicNetwork } from '../../enclave/signing/networks.ts';
 import { floorAt } from '../../enclave/slashing/jump.ts';
+import { dynamoDBClientOptions } from '../../rehearsal/dynamodb.ts';
 import { type AttestedClient, attested, registersOf } from '../support/attested-client.ts';
-import { dynamoDBClientOptions } from '../support/dynamodb.ts';
 import {
   type EnclaveProcess,
   type EnclaveWorld,

@@ -9,8 +9,10 @@ import { extendedOnce } from '../../enclave/api/attestation.ts';
 import { createKms } from '../../enclave/aws/kms.ts';
 import { TABLE_CREDENTIALS_CONTEXT } from '../../enclave/aws/table-credentials.ts';
 import { parseTableArn } from '../../enclave/aws/table-name.ts';
+import { CUSTODY_REGION } from '../../rehearsal/custody.ts';
+import { kmsClientOptions } from '../../rehearsal/kms/server.ts';
+import { createNsmEmulator, testPcr } from '../../rehearsal/nsm/emulator.ts';
 import { type AttestedClient, attested, registersOf } from '../support/attested-client.ts';
-import { CUSTODY_REGION } from '../support/custody.ts';
 import {
   type EnclaveProcess,
   type EnclaveWorld,
@@ -19,8 +21,6 @@ import {
   slashingSection,
   startEnclaveWorld,
 } from '../support/enclave-world.ts';
-import { kmsClientOptions } from '../support/kms-server.ts';
-import { createNsmEmulator, testPcr } from '../support/nsm-emulator.ts';
 import { recordingLog } from '../support/recording-log.ts';
 import { attestation } from '../support/requests.ts';
 import { startTableProxy, type TableProxy } from '../support/table-proxy.ts';

@@ -11,8 +11,8 @@ import {
   PutItemCommand,
   ScanCommand,
 } from '../../enclave/aws/dynamodb.ts';
+import { dynamoDBClientOptions } from '../../rehearsal/dynamodb.ts';
 import { type AttestedClient, attested, registersOf } from '../support/attested-client.ts';
-import { dynamoDBClientOptions } from '../support/dynamodb.ts';
 import { type EnclaveProcess, type EnclaveWorld, type Parent, startEnclaveWorld } from '../support/enclave-world.ts';
 
 const LIFETIME_SECONDS = 600;

@@ -5,9 +5,9 @@ import { createHash } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { ceremonyDigest, parseCeremony } from '../../ceremony/definition.ts';
 import { extendedOnce } from '../../enclave/api/attestation.ts';
+import { testPcr } from '../../rehearsal/nsm/emulator.ts';
 import { type AttestedClient, attested, registersOf } from '../support/attested-client.ts';
 import { type EnclaveProcess, type EnclaveWorld, type Parent, startEnclaveWorld } from '../support/enclave-world.ts';
-import { testPcr } from '../support/nsm-emulator.ts';
 import { attestation, call } from '../support/requests.ts';
 
 const OPERATIONS = { rules: [{ effect: 'allow' }] };

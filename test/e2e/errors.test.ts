@@ -5,6 +5,7 @@ import { request as httpRequest } from 'node:http';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { RunningSigner } from '../../rehearsal/signer.ts';
 import { deploy, FULL_ACCESS } from '../support/deployment.ts';
 import {
   type Answer,
@@ -19,7 +20,6 @@ import {
   testKey,
   voluntaryExit,
 } from '../support/requests.ts';
-import type { RunningSigner } from '../support/signer.ts';
 
 const RESTRICTED = 'sr_client_TEST_TOKEN_that_may_use_one_key_00001';
 const NO_EXITS = 'sr_client_TEST_TOKEN_that_may_not_exit_00000001';

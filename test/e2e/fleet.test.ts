@@ -6,9 +6,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { CeremonyBlock } from '../../ceremony/definition.ts';
-import { type CustodyWorld, startCustody } from '../support/custody.ts';
+import { type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
+import { type RunningSigner, startSigner } from '../../rehearsal/signer.ts';
 import { attestation, block, call, randaoReveal, rootOf, signCall, testKey } from '../support/requests.ts';
-import { type RunningSigner, startSigner } from '../support/signer.ts';
 
 /** A signer takes over 12 seconds after the last sign of life of the other; more on a busy machine. */
 const WAIT = { timeout: 90_000, interval: 250 };

@@ -4,9 +4,9 @@
 import { connect, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { MAX_UNANSWERED_REQUESTS } from '../../enclave/http/open-requests.ts';
+import type { RunningSigner } from '../../rehearsal/signer.ts';
 import { deploy } from '../support/deployment.ts';
 import { attestation, call, randaoReveal, signCall, TEST_TOKEN } from '../support/requests.ts';
-import type { RunningSigner } from '../support/signer.ts';
 
 const deployment = deploy(1);
 const key = deployment.keys[0]?.publicKey ?? '';

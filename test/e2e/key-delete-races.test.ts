@@ -2,11 +2,11 @@
 // elsewhere then knows everything that was ever signed here.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { RunningSigner } from '../../rehearsal/signer.ts';
 import { deploy } from '../support/deployment.ts';
 import type { InterchangeFile } from '../support/interchange.ts';
 import { encryptKeystore, publicKeyOf, testSecret } from '../support/keys.ts';
 import { attestation, call, signCall, TEST_TOKEN } from '../support/requests.ts';
-import type { RunningSigner } from '../support/signer.ts';
 
 const ROUNDS = 60;
 const VOTES = 24;

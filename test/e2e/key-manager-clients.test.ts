@@ -6,9 +6,9 @@ import { getClient } from '@lodestar/api/keymanager';
 import { createChainForkConfig } from '@lodestar/config';
 import { mainnetChainConfig } from '@lodestar/config/networks';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { RunningSigner } from '../../rehearsal/signer.ts';
 import { deploy } from '../support/deployment.ts';
 import { attestation, rootOf, signCall, TEST_TOKEN, testKey } from '../support/requests.ts';
-import type { RunningSigner } from '../support/signer.ts';
 
 const PASSWORD = 'TEST password with \u{1F511} and n\u0303';
 const imported = testKey(40);

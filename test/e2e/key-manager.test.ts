@@ -2,11 +2,11 @@
 // slashed.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { RunningSigner } from '../../rehearsal/signer.ts';
 import { deploy } from '../support/deployment.ts';
 import { type InterchangeFile, interchangeOf } from '../support/interchange.ts';
 import { encryptKeystore, publicKeyOf, testSecret } from '../support/keys.ts';
 import { type Answer, attestation, block, call, randaoReveal, signCall, TEST_TOKEN } from '../support/requests.ts';
-import type { RunningSigner } from '../support/signer.ts';
 
 const PASSWORD = 'TEST password';
 const ONE_KEY = 'sr_client_TEST_TOKEN_for_one_imported_key_0001';

@@ -10,11 +10,11 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { depositProblem } from '../../enclave/keys/generation/deposit.ts';
 import { deriveSecretKey, SIGNING_KEY_PATH, seedOfMnemonic } from '../../enclave/keys/generation/derive.ts';
 import { keyTableDefinition } from '../../enclave/keys/table/rows.ts';
-import { type CustodyWorld, startCustody } from '../support/custody.ts';
+import { type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
+import { type RunningSigner, startSigner } from '../../rehearsal/signer.ts';
 import { type InterchangeFile, interchangeOf } from '../support/interchange.ts';
 import { encryptKeystore, publicKeyOf, testSecret } from '../support/keys.ts';
 import { type Answer, attestation, call, randaoReveal, signCall } from '../support/requests.ts';
-import { type RunningSigner, startSigner } from '../support/signer.ts';
 
 const ADDRESS = '0x52908400098527886e0f7030069857d2e4169ee7';
 const PASSWORD = 'TEST password';

@@ -3,10 +3,10 @@
 
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { RunningSigner } from '../../rehearsal/signer.ts';
 import { deploy } from '../support/deployment.ts';
 import { encryptKeystore, FULL_SCRYPT, publicKeyOf, testSecret, writeKeystore } from '../support/keys.ts';
 import { type Answer, call, randaoReveal, signCall, TEST_TOKEN } from '../support/requests.ts';
-import type { RunningSigner } from '../support/signer.ts';
 
 const PASSWORD = 'TEST password';
 const CHAMBER = '/api/v1/chamber/keys';

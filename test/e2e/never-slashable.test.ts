@@ -1,9 +1,9 @@
 // What may never happen, tried on the real program: two conflicting signatures, by concurrency, by kill -9, by a full disk.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { RunningSigner } from '../../rehearsal/signer.ts';
 import { deploy } from '../support/deployment.ts';
 import { attestation, block, rootOf, signCall } from '../support/requests.ts';
-import type { RunningSigner } from '../support/signer.ts';
 import { slashablePairs } from '../support/slashing-checker.ts';
 
 const ROUNDS = Number(process.env['STRONGROOM_CRASH_ROUNDS'] ?? 12);

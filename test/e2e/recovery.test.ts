@@ -5,9 +5,9 @@ import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, it } from 'vitest';
+import { runStrongroom } from '../../rehearsal/signer.ts';
 import { deploy } from '../support/deployment.ts';
 import { attestation, call, rootOf, signCall } from '../support/requests.ts';
-import { runStrongroom } from '../support/signer.ts';
 
 describe('the slashing database', () => {
   it('serves one process only: a second signer and the offline commands are refused while it runs', async () => {

@@ -4,9 +4,9 @@
 import http from 'node:http';
 import { text } from 'node:stream/consumers';
 import { afterEach, describe, expect, it } from 'vitest';
+import type { RunningSigner } from '../../rehearsal/signer.ts';
 import { deploy } from '../support/deployment.ts';
 import { randaoReveal, TEST_TOKEN } from '../support/requests.ts';
-import type { RunningSigner } from '../support/signer.ts';
 
 const MIB = 1024 * 1024;
 const deployment = deploy(1);

@@ -9,10 +9,10 @@ import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { CLOSE_WAIT_MS } from '../../enclave/slashing/protection.ts';
+import { type RunningSigner, runStrongroom } from '../../rehearsal/signer.ts';
 import { makeCertificate } from '../support/certificates.ts';
 import { deploy } from '../support/deployment.ts';
 import { attestation, call, randaoReveal, signCall, TEST_TOKEN } from '../support/requests.ts';
-import { type RunningSigner, runStrongroom } from '../support/signer.ts';
 
 /** A request has a permit, and waits for the slashing store. */
 const INSIDE = /svc_signing_in_flight\{pool="normal"\} 1/;

@@ -4,10 +4,10 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { slashingTableDefinition } from '../../enclave/slashing/dynamodb/items.ts';
+import { startDynamoDB } from '../../rehearsal/dynamodb.ts';
+import { runStrongroom } from '../../rehearsal/signer.ts';
 import { type Deployment, deploy } from '../support/deployment.ts';
-import { startDynamoDB } from '../support/dynamodb.ts';
 import { attestation, block, rootOf, signCall } from '../support/requests.ts';
-import { runStrongroom } from '../support/signer.ts';
 
 const TABLE = 'slashing';
 const SIGNED = [block({ slot: 1000 }), attestation({ source: 10, target: 11 })];

@@ -5,14 +5,14 @@ import { request } from 'node:https';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { slashingTableDefinition } from '../../enclave/slashing/dynamodb/items.ts';
+import { startDynamoDB } from '../../rehearsal/dynamodb.ts';
+import type { RunningSigner } from '../../rehearsal/signer.ts';
 import { addonForTests } from '../support/addon.ts';
 import { makeCertificate } from '../support/certificates.ts';
 import { type Deployment, deploy } from '../support/deployment.ts';
-import { startDynamoDB } from '../support/dynamodb.ts';
 import { LIGHT_SCRYPT, testSecret, writeKeystore } from '../support/keys.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { attestation, block, call, randaoReveal, rootOf, signCall, TEST_TOKEN } from '../support/requests.ts';
-import type { RunningSigner } from '../support/signer.ts';
 
 const usable = addonForTests() && process.platform === 'linux';
 

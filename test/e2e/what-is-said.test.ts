@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { chamberStatusSchema } from '../../enclave/api/chamber.ts';
+import type { RunningSigner } from '../../rehearsal/signer.ts';
 import { makeExpiredCertificate } from '../support/certificates.ts';
 import { deploy } from '../support/deployment.ts';
 import { call, randaoReveal, signCall, TEST_TOKEN } from '../support/requests.ts';
-import type { RunningSigner } from '../support/signer.ts';
 
 let folder: string;
 let signer: RunningSigner;

@@ -11,8 +11,8 @@ import tls, { type TLSSocket } from 'node:tls';
 import { afterEach, beforeEach, describe, expect, it, test } from 'vitest';
 import { connectionNonce, EXPORTER_BYTES, EXPORTER_LABEL, keyBinding } from '../../enclave/api/attestation.ts';
 import { type Verdict, verifyDocument } from '../../operator/attestation/verify.ts';
+import { testPcr } from '../../rehearsal/nsm/emulator.ts';
 import { makeCertificate } from '../support/certificates.ts';
-import { testPcr } from '../support/nsm-emulator.ts';
 import { connectRatls, handshake, proxyHeaderFrom, RATLS_PORT, type RatlsClient } from '../support/ratls-client.ts';
 import { type RatlsSigner, startRatlsSigner } from '../support/ratls-signer.ts';
 

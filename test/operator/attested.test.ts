@@ -15,9 +15,9 @@ import { createIdentity } from '../../enclave/tee/ratls/identity.ts';
 import { createAttestedCertificate, generateCertificateKey, privateKeyPem } from '../../enclave/tee/ratls/x509.ts';
 import { parseRegisters } from '../../operator/attestation/policy.ts';
 import { connectAttested } from '../../operator/connect.ts';
+import { createNsmEmulator, type NsmEmulatorOptions, testPcr } from '../../rehearsal/nsm/emulator.ts';
+import { createNsmPki } from '../../rehearsal/nsm/pki.ts';
 import { makeCertificate } from '../support/certificates.ts';
-import { createNsmEmulator, type NsmEmulatorOptions, testPcr } from '../support/nsm-emulator.ts';
-import { createNsmPki } from '../support/nsm-pki.ts';
 import { cannedSigner } from './canned-signer.ts';
 import {
   honestRoute,

@@ -6,11 +6,11 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { KeyList, KeyPatchAnswer } from '../../enclave/api/keys.ts';
 import { keyTableDefinition } from '../../enclave/keys/table/rows.ts';
-import { type CustodyWorld, startCustody } from '../support/custody.ts';
+import { type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
+import { type RunningSigner, startSigner } from '../../rehearsal/signer.ts';
 import { interchangeOf } from '../support/interchange.ts';
 import { encryptKeystore, publicKeyOf, testSecret } from '../support/keys.ts';
 import { call } from '../support/requests.ts';
-import { type RunningSigner, startSigner } from '../support/signer.ts';
 import { runShell } from './transcript.ts';
 
 const NUMBERS = [1, 2, 3];

@@ -15,7 +15,7 @@ import {
 import { createNsm } from '../../enclave/tee/nsm/client.ts';
 import type { Nsm } from '../../enclave/tee/nsm/nsm.ts';
 import { createIdentity, type RatlsIdentity } from '../../enclave/tee/ratls/identity.ts';
-import { createNsmEmulator, type NsmEmulatorOptions } from '../support/nsm-emulator.ts';
+import { createNsmEmulator, type NsmEmulatorOptions } from '../../rehearsal/nsm/emulator.ts';
 import { type Answerer, answering, type Received } from './fixture-signer.ts';
 
 export type ServerIdentity = Pick<RatlsIdentity, 'key' | 'spki'> & { readonly cert: string };

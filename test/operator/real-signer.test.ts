@@ -7,11 +7,11 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { CreatedToken, TokenRecord } from '../../enclave/api/auth.ts';
 import type { ChamberStatus } from '../../enclave/api/chamber.ts';
+import { type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
+import { type RunningSigner, startSigner } from '../../rehearsal/signer.ts';
 import { makeCertificate } from '../support/certificates.ts';
-import { type CustodyWorld, startCustody } from '../support/custody.ts';
 import { deploy } from '../support/deployment.ts';
 import { attestation, MAINNET_ROOT, testKey } from '../support/requests.ts';
-import { type RunningSigner, startSigner } from '../support/signer.ts';
 import { runShell } from './transcript.ts';
 
 const KEY = testKey(0).publicKey;

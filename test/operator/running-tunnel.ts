@@ -5,7 +5,7 @@ import { type IncomingMessage, type RequestOptions, request } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { parseRegisters } from '../../operator/attestation/policy.ts';
 import { runTunnel, type TunnelOptions } from '../../operator/tunnel/tunnel.ts';
-import { testPcr } from '../support/nsm-emulator.ts';
+import { testPcr } from '../../rehearsal/nsm/emulator.ts';
 
 export interface RunningTunnel {
   /** Empty when it never listened. */

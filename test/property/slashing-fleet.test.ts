@@ -9,7 +9,7 @@
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { DynamoDBClient } from '../../enclave/aws/dynamodb.ts';
-import { type DynamoDBServer, startDynamoDB } from '../support/dynamodb.ts';
+import { type DynamoDBServer, startDynamoDB } from '../../rehearsal/dynamodb.ts';
 import type { Missing } from '../support/fleet/gate.ts';
 import { runWorld } from '../support/fleet/run.ts';
 import { openClient } from '../support/fleet/sites.ts';

@@ -11,8 +11,8 @@ import { publicNetwork } from '../../enclave/signing/networks.ts';
 import { slashingTableDefinition } from '../../enclave/slashing/dynamodb/items.ts';
 import { systemClock } from '../../observe/clock.ts';
 import { createLogger } from '../../observe/logger.ts';
+import { startDynamoDB } from '../../rehearsal/dynamodb.ts';
 import { loadGood } from '../config/loading.ts';
-import { startDynamoDB } from '../support/dynamodb.ts';
 import { startPostgres } from '../support/postgres.ts';
 
 const NEW = 'a new slashing database: it knows nothing of what the keys signed before';

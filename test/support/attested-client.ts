@@ -5,8 +5,8 @@ import { DEFAULT_MAX_AGE_SECONDS } from '../../operator/attestation/peer-evidenc
 import type { ReferenceValues } from '../../operator/attestation/policy.ts';
 import type { DocumentProvider } from '../../operator/attestation/provider.ts';
 import { connectAttested } from '../../operator/connect.ts';
-import type { NsmEmulator } from './nsm-emulator.ts';
-import type { NsmPki } from './nsm-pki.ts';
+import type { NsmEmulator } from '../../rehearsal/nsm/emulator.ts';
+import type { NsmPki } from '../../rehearsal/nsm/pki.ts';
 
 export interface AttestedAnswer {
   readonly status: number;

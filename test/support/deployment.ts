@@ -3,8 +3,8 @@
 import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { type RunningSigner, type SignerOptions, startSigner } from '../../rehearsal/signer.ts';
 import { TEST_TOKEN, type TestKey, testKey } from './requests.ts';
-import { type RunningSigner, type SignerOptions, startSigner } from './signer.ts';
 
 export const FULL_ACCESS = { name: 'full', rules: [{ effect: 'allow', scopes: ['sign', 'public_keys'] }] };
 

@@ -20,12 +20,12 @@ import { createMetrics } from '../../parent-proxy/metrics.ts';
 import type { Output } from '../../parent-proxy/output.ts';
 import type { CredentialsProvider } from '../../parent-proxy/services/instance-credentials.ts';
 import { type RunningProxy, startParentProxy } from '../../parent-proxy/start.ts';
-import { tracked } from './children.ts';
-import { CUSTODY_REGION, type CustodyWorld, startCustody } from './custody.ts';
-import { createNsmEmulator, type NsmEmulator } from './nsm-emulator.ts';
-import { createNsmPki, type NsmPki } from './nsm-pki.ts';
+import { tracked } from '../../rehearsal/children.ts';
+import { CUSTODY_REGION, type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
+import { createNsmEmulator, type NsmEmulator } from '../../rehearsal/nsm/emulator.ts';
+import { createNsmPki, type NsmPki } from '../../rehearsal/nsm/pki.ts';
+import { cleanEnvironment } from '../../rehearsal/signer.ts';
 import { serveNsm } from './nsm-socket.ts';
-import { cleanEnvironment } from './signer.ts';
 import { unixTransport } from './unix-transport.ts';
 
 /** What the child process reads. */

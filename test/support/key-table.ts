@@ -19,7 +19,7 @@ import type { KeyTable, NewTableKey } from '../../enclave/keys/table/types.ts';
 import type { BlsCore } from '../../enclave/signing/bls/bls.ts';
 import { openBlsCore } from '../../enclave/signing/bls/open.ts';
 import { type Clock, systemClock } from '../../observe/clock.ts';
-import { type DynamoDBServer, dynamoDBClientOptions } from './dynamodb.ts';
+import { type DynamoDBServer, dynamoDBClientOptions } from '../../rehearsal/dynamodb.ts';
 import { publicKeyOf, testSecret } from './keys.ts';
 import { PATIENT } from './patience.ts';
 import { type LogLine, recordingLog } from './recording-log.ts';

@@ -24,7 +24,7 @@ import { SlashingProtection } from '../../enclave/slashing/protection.ts';
 import { openSqliteBackend } from '../../enclave/slashing/sqlite/backend.ts';
 import type { SlashingBackend } from '../../enclave/slashing/types.ts';
 import { systemClock } from '../../observe/clock.ts';
-import type { DynamoDBServer } from './dynamodb.ts';
+import type { DynamoDBServer } from '../../rehearsal/dynamodb.ts';
 import type { InterchangeFile } from './interchange.ts';
 import { createKeyTableWorld, type KeyTableWorld, type Replica, type ReplicaOptions } from './key-table.ts';
 import { encryptKeystore, makeKeyDirectory } from './keys.ts';

@@ -9,7 +9,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Transport } from '../../enclave/native/transport.ts';
-import { tracked } from './children.ts';
+import { tracked } from '../../rehearsal/children.ts';
 import { type ProxyTestOptions, proxyYaml } from './parent-proxy.ts';
 import { unixTransport } from './unix-transport.ts';
 

@@ -1,8 +1,8 @@
 // What a test starts it ends: also a signer that does not come up.
 
 import { expect, test } from 'vitest';
-import { runningChildren } from './children.ts';
-import { startSigner } from './signer.ts';
+import { runningChildren } from '../../rehearsal/children.ts';
+import { startSigner } from '../../rehearsal/signer.ts';
 
 const SILENT = [process.execPath, '-e', 'process.on("SIGTERM", () => {}); setInterval(() => {}, 1000)'] as const;
 

@@ -15,7 +15,7 @@ import { rowIntegrity } from '../../enclave/slashing/history/integrity.ts';
 import type { SlashingBackend } from '../../enclave/slashing/types.ts';
 import { decodeHex } from '../../formats/hex.ts';
 import type { Log } from '../../observe/log.ts';
-import { type DynamoDBServer, dynamoDBClientOptions, startDynamoDB } from './dynamodb.ts';
+import { type DynamoDBServer, dynamoDBClientOptions, startDynamoDB } from '../../rehearsal/dynamodb.ts';
 import { MAIN_ROOT, quietLog } from './slashing.ts';
 
 export interface OpenOptions {

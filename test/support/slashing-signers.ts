@@ -4,7 +4,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { SlashableMessage } from '../../enclave/slashing/types.ts';
-import { tracked } from './children.ts';
+import { tracked } from '../../rehearsal/children.ts';
 import type { SignerAnswer, SignerRequest, SignerStore } from './slashing-signer-process.ts';
 
 export interface SignerProcess {

@@ -24,7 +24,7 @@ import {
 } from '../../enclave/chamber/state-rows.ts';
 import { type StateTable, stateTable } from '../../enclave/chamber/state-table.ts';
 import type { Clock } from '../../observe/clock.ts';
-import { dynamoDBClientOptions, startDynamoDB } from './dynamodb.ts';
+import { dynamoDBClientOptions, startDynamoDB } from '../../rehearsal/dynamodb.ts';
 import { recordingLog } from './recording-log.ts';
 
 /** Both moments move together, and only when a test says so. */

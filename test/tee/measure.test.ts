@@ -7,8 +7,8 @@ import { describeNsm, isDebugMode, measureOnce, readMeasurements } from '../../e
 import { createNsm } from '../../enclave/tee/nsm/client.ts';
 import type { Nsm } from '../../enclave/tee/nsm/nsm.ts';
 import { fillMixedRandom, nsmRandomBytes } from '../../enclave/tee/nsm/random.ts';
-import { createNsmEmulator, type NsmEmulator, testPcr } from '../support/nsm-emulator.ts';
-import { createNsmPki, type NsmPki } from '../support/nsm-pki.ts';
+import { createNsmEmulator, type NsmEmulator, testPcr } from '../../rehearsal/nsm/emulator.ts';
+import { createNsmPki, type NsmPki } from '../../rehearsal/nsm/pki.ts';
 
 const DIGEST = createHash('sha384').update('a configuration').digest();
 

@@ -11,7 +11,7 @@ import { issueToken, renewToken, revokeToken } from '../../../enclave/auth/state
 import type { AwsClientOptions } from '../../../enclave/aws/client.ts';
 import { createDynamoDBClient } from '../../../enclave/aws/dynamodb.ts';
 import { type StateTable, stateTable } from '../../../enclave/chamber/state-table.ts';
-import { dynamoDBClientOptions } from '../../support/dynamodb.ts';
+import { dynamoDBClientOptions } from '../../../rehearsal/dynamodb.ts';
 import { FAULTS, type FaultProxy, faultTimes, randomFaults, startFaultProxy } from '../../support/fault-proxy.ts';
 import { GIVES_UP, PATIENT } from '../../support/patience.ts';
 import {

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { measureEnclave } from '../../../enclave/boot/enclave/measure.ts';
-import { createNsmEmulator } from '../../support/nsm-emulator.ts';
+import { createNsmEmulator } from '../../../rehearsal/nsm/emulator.ts';
 import { recordingLog } from '../../support/recording-log.ts';
 import { unixTransport } from '../../support/unix-transport.ts';
 

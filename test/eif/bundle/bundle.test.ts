@@ -26,11 +26,11 @@ import { ADDON, readCompiledPart } from '../../../eif/bundle/compiled-parts.ts';
 import { checkConfiguration } from '../../../eif/check-configuration.ts';
 import { BuildError } from '../../../eif/inputs.ts';
 import { CONFIGURATION_PATH } from '../../../enclave/compiled.ts';
+import { startSigner } from '../../../rehearsal/signer.ts';
 import { keyArn } from '../../config/loading.ts';
 import { addonForTests, PROJECT_ROOT } from '../../support/addon.ts';
 import { testSecret, writeKeystore } from '../../support/keys.ts';
 import { attestation, rootOf, signCall, TEST_TOKEN } from '../../support/requests.ts';
-import { startSigner } from '../../support/signer.ts';
 import { NODE_OF_IMAGES } from '../project-copy.ts';
 
 const withAddon = addonForTests();

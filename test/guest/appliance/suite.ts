@@ -3,12 +3,12 @@
 // TLS under their own names. Everything between them is the program itself. All keys are TEST keys.
 
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { type CpioEntry, writeCpio } from '../../../eif/format/cpio.ts';
 import { readImage } from '../../../eif/format/format.ts';
 import { PROJECT_ROOT } from '../../support/addon.ts';
 import { baseEntries } from '../base-ramdisk.ts';
-import { programEntries } from '../bundle.ts';
+import { PROGRAMS_FOLDER, programEntries } from '../bundle.ts';
 import type { GuestSuite } from '../suite.ts';
 import { buildAppliance } from './image.ts';
 import { CONFIGURATION, GUEST, type GuestSettings, LOOPBACK_CID, PARENT_HOSTS } from './settings.ts';
@@ -20,7 +20,7 @@ const PROGRAMS = {
   'parent-proxy': 'test/guest/appliance/programs/parent-proxy.ts',
   'nsm-cuse': 'test/support/nsm-cuse.ts',
 };
-/** Two folders above the programs, where test/support/dynamodb.ts looks for it. */
+/** A folder above the programs, where rehearsal/dynamodb.ts looks for it. */
 const DYNAMODB = 'node_modules/@dynoxide/linux-x64/dynoxide';
 const MEMORY_MIB = 2048;
 const TIME_LIMIT_MS = 300_000;
@@ -46,7 +46,7 @@ export const applianceSuite: GuestSuite = {
       file(GUEST.configuration, CONFIGURATION),
       file(GUEST.measurements, measurements),
       file('test/hosts', PARENT_HOSTS.map((pair) => `${pair.join(' ')}\n`).join('')),
-      file(join('test', DYNAMODB), readFileSync(join(PROJECT_ROOT, DYNAMODB)), 0o755),
+      file(join(dirname(PROGRAMS_FOLDER), DYNAMODB), readFileSync(join(PROJECT_ROOT, DYNAMODB)), 0o755),
       { type: 'symlink', path: 'bin/sh', target: '/test/bin/busybox' } as const,
     ];
     return [

@@ -10,7 +10,7 @@ import type { RefusedConnection } from '../../../enclave/http/listeners/ratls.ts
 import { encodeLocalProxyHeader, MAX_PROXY_HEADER_BYTES } from '../../../formats/proxy-header.ts';
 import { verifyCertificate } from '../../../operator/attestation/certificate-evidence.ts';
 import type { Verdict } from '../../../operator/attestation/verify.ts';
-import { testPcr } from '../../support/nsm-emulator.ts';
+import { testPcr } from '../../../rehearsal/nsm/emulator.ts';
 import { connectRatls, handshake, proxyHeaderFrom, RATLS_PORT } from '../../support/ratls-client.ts';
 import {
   BOUND_TOKEN,

@@ -9,6 +9,7 @@ import type { Admission } from '../../../enclave/http/admission.ts';
 import { trackOpenRequests } from '../../../enclave/http/open-requests.ts';
 import { errorAnswer, toSignerError } from '../../../enclave/http/replies.ts';
 import { directSigning, MAX_DIRECT_BODY_BYTES, plainIdentifier } from '../../../enclave/http/routes/direct-signing.ts';
+import type { RunningSigner } from '../../../rehearsal/signer.ts';
 import { deploy } from '../../support/deployment.ts';
 import {
   attestation,
@@ -19,7 +20,6 @@ import {
   testKey,
   voluntaryExit,
 } from '../../support/requests.ts';
-import type { RunningSigner } from '../../support/signer.ts';
 
 const NO_EXITS = 'sr_client_TEST_TOKEN_that_may_not_exit_00000001';
 const ELSEWHERE = 'sr_client_TEST_TOKEN_bound_to_another_net_00001';

@@ -7,7 +7,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { generateKeys } from '../../../enclave/keys/management/generate.ts';
 import { listKeys } from '../../../enclave/keys/management/list.ts';
 import type { KeyStatus } from '../../../enclave/keys/table/types.ts';
-import { type DynamoDBServer, startDynamoDB } from '../../support/dynamodb.ts';
+import { type DynamoDBServer, startDynamoDB } from '../../../rehearsal/dynamodb.ts';
 import { newTableKey } from '../../support/key-table.ts';
 import { writeKeystore, writeRawKey } from '../../support/keys.ts';
 import {

@@ -3,7 +3,7 @@
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { KeyManagementParts } from '../../../enclave/keys/management/management.ts';
-import { type DynamoDBServer, startDynamoDB } from '../../support/dynamodb.ts';
+import { type DynamoDBServer, startDynamoDB } from '../../../rehearsal/dynamodb.ts';
 import { newTableKey } from '../../support/key-table.ts';
 import {
   changeOne,

@@ -7,9 +7,9 @@ import { expect, test } from 'vitest';
 import { stringify } from 'yaml';
 import { createDynamoDBClient } from '../../../enclave/aws/dynamodb.ts';
 import { readRevisions } from '../../../enclave/keys/table/calls.ts';
-import { startCustody } from '../../support/custody.ts';
-import { dynamoDBClientOptions } from '../../support/dynamodb.ts';
-import { runStrongroom } from '../../support/signer.ts';
+import { startCustody } from '../../../rehearsal/custody.ts';
+import { dynamoDBClientOptions } from '../../../rehearsal/dynamodb.ts';
+import { runStrongroom } from '../../../rehearsal/signer.ts';
 
 test('setup tables creates the key table beside the state table', async () => {
   const world = await startCustody();

@@ -22,7 +22,7 @@ import { keyOfRow, keyTableDefinition } from '../../../enclave/keys/table/rows.t
 import { openBlsCore } from '../../../enclave/signing/bls/open.ts';
 import { systemClock } from '../../../observe/clock.ts';
 import { createLogger } from '../../../observe/logger.ts';
-import { type CustodyWorld, startCustody } from '../../support/custody.ts';
+import { type CustodyWorld, startCustody } from '../../../rehearsal/custody.ts';
 import { newTableKey } from '../../support/key-table.ts';
 import { attestation, call, signCall } from '../../support/requests.ts';
 

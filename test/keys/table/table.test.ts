@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { type Item, keyOfRow, shardOf } from '../../../enclave/keys/table/rows.ts';
 import type { NewTableKey, StoredDeposit } from '../../../enclave/keys/table/types.ts';
 import { systemClock } from '../../../observe/clock.ts';
-import { type DynamoDBServer, startDynamoDB } from '../../support/dynamodb.ts';
+import { type DynamoDBServer, startDynamoDB } from '../../../rehearsal/dynamodb.ts';
 import { FAULTS, type FaultProxy, faultTimes, startFaultProxy } from '../../support/fault-proxy.ts';
 import {
   createKeyTableWorld,

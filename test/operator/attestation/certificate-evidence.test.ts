@@ -10,8 +10,8 @@ import { encodeCbor } from '../../../formats/cbor.ts';
 import { verifyCertificate } from '../../../operator/attestation/certificate-evidence.ts';
 import { FAILURES } from '../../../operator/attestation/failure.ts';
 import { parseRegisters } from '../../../operator/attestation/policy.ts';
-import { testPcr } from '../../support/nsm-emulator.ts';
-import { createNsmPki } from '../../support/nsm-pki.ts';
+import { testPcr } from '../../../rehearsal/nsm/emulator.ts';
+import { createNsmPki } from '../../../rehearsal/nsm/pki.ts';
 import { makeEnclave } from '../ratls-server.ts';
 
 const NOW = Date.parse('2026-11-21T12:00:00Z');

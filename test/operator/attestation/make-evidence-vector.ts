@@ -6,8 +6,8 @@ import { createHash, X509Certificate } from 'node:crypto';
 import { connectionNonce, extendedOnce, keyBinding } from '../../../enclave/api/attestation.ts';
 import { createNsm } from '../../../enclave/tee/nsm/client.ts';
 import { createIdentity } from '../../../enclave/tee/ratls/identity.ts';
-import { createNsmEmulator, testPcr } from '../../support/nsm-emulator.ts';
-import { createNsmPki } from '../../support/nsm-pki.ts';
+import { createNsmEmulator, testPcr } from '../../../rehearsal/nsm/emulator.ts';
+import { createNsmPki } from '../../../rehearsal/nsm/pki.ts';
 
 const NOW = Date.parse('2026-11-22T12:00:00Z');
 const SHOWN_PCRS = [0, 1, 2, 8, 16, 17];

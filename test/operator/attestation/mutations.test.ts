@@ -7,8 +7,8 @@ import { type CborValue, decodeCbor, encodeCbor } from '../../../formats/cbor.ts
 import { FAILURES } from '../../../operator/attestation/failure.ts';
 import { parseRegisters } from '../../../operator/attestation/policy.ts';
 import { verifyDocument } from '../../../operator/attestation/verify.ts';
-import { createNsmEmulator, testPcr } from '../../support/nsm-emulator.ts';
-import { createNsmPki } from '../../support/nsm-pki.ts';
+import { createNsmEmulator, testPcr } from '../../../rehearsal/nsm/emulator.ts';
+import { createNsmPki } from '../../../rehearsal/nsm/pki.ts';
 
 const MUTATIONS = 10_000;
 /** How much more work than the valid document, which goes through every step, a mutation may be. */

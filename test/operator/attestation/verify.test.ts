@@ -8,9 +8,9 @@ import { type CborValue, decodeCbor, encodeCbor } from '../../../formats/cbor.ts
 import { parseRegisters } from '../../../operator/attestation/policy.ts';
 import { AWS_NITRO } from '../../../operator/attestation/provider.ts';
 import { STEP_NAMES, type Verdict, type VerifyOptions, verifyDocument } from '../../../operator/attestation/verify.ts';
-import type { DocumentPayload } from '../../support/nsm-document.ts';
-import { createNsmEmulator, type NsmEmulatorOptions, testPcr } from '../../support/nsm-emulator.ts';
-import { type Credential, type CredentialOptions, createCredential, createNsmPki } from '../../support/nsm-pki.ts';
+import type { DocumentPayload } from '../../../rehearsal/nsm/document.ts';
+import { createNsmEmulator, type NsmEmulatorOptions, testPcr } from '../../../rehearsal/nsm/emulator.ts';
+import { type Credential, type CredentialOptions, createCredential, createNsmPki } from '../../../rehearsal/nsm/pki.ts';
 
 const NOW = Date.parse('2026-11-21T12:00:00Z');
 const HOUR_MS = 3_600_000;

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { DynamoDBClient } from '../../../enclave/aws/dynamodb.ts';
-import type { DynamoDBServer } from '../dynamodb.ts';
+import type { DynamoDBServer } from '../../../rehearsal/dynamodb.ts';
 import type { Missing } from './gate.ts';
 import { fleetKeys } from './keys.ts';
 import { violationsIn } from './report.ts';

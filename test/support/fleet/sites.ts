@@ -14,7 +14,7 @@ import { keyTableDefinition } from '../../../enclave/keys/table/rows.ts';
 import { KeySealer } from '../../../enclave/keys/table/seal.ts';
 import { openKeyTable } from '../../../enclave/keys/table/table.ts';
 import { systemClock } from '../../../observe/clock.ts';
-import { type DynamoDBServer, dynamoDBClientOptions } from '../dynamodb.ts';
+import { type DynamoDBServer, dynamoDBClientOptions } from '../../../rehearsal/dynamodb.ts';
 import { quietLog } from '../slashing.ts';
 import type { Missing } from './gate.ts';
 import { type FleetKey, type FleetKeys, KEYSTORE_PASSWORD } from './keys.ts';

@@ -6,7 +6,7 @@ import { DeleteItemCommand, type DynamoDBClient, PutItemCommand, ScanCommand } f
 import { type Item, NETWORK_PARTITION, slashingTableDefinition } from '../../../enclave/slashing/dynamodb/items.ts';
 import { openSqliteBackend } from '../../../enclave/slashing/sqlite/backend.ts';
 import type { SlashingBackend } from '../../../enclave/slashing/types.ts';
-import type { DynamoDBServer } from '../dynamodb.ts';
+import type { DynamoDBServer } from '../../../rehearsal/dynamodb.ts';
 import { MAIN_ROOT, quietLog } from '../slashing.ts';
 import { openSlashingTable } from '../slashing-dynamodb.ts';
 import type { Random } from './random.ts';

@@ -22,7 +22,7 @@ import {
   recipientInfo,
   SHA_256,
   tlv,
-} from '../../support/cms-envelope.ts';
+} from '../../../rehearsal/kms/cms-envelope.ts';
 import { vectorPath } from '../../support/vectors.ts';
 
 /** A TEST key. */

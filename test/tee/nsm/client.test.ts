@@ -6,7 +6,7 @@ import { extendedOnce } from '../../../enclave/api/attestation.ts';
 import { createNsm } from '../../../enclave/tee/nsm/client.ts';
 import { type NsmDevice, NsmError } from '../../../enclave/tee/nsm/nsm.ts';
 import { type CborValue, decodeCbor, encodeCbor } from '../../../formats/cbor.ts';
-import { createNsmEmulator, testPcr } from '../../support/nsm-emulator.ts';
+import { createNsmEmulator, testPcr } from '../../../rehearsal/nsm/emulator.ts';
 
 /** A device that answers every request so. */
 function answering(answer: CborValue | Buffer): NsmDevice {

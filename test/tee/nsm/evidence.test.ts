@@ -5,8 +5,8 @@ import { createNsm } from '../../../enclave/tee/nsm/client.ts';
 import { CACHED_DOCUMENT_SECONDS, cachedDocuments, evidenceOf } from '../../../enclave/tee/nsm/evidence.ts';
 import { type Nsm, NsmError } from '../../../enclave/tee/nsm/nsm.ts';
 import { encodeCbor } from '../../../formats/cbor.ts';
-import { createNsmEmulator, type NsmEmulator, type NsmEmulatorOptions } from '../../support/nsm-emulator.ts';
-import { createNsmPki } from '../../support/nsm-pki.ts';
+import { createNsmEmulator, type NsmEmulator, type NsmEmulatorOptions } from '../../../rehearsal/nsm/emulator.ts';
+import { createNsmPki } from '../../../rehearsal/nsm/pki.ts';
 import { START, type TestClock, testClock } from '../../support/stateful-auth.ts';
 
 const HOUR_MS = 3_600_000;

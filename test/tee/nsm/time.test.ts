@@ -3,7 +3,7 @@
 import { expect, test } from 'vitest';
 import { createNsm } from '../../../enclave/tee/nsm/client.ts';
 import { keepReading, openNsmClock } from '../../../enclave/tee/nsm/time.ts';
-import { createNsmEmulator } from '../../support/nsm-emulator.ts';
+import { createNsmEmulator } from '../../../rehearsal/nsm/emulator.ts';
 import { recordingLog } from '../../support/recording-log.ts';
 
 const START = Date.UTC(2026, 2, 1);

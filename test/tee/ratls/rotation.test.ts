@@ -7,8 +7,8 @@ import type { NsmDevice } from '../../../enclave/tee/nsm/nsm.ts';
 import type { RatlsIdentity } from '../../../enclave/tee/ratls/identity.ts';
 import { EVIDENCE_MARGIN_MS, RatlsRotation, type RotationOptions } from '../../../enclave/tee/ratls/rotation.ts';
 import { verifyCertificate } from '../../../operator/attestation/certificate-evidence.ts';
-import { createNsmEmulator, type NsmEmulator, testPcr } from '../../support/nsm-emulator.ts';
-import { createNsmPki } from '../../support/nsm-pki.ts';
+import { createNsmEmulator, type NsmEmulator, testPcr } from '../../../rehearsal/nsm/emulator.ts';
+import { createNsmPki } from '../../../rehearsal/nsm/pki.ts';
 import { recordingLog } from '../../support/recording-log.ts';
 import { START, type TestClock, testClock } from '../../support/stateful-auth.ts';
 

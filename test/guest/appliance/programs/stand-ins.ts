@@ -7,8 +7,8 @@ import { createDynamoDBClient, type DynamoDBClient } from '../../../../enclave/a
 import { stateTableDefinition } from '../../../../enclave/chamber/state-rows.ts';
 import { keyTableDefinition } from '../../../../enclave/keys/table/rows.ts';
 import { slashingTableDefinition } from '../../../../enclave/slashing/dynamodb/items.ts';
-import { dynamoDBClientOptions, startDynamoDB } from '../../../support/dynamodb.ts';
-import { type KmsServer, type KmsServerOptions, startKmsServer } from '../../../support/kms-server.ts';
+import { dynamoDBClientOptions, startDynamoDB } from '../../../../rehearsal/dynamodb.ts';
+import { type KmsServer, type KmsServerOptions, startKmsServer } from '../../../../rehearsal/kms/server.ts';
 import { CUSTODY_KEYS, DYNAMODB_HOST, KMS_HOST, TABLES } from '../settings.ts';
 
 export interface StandIns {

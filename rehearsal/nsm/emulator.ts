@@ -7,8 +7,8 @@ import { MAX_DOCUMENT_FIELD_BYTES, PCR_BYTES, PCR_COUNT } from '../../enclave/ap
 import type { NsmDevice } from '../../enclave/tee/nsm/nsm.ts';
 import { type CborValue, decodeCbor, encodeCbor } from '../../formats/cbor.ts';
 import { type Clock, systemClock } from '../../observe/clock.ts';
-import { type DocumentPayload, type DocumentShape, signDocument } from './nsm-document.ts';
-import { type Credential, createNsmPki, type NsmPki } from './nsm-pki.ts';
+import { type DocumentPayload, type DocumentShape, signDocument } from './document.ts';
+import { type Credential, createNsmPki, type NsmPki } from './pki.ts';
 
 export interface NsmEmulatorOptions extends DocumentShape {
   /** Default: a new one, valid around the clock's time. */

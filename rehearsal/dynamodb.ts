@@ -8,8 +8,8 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { AwsClientOptions } from '../../enclave/aws/client.ts';
-import { CreateTableCommand, type CreateTableCommandInput, createDynamoDBClient } from '../../enclave/aws/dynamodb.ts';
+import type { AwsClientOptions } from '../enclave/aws/client.ts';
+import { CreateTableCommand, type CreateTableCommandInput, createDynamoDBClient } from '../enclave/aws/dynamodb.ts';
 
 export interface DynamoDBServerOptions {
   /** Keep the tables in a file, so that they outlive `stop`; otherwise they are in memory. */
@@ -29,7 +29,7 @@ export interface DynamoDBServer {
 }
 
 const MAX_PORT_ATTEMPTS = 5;
-const PROGRAM = fileURLToPath(new URL('../../node_modules/@dynoxide/linux-x64/dynoxide', import.meta.url));
+const PROGRAM = fileURLToPath(new URL('../node_modules/@dynoxide/linux-x64/dynoxide', import.meta.url));
 
 /** Options of a client for a server on this machine: everything is explicit, nothing is looked up. */
 export function dynamoDBClientOptions(endpoint: string, options: AwsClientOptions = {}): AwsClientOptions {

@@ -1,11 +1,11 @@
 // A small KMS with key material of its own, for tests and rehearsals: AWS JSON 1.1 over HTTP or TLS on loopback. What its keys do is in
-// kms-keys.ts, what it makes of attestation in kms-attestation.ts. Signatures of requests are looked for and not verified. Nothing it
+// keys.ts, what it makes of attestation in attestation.ts. Signatures of requests are looked for and not verified. Nothing it
 // holds protects anything.
 
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { KmsOptions } from '../../enclave/aws/kms.ts';
-import { type Attested, attestedBy, createDisclosures, saidBy } from './kms-attestation.ts';
+import { type Attested, attestedBy, createDisclosures, saidBy } from './attestation.ts';
 import {
   type AttestationConditions,
   type Key,
@@ -18,9 +18,9 @@ import {
   type Outcome,
   perform,
   Refusal,
-} from './kms-keys.ts';
+} from './keys.ts';
 
-export type { KeyBehaviour, KmsOperation } from './kms-keys.ts';
+export type { KeyBehaviour, KmsOperation } from './keys.ts';
 
 export interface KmsServerOptions {
   /** SHA-256 of the root certificate that attestation documents lead to, hex. Without it no document is taken. */

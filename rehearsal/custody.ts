@@ -2,20 +2,20 @@
 // identity for the root token, and the configuration and environment that point the real program at them. All keys are TEST keys.
 
 import { randomUUID } from 'node:crypto';
-import { generateAgeIdentity } from '../../ceremony/age.ts';
-import type { CeremonyBlock } from '../../ceremony/definition.ts';
-import { openRootToken } from '../../ceremony/root-token.ts';
+import { generateAgeIdentity } from '../ceremony/age.ts';
+import type { CeremonyBlock } from '../ceremony/definition.ts';
+import { openRootToken } from '../ceremony/root-token.ts';
 import {
   createDynamoDBClient,
   DeleteItemCommand,
   type DynamoDBClient,
   GetItemCommand,
   PutItemCommand,
-} from '../../enclave/aws/dynamodb.ts';
-import { type Item, stateTableDefinition } from '../../enclave/chamber/state-rows.ts';
-import { slashingTableDefinition } from '../../enclave/slashing/dynamodb/items.ts';
+} from '../enclave/aws/dynamodb.ts';
+import { type Item, stateTableDefinition } from '../enclave/chamber/state-rows.ts';
+import { slashingTableDefinition } from '../enclave/slashing/dynamodb/items.ts';
 import { type DynamoDBServer, dynamoDBClientOptions, startDynamoDB } from './dynamodb.ts';
-import { type KmsServer, type KmsServerOptions, startKmsServer } from './kms-server.ts';
+import { type KmsServer, type KmsServerOptions, startKmsServer } from './kms/server.ts';
 
 export interface CustodyWorld {
   readonly dynamodb: DynamoDBServer;

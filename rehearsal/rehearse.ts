@@ -6,7 +6,7 @@ import { readFile } from 'node:fs/promises';
 import { type Command, CommandError, fileProblem, readArguments } from '../ceremony/commands/command.ts';
 import { ceremonyBlock, InvalidCeremony, parseCeremony } from '../ceremony/definition.ts';
 import { readCeremonyValue } from '../ceremony/yaml.ts';
-import { setStage } from './custody-world.ts';
+import { setStage } from './stage.ts';
 
 const PREFIX = 'REHEARSAL  ';
 

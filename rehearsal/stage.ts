@@ -5,9 +5,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { CeremonyBlock } from '../ceremony/definition.ts';
-import { type CustodyWorld, startCustody } from '../test/support/custody.ts';
 import { MAINNET_ROOT, type TestKey, testKey } from '../test/support/requests.ts';
-import { type RunningSigner, runStrongroom, startSigner } from '../test/support/signer.ts';
+import { type CustodyWorld, startCustody } from './custody.ts';
+import { type RunningSigner, runStrongroom, startSigner } from './signer.ts';
 
 export interface Stage {
   readonly custody: CustodyWorld;

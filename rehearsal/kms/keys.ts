@@ -3,7 +3,7 @@
 
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { keyArn } from '../../ceremony/key-arn.ts';
-import { type Attested, DISCLOSURES, type Disclose, type Disclosure } from './kms-attestation.ts';
+import { type Attested, DISCLOSURES, type Disclose, type Disclosure } from './attestation.ts';
 
 export const OPERATIONS = ['Encrypt', 'Decrypt', 'DescribeKey', 'GenerateRandom'] as const;
 

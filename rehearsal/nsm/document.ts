@@ -2,7 +2,7 @@
 // payload a test gives is signed, right or wrong.
 
 import { type CborValue, encodeCbor } from '../../formats/cbor.ts';
-import type { Credential } from './nsm-pki.ts';
+import type { Credential } from './pki.ts';
 
 /** Field names of the payload, in the order the NSM writes them. */
 export type DocumentPayload = Map<string, CborValue>;

@@ -12,9 +12,9 @@ import { kill, tracked } from './children.ts';
 
 /** A log line that must come is waited for; only so that it is named when it does not, before the test's own limit ends it. */
 const LOG_WAIT_MS = 800_000;
-const PROGRAM = join(import.meta.dirname, '../../bin/strongroom');
-const PINNED_NODE = join(import.meta.dirname, '../../bin/pinned-node');
-const PORTABLE_SIGNER = join(import.meta.dirname, 'portable-signer.ts');
+const PROGRAM = join(import.meta.dirname, '../bin/strongroom');
+const PINNED_NODE = join(import.meta.dirname, '../bin/pinned-node');
+const PORTABLE_SIGNER = join(import.meta.dirname, '../test/support/portable-signer.ts');
 
 export interface RunningSigner {
   readonly url: string;
