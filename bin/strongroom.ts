@@ -37,7 +37,10 @@ switch (command) {
   }
   case 'ceremony': {
     const { main } = await import('../ceremony/main.ts');
-    const { rehearse } = await import('../rehearsal/rehearse.ts');
+    const rehearse = {
+      summary: 'Run the entire first boot of a ceremony on this machine, with throw-away keys',
+      load: async () => (await import('../rehearsal/rehearse.ts')).rehearse,
+    };
     process.exitCode = await main(rest, process, new Map([['rehearse', rehearse]]));
     break;
   }

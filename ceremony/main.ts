@@ -1,7 +1,7 @@
 // `strongroom ceremony …`: planning a custody ceremony and holding its root token, offline. It touches files it is told to, and
 // neither network nor cloud. Exit codes: 0 done, 1 usage or local error, 70 a bug (decisions.md section 10).
 
-import { type Command, CommandError, type Terminal } from './commands/command.ts';
+import { type Command, CommandError, type LoadedCommand, type Terminal } from './commands/command.ts';
 import { keygen } from './commands/keygen.ts';
 import { openRootTokenCommand } from './commands/open-root-token.ts';
 import { plan } from './commands/plan.ts';
@@ -14,12 +14,17 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map([
   ['open-root-token', openRootTokenCommand],
 ]);
 
-const help = (commands: ReadonlyMap<string, Command>): string => `strongroom ceremony: the custody of the master key
+type Commands = ReadonlyMap<string, Command | LoadedCommand>;
+
+const summaryOf = (command: Command | LoadedCommand): string =>
+  'summary' in command ? command.summary : (command.help.split('\n', 1)[0] ?? '');
+
+const help = (commands: Commands): string => `strongroom ceremony: the custody of the master key
 
 Usage: strongroom ceremony COMMAND [ARGUMENTS]
 
 Commands:
-${[...commands].map(([name, { help }]) => `  ${name.padEnd(16)} ${help.split('\n', 1)[0]}`).join('\n')}
+${[...commands].map(([name, command]) => `  ${name.padEnd(16)} ${summaryOf(command)}`).join('\n')}
 
 Examples:
   strongroom ceremony plan ceremony.yaml
@@ -35,19 +40,20 @@ Examples:
 export async function main(
   argv: readonly string[],
   terminal: Terminal = process,
-  more: ReadonlyMap<string, Command> = new Map(),
+  more: ReadonlyMap<string, LoadedCommand> = new Map(),
 ): Promise<number> {
-  const commands = new Map([...COMMANDS, ...more]);
+  const commands: Commands = new Map<string, Command | LoadedCommand>([...COMMANDS, ...more]);
   const [name, ...rest] = argv;
   if (name === undefined || name === 'help' || HELP_FLAGS.has(name)) {
     (name === undefined ? terminal.stderr : terminal.stdout).write(help(commands));
     return name === undefined ? EXIT.local : EXIT.ok;
   }
-  const command = commands.get(name);
-  if (command === undefined) {
+  const found = commands.get(name);
+  if (found === undefined) {
     terminal.stderr.write(`strongroom ceremony: unknown command ${name}\n\n${help(commands)}`);
     return EXIT.local;
   }
+  const command = 'load' in found ? await found.load() : found;
   if (rest.some((word) => HELP_FLAGS.has(word))) {
     terminal.stdout.write(command.help);
     return EXIT.ok;

@@ -1,9 +1,9 @@
-// A real DynamoDB-compatible server for tests: the static binary of @dynoxide on a free port of 127.0.0.1. A small
+// A real DynamoDB-compatible server for tests and rehearsals: the static binary of @dynoxide on a free port of 127.0.0.1. A small
 // shell in between reads our pipe and ends the server when this process is gone, however it went: nothing stays
 // behind. Credentials are dummies given explicitly, so no test can reach for real ones.
 
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -30,6 +30,12 @@ export interface DynamoDBServer {
 
 const MAX_PORT_ATTEMPTS = 5;
 const PROGRAM = fileURLToPath(new URL('../node_modules/@dynoxide/linux-x64/dynoxide', import.meta.url));
+
+/** Why no server can be started here, and what to do; undefined when it can. */
+export function missingDynamoDB(): string | undefined {
+  if (existsSync(PROGRAM)) return undefined;
+  return `needs a stand-in for DynamoDB that is not here (${PROGRAM}): on Linux on x86-64 run 'npm ci' with optional packages`;
+}
 
 /** Options of a client for a server on this machine: everything is explicit, nothing is looked up. */
 export function dynamoDBClientOptions(endpoint: string, options: AwsClientOptions = {}): AwsClientOptions {

@@ -6,6 +6,7 @@ import { readFile } from 'node:fs/promises';
 import { type Command, CommandError, fileProblem, readArguments } from '../ceremony/commands/command.ts';
 import { ceremonyBlock, InvalidCeremony, parseCeremony } from '../ceremony/definition.ts';
 import { readCeremonyValue } from '../ceremony/yaml.ts';
+import { missingDynamoDB } from './dynamodb.ts';
 import { setStage } from './stage.ts';
 
 const PREFIX = 'REHEARSAL  ';
@@ -16,7 +17,7 @@ export const rehearse: Command = {
 Usage: strongroom ceremony rehearse FILE
 
 FILE is YAML: the ceremony block by itself, or a configuration that has one. Its keys and recipients are not used: local stand-ins
-take their place. Needs the development packages of this repository, and Linux on x86-64.
+take their place. Needs Linux on x86-64, and the optional package @dynoxide/linux-x64, a stand-in for DynamoDB, which npm installs there.
 
 Examples:
   strongroom ceremony rehearse ceremony.yaml
@@ -28,6 +29,8 @@ Examples:
     const [file] = positionals;
     if (file === undefined) throw new CommandError('name the FILE with the ceremony');
     const ceremony = await readCeremony(file);
+    const missing = missingDynamoDB();
+    if (missing !== undefined) throw new CommandError(missing);
     const stage = await setStage(PREFIX, ceremonyBlock(ceremony));
     try {
       await perform(

@@ -13,8 +13,6 @@ import { kill, tracked } from './children.ts';
 /** A log line that must come is waited for; only so that it is named when it does not, before the test's own limit ends it. */
 const LOG_WAIT_MS = 800_000;
 const PROGRAM = join(import.meta.dirname, '../bin/strongroom');
-const PINNED_NODE = join(import.meta.dirname, '../bin/pinned-node');
-const PORTABLE_SIGNER = join(import.meta.dirname, '../test/support/portable-signer.ts');
 
 export interface RunningSigner {
   readonly url: string;
@@ -43,8 +41,6 @@ export interface SignerOptions {
   readonly folder?: string;
   /** What is run in place of `bin/strongroom`, and its first arguments. */
   readonly program?: readonly [string, ...string[]];
-  /** The core that signs; the program's own choice when not given. */
-  readonly blsCore?: 'native' | 'portable';
   /** Wait until keys are loaded (default), or only until it listens. */
   readonly waitFor?: 'ready' | 'listening';
   /** For a log line that must come. */
@@ -155,9 +151,7 @@ function spawnSigner(folder: string, options: SignerOptions): ChildProcess {
   const file = join(folder, 'strongroom.yaml');
   writeFileSync(file, stringify(config, { aliasDuplicateObjects: false }));
   const args = ['server', '-c', file, ...(options.args ?? [])];
-  const usual: readonly [string, ...string[]] =
-    options.blsCore === 'portable' ? [PINNED_NODE, '--heap-growing-percent=100', PORTABLE_SIGNER] : [PROGRAM]; // as main.ts sets it
-  const [program, ...first] = options.program ?? usual;
+  const [program, ...first] = options.program ?? [PROGRAM];
   const child = spawn(program, [...first, ...args], {
     cwd: folder,
     env: { ...cleanEnvironment(), ...options.env },

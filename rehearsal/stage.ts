@@ -5,9 +5,11 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { CeremonyBlock } from '../ceremony/definition.ts';
-import { MAINNET_ROOT, type TestKey, testKey } from '../test/support/requests.ts';
+import { publicNetwork } from '../enclave/signing/networks.ts';
+import { encodeHex } from '../formats/hex.ts';
 import { type CustodyWorld, startCustody } from './custody.ts';
 import { type RunningSigner, runStrongroom, startSigner } from './signer.ts';
+import { type TestKey, testKey } from './test-key.ts';
 
 export interface Stage {
   readonly custody: CustodyWorld;
@@ -93,7 +95,7 @@ function attestation(target: number): object {
     type: 'ATTESTATION',
     fork_info: {
       fork: { previous_version: '0x05000000', current_version: '0x06000000', epoch: '411392' },
-      genesis_validators_root: MAINNET_ROOT,
+      genesis_validators_root: encodeHex(publicNetwork('mainnet').genesisValidatorsRoot),
     },
     attestation: {
       slot: String(target * 32),

@@ -14,6 +14,13 @@ export interface Command {
   run(argv: readonly string[], terminal: Terminal): Promise<void>;
 }
 
+/** A command that reaches beyond this folder: it is loaded when somebody asks for it by name. */
+export interface LoadedCommand {
+  /** One line, for the list of commands. */
+  readonly summary: string;
+  load(): Promise<Command>;
+}
+
 /** The command line, a file or an input cannot be used: told to the user, exit 1. */
 export class CommandError extends Error {
   constructor(message: string) {

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import type { RunningSigner } from '../../rehearsal/signer.ts';
 import { makeCertificate } from '../support/certificates.ts';
 import { deployKeyFiles } from '../support/deployment.ts';
+import { PORTABLE_PROGRAM } from '../support/portable-program.ts';
 import { attestation, rootOf, TEST_TOKEN, type TestKey } from '../support/requests.ts';
 import type { Core } from './bars.ts';
 import type { LoadPlan, LoadResult } from './load-generator.ts';
@@ -30,7 +31,11 @@ export async function startMeasured(
     NODE_OPTIONS: `--max-semi-space-size=32 ${nodeOptions}`.trim(),
     MALLOC_ARENA_MAX: '2',
   };
-  return deployment.start({ config: { tls, ...config }, blsCore: core, env });
+  return deployment.start({
+    config: { tls, ...config },
+    ...(core === 'portable' ? { program: PORTABLE_PROGRAM } : {}),
+    env,
+  });
 }
 
 export type Load = Pick<LoadPlan, 'requests'> & Partial<LoadPlan>;

@@ -11,6 +11,7 @@ import { addonForTests } from '../support/addon.ts';
 import { makeCertificate } from '../support/certificates.ts';
 import { type Deployment, deploy } from '../support/deployment.ts';
 import { LIGHT_SCRYPT, testSecret, writeKeystore } from '../support/keys.ts';
+import { PORTABLE_PROGRAM } from '../support/portable-program.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { attestation, block, call, randaoReveal, rootOf, signCall, TEST_TOKEN } from '../support/requests.ts';
 
@@ -50,7 +51,7 @@ async function onBackend(backend: string): Promise<{ config: object; env: Record
 }
 
 /** A signer with raw keys, keystores that worker threads open, and a TLS listener. */
-async function start(backend: string, blsCore?: 'native' | 'portable'): Promise<[Deployment, RunningSigner, string]> {
+async function start(backend: string, core?: 'native' | 'portable'): Promise<[Deployment, RunningSigner, string]> {
   const { config, env } = await onBackend(backend);
   const deployment = deploy(1, config as Record<string, unknown>);
   const keystore = writeKeystore(
@@ -67,7 +68,7 @@ async function start(backend: string, blsCore?: 'native' | 'portable'): Promise<
       tls: { mode: 'file', listen_address: '127.0.0.1', listen_port: 0, file: { cert_path: cert, key_path: key } },
     },
     env: { ...env, NODE_OPTIONS: `--import ${SPAWNER}` },
-    ...(blsCore === undefined ? {} : { blsCore }),
+    ...(core === 'portable' ? { program: PORTABLE_PROGRAM } : {}),
   });
   return [deployment, signer, keystore];
 }

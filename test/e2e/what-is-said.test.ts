@@ -8,6 +8,7 @@ import { chamberStatusSchema } from '../../enclave/api/chamber.ts';
 import type { RunningSigner } from '../../rehearsal/signer.ts';
 import { makeExpiredCertificate } from '../support/certificates.ts';
 import { deploy } from '../support/deployment.ts';
+import { PORTABLE_PROGRAM } from '../support/portable-program.ts';
 import { call, randaoReveal, signCall, TEST_TOKEN } from '../support/requests.ts';
 
 let folder: string;
@@ -20,7 +21,7 @@ beforeAll(async () => {
   const deployment = deploy(1);
   publicKey = deployment.keys[0]?.publicKey ?? '';
   signer = await deployment.start({
-    blsCore: 'portable',
+    program: PORTABLE_PROGRAM,
     config: {
       static_auth: {
         policies: [{ name: 'all', rules: [{ effect: 'allow' }] }],

@@ -1,23 +1,9 @@
 // Requests as validator clients send them, and keys to send them for. All keys here are TEST keys.
 
-import { SecretKey } from '@chainsafe/blst';
-
+export { type TestKey, testKey } from '../../rehearsal/test-key.ts';
 export { attestation, block, forkInfo, MAINNET_ROOT, randaoReveal, rootOf, voluntaryExit } from './messages.ts';
 
 export const TEST_TOKEN = 'sr_client_TEST_TOKEN_of_the_end_to_end_tests_0001';
-
-export interface TestKey {
-  readonly secret: string;
-  readonly publicKey: string;
-}
-
-/** A key that is the same in every run. */
-export function testKey(index: number): TestKey {
-  const seed = Buffer.alloc(32, 0x5e);
-  seed.writeUInt32BE(index);
-  const key = SecretKey.fromKeygen(seed);
-  return { secret: key.toHex(), publicKey: key.toPublicKey().toHex() };
-}
 
 export interface Answer {
   readonly status: number;
