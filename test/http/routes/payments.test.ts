@@ -4,9 +4,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { publicNetwork } from '../../../enclave/signing/networks.ts';
 import { encodeHex } from '../../../formats/hex.ts';
+import type { RunningSigner } from '../../../rehearsal/signer.ts';
 import { deploy } from '../../support/deployment.ts';
 import { attestation, block, call, rootOf, TEST_TOKEN, testKey } from '../../support/requests.ts';
-import type { RunningSigner } from '../../support/signer.ts';
 
 const KEY = testKey(0).publicKey;
 const OURS = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed';
