@@ -8,13 +8,13 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ForkName } from '../../enclave/api/forks.ts';
 import { type Network, publicNetwork } from '../../enclave/signing/networks.ts';
 import { encodeHex } from '../../formats/hex.ts';
+import { type RunningSigner, runStrongroom } from '../../rehearsal/signer.ts';
 import { type Json, oracleObjectRoot, oracleSigningRoot } from '../signing/root-oracle.ts';
 import { OWN_CONFIG } from '../support/consensus-configs.ts';
 import { type Deployment, deploy } from '../support/deployment.ts';
 import { messageAt, versionOf } from '../support/fork-messages.ts';
 import { interchangeOf } from '../support/interchange.ts';
 import { signCall } from '../support/requests.ts';
-import { type RunningSigner, runStrongroom } from '../support/signer.ts';
 
 const GNOSIS = publicNetwork('gnosis');
 /** Fulu's first epoch on Gnosis; half of it would be the epoch of the slot if one had 32. */
