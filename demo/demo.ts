@@ -1,5 +1,6 @@
 // What `make demo` runs: the real program on its embedded default (SQLite, file keys, static tokens), a real attestation
-// signed through it, and a slashable second vote refused. Everything it makes is under build/demo and is a TEST key.
+// signed through it, of Hoodi since Gloas, and a slashable second vote refused. Everything it makes is under build/demo and is a
+// TEST key.
 
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -13,7 +14,9 @@ import { cleanEnvironment } from '../rehearsal/signer.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 const FOLDER = join(ROOT, 'build/demo');
-const MAINNET_GENESIS_VALIDATORS_ROOT = '0x4b363db94e286120d76eb905340fdd4e54bfe9f06bf33ff6cf5ad27f511bfe95';
+const HOODI_GENESIS_VALIDATORS_ROOT = '0x212f13fc4df078b6cb7db228f1c8307566dcecf900867401a92023d7ba99cb5f';
+/** In Gloas the index of a vote says what became of the payload of the block that it is for. */
+const PAYLOAD = { empty: '0', full: '1' } as const;
 
 const { publicKey, token, config, port } = await prepare();
 const signer = spawn(join(ROOT, 'bin/strongroom'), ['server', '-c', config], {
@@ -30,10 +33,10 @@ try {
 
 async function show(): Promise<void> {
   const url = `http://127.0.0.1:${port}/api/v1/eth2/sign/${publicKey}`;
-  const vote = attestation('0x'.padEnd(66, '11'));
+  const vote = attestation(PAYLOAD.full);
   heading('The key (a TEST key, made just now)');
   say(publicKey);
-  heading('The request');
+  heading('The request: a vote on Hoodi, in Gloas');
   say(`POST ${url}\n${JSON.stringify(vote, null, 2)}`);
 
   const signed = await post(url, vote);
@@ -41,8 +44,8 @@ async function show(): Promise<void> {
   say(signed.body);
   expectStatus(signed, 200);
 
-  const second = await post(url, attestation('0x'.padEnd(66, '22')));
-  heading(`A second vote for the same target, with another head: ${second.status}`);
+  const second = await post(url, attestation(PAYLOAD.empty));
+  heading(`A second vote for the same target, which says that the payload is missing: ${second.status}`);
   say(second.body);
   expectStatus(second, 412);
 
@@ -78,7 +81,7 @@ function configuration(values: {
   keys: string;
 }): string {
   return `# Written by make demo. In earnest, give the token as env:VAR_NAME.
-network: mainnet
+network: hoodi
 server: { listen_address: 127.0.0.1, listen_port: ${values.port} }
 metrics: { listen_address: 127.0.0.1, listen_port: ${values.metricsPort} }
 key_sources: { filesystem: { paths: [${JSON.stringify(values.keys)}] } }
@@ -94,20 +97,20 @@ static_auth:
 `;
 }
 
-function attestation(head: string): object {
-  const root = '0x'.padEnd(66, '33');
+function attestation(index: string): object {
+  const [head, root] = ['0x'.padEnd(66, '11'), '0x'.padEnd(66, '33')];
   return {
     type: 'ATTESTATION',
     fork_info: {
-      fork: { previous_version: '0x05000000', current_version: '0x06000000', epoch: '411392' },
-      genesis_validators_root: MAINNET_GENESIS_VALIDATORS_ROOT,
+      fork: { previous_version: '0x70000910', current_version: '0x80000910', epoch: '132352' },
+      genesis_validators_root: HOODI_GENESIS_VALIDATORS_ROOT,
     },
     attestation: {
-      slot: '13500000',
-      index: '0',
+      slot: '4416005',
+      index,
       beacon_block_root: head,
-      source: { epoch: '421874', root },
-      target: { epoch: '421875', root },
+      source: { epoch: '137999', root },
+      target: { epoch: '138000', root },
     },
   };
 }

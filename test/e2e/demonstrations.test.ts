@@ -39,9 +39,12 @@ describe.skipIf(process.platform !== 'linux')('a signer of a test or a demonstra
 });
 
 describe('demonstrations', () => {
-  it('make demo signs an attestation and shows a slashable second vote refused', async () => {
+  it('make demo signs a vote of Gloas on Hoodi and shows a slashable second vote refused', async () => {
     const { stdout } = await demonstrate('demo/demo.ts');
     expect(stdout).toMatch(/== The answer: 200\n\{"signature":"0x[0-9a-f]{192}"\}/);
+    expect(stdout).toMatch(
+      /== The request: a vote on Hoodi, in Gloas[\s\S]*"current_version": "0x80000910"[\s\S]*"index": "1"/,
+    );
     expect(stdout).toMatch(/"reason":"double_vote"/);
     expect(stdout).toMatch(/Go on from here/);
   });
