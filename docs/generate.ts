@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { errorReference } from '../enclave/api/error-reference.ts';
 import { configurationReference } from '../enclave/config/reference.ts';
 import { metricsReference } from '../enclave/metrics/reference.ts';
+import { authorizationReference } from '../operator/authorization-reference.ts';
 import { operatorReference } from '../operator/reference.ts';
 import { parentProxyReference } from '../parent-proxy/reference.ts';
 
@@ -16,6 +17,7 @@ export interface Reference {
 }
 
 export const REFERENCES: readonly Reference[] = [
+  { path: 'reference/authorization.md', generate: authorizationReference },
   { path: 'reference/configuration.md', generate: configurationReference },
   { path: 'reference/errors.md', generate: errorReference },
   { path: 'reference/metrics.md', generate: metricsReference },

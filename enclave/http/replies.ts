@@ -2,7 +2,7 @@
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type ErrorBody, type ErrorReason, SignerError } from '../api/errors.ts';
-import type { HttpRequest } from './context.ts';
+import type { HttpRequest, RouteAccess } from './context.ts';
 
 /** Seconds after which a client should try again; a slot is 12. */
 const RETRY_AFTER_SECONDS = '1';
@@ -34,7 +34,16 @@ export function refusalAnswer(
   reason: ErrorReason,
   hint?: string,
 ): Answer {
-  return errorAnswer(request, new SignerError(reason, hint === undefined ? {} : { hint }));
+  const told = hint ?? (reason === 'denied' ? neededAccess(request.context.access) : undefined);
+  return errorAnswer(request, new SignerError(reason, told === undefined ? {} : { hint: told }));
+}
+
+/** What a denied caller asks its administrator for. The route says it to everybody (OpenAPI); no policy is told. */
+function neededAccess(access: RouteAccess | undefined): string | undefined {
+  if (access?.kind === 'management') return 'a management token is needed';
+  if (access?.kind !== 'scope' || access.scope === 'sign') return undefined;
+  const scopes = [access.scope, ...(access.orScope === undefined ? [] : [access.orScope])].join(' or ');
+  return `the scope ${scopes}${access.orManagement === true ? ', or a management token,' : ''} is needed`;
 }
 
 export function sendAnswer(reply: FastifyReply, { status, headers, contentType, body }: Answer): FastifyReply {

@@ -14,7 +14,8 @@ import { bounded, renderPlace } from '../text.ts';
 
 const POLICIES = '/api/v1/auth/policies';
 const ANY = 'any';
-const MAX_PROBLEM_CHARACTERS = 300;
+/** The list of all scopes or operations fits. */
+const MAX_PROBLEM_CHARACTERS = 800;
 
 const NAME = { name: { placeholder: 'NAME', meaning: 'Of the policy', required: true } } as const;
 const RULES = {

@@ -38,12 +38,14 @@ export function authApp(
   );
 }
 
-/** @param parts replace what it would have of each @param http likewise */
+/** @param parts replace what it would have of each @param http likewise @param everyRoute those too that a configuration turns on */
 export function keylessApp(
   parts: Pick<AppDependencies, 'authenticator' | 'clock' | 'log'> & Partial<AppDependencies>,
   http: Partial<AppOptions> = {},
+  { everyRoute = false }: { readonly everyRoute?: boolean } = {},
 ): Promise<FastifyInstance> {
   const { clock, log } = parts;
+  const limits = everyRoute ? ROUTE_LIMITS : undefined;
   const keys = new KeyStore({}, { vault: KEYLESS_CORE, clock });
   const inFlight = inFlightSigning();
   return buildApp(
@@ -68,7 +70,7 @@ export function keylessApp(
         onCanary: nothing('signing'),
       },
       readiness: { checks: () => [] },
-      chamber: { seal: undefined, status: nothing('the chamber') },
+      chamber: { seal: everyRoute ? nothing('the chamber') : undefined, status: nothing('the chamber') },
       slashingRecords: {
         backend: { exportHistories: nothing('slashing'), importHistories: nothing('slashing') },
         genesisValidatorsRoot: encodeHex(new Uint8Array(32)),
@@ -92,17 +94,17 @@ export function keylessApp(
           turns: keyTurns(),
           log,
         },
-        keyManager: undefined,
+        keyManager: limits === undefined ? undefined : { ...limits, maxConcurrentReads: 4, maxConcurrentWrites: 4 },
         chamber: {
           list: { maxConcurrentRequests: 16, requestTimeoutSeconds: 30 },
-          import: undefined,
-          lifecycle: undefined,
+          import: limits,
+          lifecycle: limits,
         },
         generate: {
           options: { backupRecipients: [], network: { configName: 'none', genesisForkVersion: new Uint8Array(4) } },
-          generate: undefined,
-          generateKeys: undefined,
-          depositData: undefined,
+          generate: limits,
+          generateKeys: limits,
+          depositData: limits === undefined ? undefined : { ...limits, allowRecompute: false },
         },
       },
       signingRefusal: () => undefined,
@@ -111,6 +113,8 @@ export function keylessApp(
     },
   );
 }
+
+const ROUTE_LIMITS = { maxConcurrentRequests: 4, requestTimeoutSeconds: 5, maxItemsPerRequest: 4 };
 
 function nothing(what: string): () => never {
   return () => {

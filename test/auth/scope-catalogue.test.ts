@@ -1,0 +1,86 @@
+// The catalogue of scopes against what it describes: a running application, and the tree of operator commands. Every route
+// is admitted by its scope alone, and refused by all others together, with the scope's name.
+
+import type { FastifyInstance } from 'fastify';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { OPERATIONS, SCOPES, type Scope } from '../../enclave/api/operations.ts';
+import { SCOPE_CATALOGUE } from '../../enclave/api/scope-catalogue.ts';
+import { createStaticAuthenticator } from '../../enclave/auth/static.ts';
+import { authorizationReference, SCOPE_COMMANDS } from '../../operator/authorization-reference.ts';
+import { TREE } from '../../operator/tree.ts';
+import { walk } from '../../operator/walk.ts';
+import { keylessApp } from '../support/auth-app.ts';
+import { recordingLog } from '../support/recording-log.ts';
+
+const KEY = `0x${'11'.repeat(48)}`;
+const only = (scope: Scope) => `sr_client_TEST_only_${scope}`;
+const allBut = (scope: Scope) => `sr_client_TEST_all_but_${scope}`;
+
+let app: FastifyInstance;
+beforeAll(async () => {
+  const policies = SCOPES.flatMap((scope) => [
+    { name: `only-${scope}`, rules: [{ effect: 'allow' as const, scopes: [scope] }] },
+    {
+      name: `all-but-${scope}`,
+      rules: [{ effect: 'allow' as const, scopes: SCOPES.filter((other) => other !== scope) }],
+    },
+  ]);
+  const tokens = SCOPES.flatMap((scope) => [
+    { secret: Buffer.from(only(scope)), policies: [`only-${scope}`], boundCidrs: [] },
+    { secret: Buffer.from(allBut(scope)), policies: [`all-but-${scope}`], boundCidrs: [] },
+  ]);
+  const authenticator = createStaticAuthenticator({ policies, tokens, anonymousPolicies: [] });
+  const clock = { now: () => 0, monotonic: () => 0 };
+  app = await keylessApp({ authenticator, clock, log: recordingLog() }, {}, { everyRoute: true });
+});
+afterAll(() => app.close());
+
+async function refusalOf(route: string, token: string): Promise<{ reason?: string; message?: string }> {
+  const [method = '', path = ''] = route.split(' ');
+  const url = path.replace('{identifier}', KEY);
+  const answer = await app.inject({
+    method: method as 'GET',
+    url,
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    ...(method === 'GET' ? {} : { payload: 'not json' }),
+  });
+  return answer.statusCode < 400 ? {} : answer.json();
+}
+
+describe.each(SCOPES.flatMap((scope) => SCOPE_CATALOGUE[scope].routes.map((route) => [scope, route] as const)))(
+  '%s at %s',
+  (scope, route) => {
+    test('is needed there, and is enough', async () => {
+      expect((await refusalOf(route, only(scope))).reason).not.toBe('not_found');
+      expect((await refusalOf(route, only(scope))).reason).not.toBe('denied');
+      const others = await refusalOf(route, allBut(scope));
+      if (route.endsWith('/generate-keys')) return expect(others.reason).not.toBe('denied'); // either of two scopes will do
+      expect(others.reason).toBe('denied');
+      if (scope !== 'sign') expect(others.message).toContain(`the scope ${scope}`);
+    });
+  },
+);
+
+test('every route of the OpenAPI document that needs a scope is in the catalogue', async () => {
+  const { paths } = (await app.inject('/api/openapi.json')).json() as { paths: Record<string, object> };
+  const documented = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
+  );
+  const listed = new Set(SCOPES.flatMap((scope) => SCOPE_CATALOGUE[scope].routes));
+  const open = /^GET \/(upcheck|healthcheck|api\/openapi\.json|api\/v1\/attestation)$/;
+  expect(documented.filter((route) => !listed.has(route) && !open.test(route))).toEqual([]);
+  expect(documented.length).toBeGreaterThan(15);
+});
+
+test('every command that is named exists, and every command of keys, slashing and chamber is named', () => {
+  const commands = [...walk(TREE)].flatMap(({ path, node }) => (node.kind === 'group' ? [] : [path.join(' ')]));
+  const named = Object.values(SCOPE_COMMANDS).flat();
+  for (const command of named) expect(commands).toContain(command);
+  const local = /^(auth |verify|completion)/;
+  for (const command of commands.filter((other) => !local.test(other))) expect(named).toContain(command);
+});
+
+test('the reference has every scope and operation', () => {
+  const text = authorizationReference();
+  for (const name of [...SCOPES, ...OPERATIONS]) expect(text).toContain(`| \`${name}\` |`);
+});
