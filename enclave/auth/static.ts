@@ -12,6 +12,8 @@ import { type CompiledAccess, compilePolicy, joinAccess } from './evaluate.ts';
 import { tokenDigest } from './tokens.ts';
 
 export interface StaticToken {
+  /** For audit lines, in place of its index. */
+  readonly name?: string | undefined;
   /** UTF-8 bytes. Wiped by createStaticAuthenticator. */
   readonly secret: Buffer;
   readonly policies: readonly string[];
@@ -40,7 +42,7 @@ export interface StaticAuthenticator extends Authenticator {
 }
 
 /**
- * The accessor of a token is `static:` and its index in `static_auth.tokens`, from 0, as violations print it.
+ * The accessor of a token is `static:` and its name, else its index in `static_auth.tokens`, from 0, as violations print it.
  * @throws Error, a startup failure, naming the place in the configuration
  */
 export function createStaticAuthenticator(options: StaticAuthOptions): StaticAuthenticator {
@@ -96,7 +98,11 @@ function declare(options: StaticAuthOptions, digestKey: Buffer): Declared {
     const place = `static_auth.tokens[${index}]`;
     const earlier = callers.get(digest);
     if (earlier !== undefined) throw new Error(`${place} has the same secret as the token ${earlier.caller.accessor}`);
-    const caller = { accessor: `static:${index}`, access: accessOf(token.policies, place), management: false };
+    const caller = {
+      accessor: `static:${token.name ?? index}`,
+      access: accessOf(token.policies, place),
+      management: false,
+    };
     callers.set(digest, { caller, boundCidrs: token.boundCidrs });
   }
   return { callers, anonymous: anonymousCaller(options, accessOf) };

@@ -47,6 +47,7 @@ function openStatic({ policies, anonymous, tokens }: Config['static_auth']): Aut
     tokens: tokens.map((token) => ({
       secret: token.secret.reveal(),
       policies: token.policies,
+      name: token.name,
       boundCidrs: token.bound_cidrs,
     })),
   });

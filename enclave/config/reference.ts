@@ -62,6 +62,7 @@ const MEMBERS: Readonly<Record<string, string>> = {
 | \`policies[].rules[].fee_recipients[]\` | everybody | Addresses in quotes, in any case; a mixed case is an EIP-55 checksum and has to be right. Met by ${PAYMENT_OPERATIONS.join(' and ')} that pay to one of them, and by no other message. At most ${MAX_FEE_RECIPIENTS_PER_RULE} |
 | \`policies[].rules[].max_gas_limit\` | none | Met by the same messages when their gas limit is at most this, and by no other message |
 | \`anonymous.policies[]\` | \`[]\` | Policies of requests without a token; empty refuses them |
+| \`tokens[].name\` | its index | Names the token in audit lines, as \`static:NAME\`: 1 to 64 of \`A-Z a-z 0-9 . _ -\`, starting with a letter; unique |
 | \`tokens[].secret\` | required | At least ${MIN_SECRET_CHARACTERS} characters, or \`env:VAR_NAME\` to read them from the environment, which an enclave does not have. White space around it and control characters are refused |
 | \`tokens[].policies[]\` | required | Policies of the token, at least one |
 | \`tokens[].bound_cidrs[]\` | \`[]\` | Source networks the token works from; an IPv4 prefix is at least /8, an IPv6 prefix at least /16 |

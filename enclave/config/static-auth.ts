@@ -26,7 +26,13 @@ const policyNamesSchema = z
   .array(policyNameSchema)
   .max(MAX_POLICIES_PER_TOKEN, `must name at most ${MAX_POLICIES_PER_TOKEN} policies`);
 
+/** Begins with a letter, so that no name is another token's index. */
+const tokenNameSchema = z
+  .string()
+  .regex(/^[A-Za-z][A-Za-z0-9._-]{0,63}$/, 'must be 1 to 64 of A-Z a-z 0-9 . _ - and start with a letter');
+
 const tokenSchema = z.strictObject({
+  name: tokenNameSchema.exactOptional(),
   secret: secretSchema,
   policies: policyNamesSchema.min(1, 'must name at least one policy: the token could do nothing'),
   bound_cidrs: z

@@ -29,6 +29,17 @@ export const STATIC_AUTH_RULES: readonly Rule[] = [
     ],
   },
   {
+    says: 'Tokens in `static_auth` have different names, where they have one.',
+    reads: ['static_auth'],
+    broken: ({ static_auth }) =>
+      repeated(static_auth.tokens.map(({ name }, index) => name ?? String(index))).map((index) => ({
+        at: 'static_auth' as const,
+        within: ['tokens', index, 'name'],
+        problem: 'is the name of an earlier token: audit lines could not tell them apart',
+        remedy: 'give each token a name of its own',
+      })),
+  },
+  {
     says: 'Tokens in `static_auth` have different secrets.',
     reads: ['static_auth'],
     broken: ({ static_auth }) =>

@@ -51,7 +51,7 @@ const deployment = deploy(1, {
     ],
     tokens: [
       { secret: TEST_TOKEN, policies: ['validator-client'] },
-      { secret: ONLY_PAYMENTS, policies: ['payments'] },
+      { name: 'payments', secret: ONLY_PAYMENTS, policies: ['payments'] },
       { secret: NOT_TO_COLD, policies: ['not-to-cold'] },
     ],
   },
@@ -191,6 +191,11 @@ it('refusals of payments are counted by their reason', async () => {
   await send('', registration(OURS, 60_000_001));
   const rendered = `svc_auth_rejections_total{reason="gas_limit_not_allowed"} ${gasRefusals}\n`;
   await expect.poll(async () => (await call(signer.metricsUrl, { token: null })).text).toContain(rendered);
+});
+
+it('the audit line has the name of a static token, and the index of one without', async () => {
+  expect((await send('', registration(COLD), ONLY_PAYMENTS)).line).toMatchObject({ accessor: 'static:payments' });
+  expect((await send('', registration(COLD))).line).toMatchObject({ accessor: 'static:0' });
 });
 
 it('a token that may only pay somebody lists no key: no message without a payment is allowed it', async () => {
