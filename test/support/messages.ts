@@ -2,9 +2,12 @@
 
 export const MAINNET_ROOT = '0x4b363db94e286120d76eb905340fdd4e54bfe9f06bf33ff6cf5ad27f511bfe95';
 
+/** On mainnet, whose epochs have 32 slots. */
+const FULU_EPOCH = 411_392;
+
 export function forkInfo(genesisValidatorsRoot: string = MAINNET_ROOT): object {
   return {
-    fork: { previous_version: '0x05000000', current_version: '0x06000000', epoch: '411392' },
+    fork: { previous_version: '0x05000000', current_version: '0x06000000', epoch: String(FULU_EPOCH) },
     genesis_validators_root: genesisValidatorsRoot,
   };
 }
@@ -37,7 +40,7 @@ export function block(options: { slot?: number; body?: string } = {}): Record<st
     type: 'BLOCK_V2',
     fork_info: forkInfo(),
     beacon_block: {
-      version: 'ELECTRA',
+      version: slot < FULU_EPOCH * 32 ? 'ELECTRA' : 'FULU',
       block_header: {
         slot: String(slot),
         proposer_index: '7',
