@@ -1,5 +1,6 @@
 // What a consensus config.yaml is read as, and what is refused of it: by key and line, and never by guessing.
 
+import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
   type ConsensusConfig,
@@ -206,6 +207,27 @@ describe('of a config.yaml is refused', () => {
     ['JSON that was cut off', '{"PRESET_BASE": "mainnet", ', '1: a character is missing'],
   ])('%s', (_, text, problem) => {
     expect(problemsOf(text)[0]).toContain(problem);
+  });
+
+  it('a file that was damaged anywhere, with a reason, unless what is read of it still holds together', () => {
+    const damaged = fc
+      .tuple(fc.nat(PACKAGE_CONFIG.length), fc.nat(40), fc.string({ maxLength: 12 }))
+      .map(([at, length, text]) => PACKAGE_CONFIG.slice(0, at) + text + PACKAGE_CONFIG.slice(at + length));
+    fc.assert(
+      fc.property(damaged, (text) => {
+        const reading = readConsensusConfig(text);
+        if ('problems' in reading) return reading.problems.length > 0;
+        const { forks } = reading.config;
+        const epochs = forks.flatMap(({ epoch }) => epoch ?? []);
+        return (
+          forks[0]?.name === 'phase0' &&
+          forks.some(({ name }) => name === 'capella') &&
+          new Set(forks.map(({ version }) => encodeHex(version))).size === forks.length &&
+          epochs.every((epoch, place) => epoch >= (epochs[place - 1] ?? 0))
+        );
+      }),
+      { numRuns: 2000 },
+    );
   });
 
   it('and no text makes the reader fail, however long', () => {
