@@ -62,16 +62,18 @@ async function serve(argv: readonly string[]): Promise<void> {
     process.exitCode = reportCheck(loaded, await lookAtFiles(loaded.config), process);
     return;
   }
-  await run(loaded);
+  await run(loaded, () => loadConfig({ argv, env: process.env }, { compiledCeremony: false }));
 }
 
-async function run({ config, warnings, ignoredVariables }: Extract<Loaded, { ok: true }>): Promise<void> {
+async function run(
+  { config, warnings, ignoredVariables }: Extract<Loaded, { ok: true }>,
+  readConfiguration: () => Loaded,
+): Promise<void> {
   const logger = createLogger(config.logging);
   endOnBugs(logger);
   sayWarnings({ warnings, ignoredVariables }, logger.module('server'));
-  ignoreHangUps(logger);
   try {
-    await runSigner(config, { logger, clock: systemClock });
+    await runSigner(config, { logger, clock: systemClock, readConfiguration });
   } catch (error) {
     await logger.end();
     process.stderr.write(`strongroom: cannot start: ${messageOf(error)}\n`);
@@ -141,7 +143,9 @@ const HEAP_GROWTH_PERCENT = 100;
 async function runSigner(config: Config, world: World): Promise<void> {
   setFlagsFromString(`--heap-growing-percent=${HEAP_GROWTH_PERCENT}`);
   const workers = liveWorkers();
+  const hangUps = reloadOnHangUps(world.logger);
   const signer = await boot(config, world);
+  hangUps.serve(signer);
   endOnSignals(signer, workers, world.logger);
   await signer.keysLoaded;
 }
@@ -191,12 +195,22 @@ function endOnSignals(signer: RunningSigner, workers: ReadonlySet<Worker>, logge
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void end(signal));
 }
 
-/** Services send it for a reload. There is none: ending at once, as Node does, would leave the validators without a signer. */
-function ignoreHangUps(logger: Logger): void {
+/** `systemctl reload`. One that comes during the start is for the files as they are then read: nothing has to be read again. */
+function reloadOnHangUps(logger: Logger): { serve(signer: RunningSigner): void } {
   const log = logger.module('server');
-  process.on('SIGHUP', () =>
-    log.warn({ signal: 'SIGHUP' }, 'the signal is ignored: the configuration is read at the start'),
-  );
+  let serving: RunningSigner | undefined;
+  process.on('SIGHUP', () => {
+    log.info(
+      { signal: 'SIGHUP' },
+      serving === undefined ? 'the signer is starting: nothing is read again' : 'reloading',
+    );
+    serving?.reload();
+  });
+  return {
+    serve(signer) {
+      serving = signer;
+    },
+  };
 }
 
 /** A bug leaves the process in a state nobody has thought about: it must not sign on. */

@@ -42,6 +42,10 @@ export const ERROR_REASONS = {
   unknown_key: { status: 404, message: 'the public key is not loaded' },
   not_found: { status: 404, message: 'there is nothing at this address' },
   policy_in_use: { status: 409, message: 'the policy is bound to a live token' },
+  reload_in_progress: {
+    status: 409,
+    message: 'a reload is under way: ask again when GET /reload says that it is over',
+  },
   already_exists: { status: 409, message: 'an object of this name exists already' },
   double_block: { status: 412, message: 'slashing protection refused the request' },
   block_below_low_water_mark: { status: 412, message: 'slashing protection refused the request' },

@@ -46,6 +46,7 @@ export const SCOPES = [
   'chamber_seal',
   'chamber_status',
   'slashing_protection',
+  'reload',
 ] as const;
 
 export type Scope = (typeof SCOPES)[number];

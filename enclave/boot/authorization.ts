@@ -6,7 +6,7 @@ import type { Authenticator } from '../auth/authenticator.ts';
 import { AuthHeadRejected } from '../auth/stateful/load.ts';
 import { tokensWithoutLifetime } from '../auth/stateful/snapshot.ts';
 import { StatefulAuthenticator } from '../auth/stateful/stateful.ts';
-import { createStaticAuthenticator } from '../auth/static.ts';
+import { createStaticAuthenticator, type StaticAuthOptions } from '../auth/static.ts';
 import { patiently } from '../chamber/startup-failures.ts';
 import type { Config } from '../config/options.ts';
 import type { Custody } from './custody.ts';
@@ -18,6 +18,8 @@ export interface Authorization {
   readonly authenticator: Authenticator;
   /** The same authenticator, when it is of the stateful mode. */
   readonly stateful: StatefulAuthenticator | undefined;
+  /** Put other declared tokens and policies in force; undefined in the stateful mode. @throws Error as the step does */
+  readonly replaceTokens: ((declared: Config['static_auth']) => void) | undefined;
 }
 
 export interface AuthorizationParts {
@@ -34,14 +36,16 @@ export async function openAuthorization(
   { custody, telemetry, time }: AuthorizationParts,
   world: World,
 ): Promise<Authorization> {
-  if (custody === undefined) return { authenticator: openStatic(config), stateful: undefined };
+  if (custody === undefined) {
+    const authenticator = createStaticAuthenticator(declared(config));
+    return { authenticator, stateful: undefined, replaceTokens: (other) => authenticator.replace(declared(other)) };
+  }
   const stateful = await openStateful(custody, telemetry, { ...world, clock: clockBy(time, world.clock) });
-  return { authenticator: stateful, stateful };
+  return { authenticator: stateful, stateful, replaceTokens: undefined };
 }
 
-/** Tokens and policies of the configuration, fixed from here on. */
-function openStatic({ policies, anonymous, tokens }: Config['static_auth']): Authenticator {
-  return createStaticAuthenticator({
+function declared({ policies, anonymous, tokens }: Config['static_auth']): StaticAuthOptions {
+  return {
     policies,
     anonymousPolicies: anonymous.policies,
     tokens: tokens.map((token) => ({
@@ -50,7 +54,7 @@ function openStatic({ policies, anonymous, tokens }: Config['static_auth']): Aut
       name: token.name,
       boundCidrs: token.bound_cidrs,
     })),
-  });
+  };
 }
 
 async function openStateful(

@@ -4,6 +4,7 @@
 // the stack that closes what it opens. It trusts a configuration that config/ has checked.
 
 import type { Config } from '../config/options.ts';
+import { keyTurns } from '../keys/turns.ts';
 import { inFlightSigning } from '../signing/in-flight.ts';
 import { openAuthorization } from './authorization.ts';
 import { startBackground } from './background.ts';
@@ -17,6 +18,7 @@ import type { OpenListeners } from './listeners/open-listeners.ts';
 import { openListeners } from './listeners.ts';
 import { networkOf } from './network.ts';
 import { openPermits } from './permits.ts';
+import { openReload } from './reload.ts';
 import { openSecretMemory } from './secret-key-memory.ts';
 import { openSlashingProtection } from './slashing-protection.ts';
 import { watchState } from './state-watcher.ts';
@@ -31,6 +33,8 @@ export interface RunningSigner {
   readonly listeners: OpenListeners;
   /** Resolves when every configured key source has been read once, or shutDown() ends that; rejects when one cannot be read. */
   readonly keysLoaded: Promise<void>;
+  /** Read again what may change while the signer runs; nothing where nothing may. */
+  reload(): void;
   /** Refuse new work, finish what is under way, close everything: all within the grace time. */
   shutDown(): Promise<void>;
 }
@@ -50,6 +54,8 @@ async function runSteps(config: Config, world: World, opened: AsyncDisposableSta
   const state: SignerState = { shuttingDown: false, keyFailures: 0 };
   const ending = createEnding(world.clock);
   const inFlight = inFlightSigning();
+  const turns = keyTurns();
+  let open: OpenListeners | undefined;
 
   const telemetry = await step('telemetry', () => openTelemetry(config.opentelemetry, { ending }, world, opened));
   await step('system call filter', () => filterSystemCalls(config.server, { telemetry }, world));
@@ -62,9 +68,10 @@ async function runSteps(config: Config, world: World, opened: AsyncDisposableSta
   const { slashing, binding, floor } = await step('slashing protection', () =>
     openSlashingProtection(config, { aws, custody, ending, network, telemetry, time }, world, opened),
   );
-  const { authenticator, stateful } = await step('authorization', () =>
+  const authorization = await step('authorization', () =>
     openAuthorization(config.static_auth, { custody, telemetry, time }, world),
   );
+  const { authenticator, stateful } = authorization;
   const loading = await step('keys', () =>
     startLoadingKeys(config.key_sources, { aws, custody, memory, state, telemetry }, world, opened),
   );
@@ -72,6 +79,7 @@ async function runSteps(config: Config, world: World, opened: AsyncDisposableSta
     watchState(config.signer_state, { auth: stateful, custody, telemetry }, world, opened),
   );
   const permits = await step('permits', () => openPermits(config.signing));
+  const reload = openReload(config, { authorization, inFlight, listeners: () => open, loading, turns }, world);
   const application = await step('HTTP application', () =>
     openApplication(
       config,
@@ -85,10 +93,12 @@ async function runSteps(config: Config, world: World, opened: AsyncDisposableSta
         loading,
         network,
         permits,
+        reload,
         slashing,
         state,
         stateful,
         telemetry,
+        turns,
         watcher,
       },
       world,
@@ -96,6 +106,7 @@ async function runSteps(config: Config, world: World, opened: AsyncDisposableSta
   );
   await step('warm-up', () => warmUp(network));
   const listeners = await step('listeners', () => openListeners(config, { application, telemetry }, world, opened));
+  open = listeners;
   startBackground(config, { core: memory.core, listeners, loading, permits, slashing, telemetry }, world, opened);
 
   const keysLoaded = announceWhenLoaded(loading, world).catch((error: unknown) => {
@@ -105,6 +116,7 @@ async function runSteps(config: Config, world: World, opened: AsyncDisposableSta
   return {
     listeners,
     keysLoaded,
+    reload: () => reload?.request(),
     async shutDown() {
       state.shuttingDown = true;
       const forRequestsMs = ending.begin(config.server.graceful_shutdown_timeout_seconds * 1000);

@@ -11,6 +11,8 @@ import type { Config } from '../config/options.ts';
 import { buildApp } from '../http/app.ts';
 import type { AttestationRoute } from '../http/routes/attestation.ts';
 import type { Readiness } from '../http/routes/health.ts';
+import type { ReloadRoute } from '../http/routes/reload.ts';
+import type { KeyTurns } from '../keys/turns.ts';
 import type { BlsCore } from '../signing/bls/bls.ts';
 import { equivocationGuard } from '../signing/equivocation.ts';
 import type { InFlightSigning } from '../signing/in-flight.ts';
@@ -39,10 +41,14 @@ export interface Parts {
   readonly loading: LoadingKeys;
   readonly network: Network;
   readonly permits: Permits;
+  /** Undefined where nothing is read again. */
+  readonly reload: ReloadRoute | undefined;
   readonly slashing: SlashingProtection;
   readonly state: SignerState;
   readonly stateful: StatefulAuthenticator | undefined;
   readonly telemetry: Telemetry;
+  /** Of the changes of one key. */
+  readonly turns: KeyTurns;
   readonly watcher: Watcher | undefined;
 }
 
@@ -106,6 +112,7 @@ export async function openApplication(config: ApplicationConfig, parts: Parts, w
       readiness,
       chamber: chamberRoutes(config, parts, world),
       attestation: attestationRoute(telemetry, world),
+      reload: parts.reload,
       signingRefusal: () => refusal() ?? (state.shuttingDown ? 'shutting_down' : binding?.hindrance),
       observer: telemetry.http,
       tracing: telemetry.tracing,

@@ -5,8 +5,9 @@
 import { availableParallelism } from 'node:os';
 import { SignerError } from '../api/errors.ts';
 import type { Config } from '../config/options.ts';
-import { KeyFiles } from '../keys/files/key-files.ts';
+import { KeyFiles, type TakeOut } from '../keys/files/key-files.ts';
 import { type KeyFolders, listKeyFiles } from '../keys/files/listing.ts';
+import type { FilesystemLoad } from '../keys/files/load-report.ts';
 import { KeystorePool, memoryLimitBytes } from '../keys/keystores/pool.ts';
 import { KeyStore, type SecretKeyVault } from '../keys/store.ts';
 import type { AwsAccess } from './credentials.ts';
@@ -22,6 +23,8 @@ export interface LoadingKeys {
   readonly pool: KeystorePool;
   /** Undefined without `key_sources.dynamodb`, and when the signer starts sealed. */
   readonly table: OpenedKeyTable | undefined;
+  /** Read the key folders again, after the first load. Undefined when the signer starts sealed. @throws as the first load */
+  readonly reload: ((takeOut: TakeOut) => Promise<FilesystemLoad>) | undefined;
   /** Resolves when the first load is complete. */
   readonly loaded: Promise<void>;
 }
@@ -50,7 +53,7 @@ export async function startLoadingKeys(
   const pool = openPool(filesystem, world, opened);
   if (custody?.chamber.state === 'Sealed') {
     keys.seal();
-    return { keys, pool, table: undefined, loaded: Promise.resolve() };
+    return { keys, pool, table: undefined, reload: undefined, loaded: Promise.resolve() };
   }
   const stop = new AbortController();
   custody?.chamber.onSealed(() => {
@@ -61,25 +64,38 @@ export async function startLoadingKeys(
     custody === undefined
       ? undefined
       : await openConfiguredKeyTable(dynamodb, { aws, custody, store: keys, telemetry }, world, opened);
-  const files = new KeyFiles(
+  const keyFiles = new KeyFiles(
     { ...folders, rawLoadConcurrency: filesystem.raw_load_concurrency, cache: filesystem.cache },
     { store: keys, pool, log, clock, signal: stop.signal },
-  ).load();
+  );
+  const files = keyFiles.load();
   const rows = table?.loader.load();
+  let reloading: Promise<unknown> | undefined;
   opened.defer(async () => {
     stop.abort(new Error('the signer shuts down'));
     await table?.loader.stop();
-    await Promise.allSettled([files, rows]);
+    await Promise.allSettled([files, rows, reloading]);
   });
-  const loaded = Promise.all([files, rows]).then(([{ failures, seconds }]) => {
+  const told = ({ failures, seconds }: FilesystemLoad): void => {
     state.keyFailures = failures.length;
     telemetry.keyFilesLoaded(seconds, failures.length);
     memory.watch.check();
+  };
+  const loaded = Promise.all([files, rows]).then(([load]) => {
+    told(load);
     keys.completeFirstLoad();
     void table?.loader.keepRefreshing();
   });
   loaded.catch(() => undefined); // whoever waits for it hears of a failure; a start that ends earlier does not wait
-  return { keys, pool, table, loaded };
+  const reload = async (takeOut: TakeOut): Promise<FilesystemLoad> => {
+    await loaded;
+    const again = keyFiles.reload(takeOut);
+    reloading = again;
+    const load = await again;
+    told(load);
+    return load;
+  };
+  return { keys, pool, table, reload, loaded };
 }
 
 /** Whatever brings a key, its memory is looked at. */

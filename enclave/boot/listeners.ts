@@ -51,6 +51,7 @@ export async function openListeners(
       tls: secure === undefined ? 0 : await openConnections(secure.server),
       metrics: await openConnections(metrics),
     }),
+    reloadCertificate: async () => secure?.reloadCertificate(),
     closeGracefully: endGracefully(servers, log),
   };
 }
@@ -60,7 +61,7 @@ async function openTls(
   { app, telemetry }: { readonly app: FastifyInstance; readonly telemetry: ListenersParts['telemetry'] },
   { logger, clock }: Pick<World, 'logger' | 'clock'>,
   opened: AsyncDisposableStack,
-): Promise<Awaited<ReturnType<typeof listenTls>> | undefined> {
+): Promise<(Awaited<ReturnType<typeof listenTls>> & Pick<OpenListeners, 'reloadCertificate'>) | undefined> {
   if (mode !== 'file' || file.cert_path === undefined || file.key_path === undefined) return undefined;
   const files = { certPath: file.cert_path, keyPath: file.key_path };
   const pair = await readCertificatePair(files);
@@ -85,7 +86,7 @@ async function openTls(
     reload.stop();
     return closeNow(secure.server);
   });
-  return secure;
+  return { ...secure, reloadCertificate: reload.poll };
 }
 
 function openConnections(server: Server | TlsServer): Promise<number> {

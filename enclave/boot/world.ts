@@ -2,6 +2,7 @@
 
 import type { Clock } from '../../observe/clock.ts';
 import type { Logger } from '../../observe/logger.ts';
+import type { Loaded } from '../config/load.ts';
 import type { Enclave } from './enclave/measure.ts';
 
 export interface World {
@@ -11,6 +12,8 @@ export interface World {
   readonly blsCore?: 'native' | 'portable';
   /** Inside an enclave: what measureEnclave found there. */
   readonly enclave?: Enclave;
+  /** Where the configuration may be read again while the signer runs: nowhere in an enclave. */
+  readonly readConfiguration?: () => Loaded;
 }
 
 /** What changes while the signer runs and everything else asks for. */

@@ -34,6 +34,7 @@ import { directSigning } from './routes/direct-signing.ts';
 import { mountHealth, type Readiness } from './routes/health.ts';
 import { type KeyManagerLimits, mountKeystores } from './routes/keystores.ts';
 import { mountPublicKeys } from './routes/public-keys.ts';
+import { mountReload, type ReloadRoute } from './routes/reload.ts';
 import { createSignHandler, mountSign, type SignHandler } from './routes/sign.ts';
 import { mountSlashingProtection, type SlashingRecords } from './routes/slashing-protection.ts';
 
@@ -67,6 +68,8 @@ export interface AppDependencies {
   readonly keyRoutes: KeyRoutes;
   /** In an enclave: documents for one connection. */
   readonly attestation?: AttestationRoute | undefined;
+  /** Undefined in an enclave: nothing there is read again. */
+  readonly reload?: ReloadRoute | undefined;
   readonly signingRefusal: () => ErrorReason | undefined;
   readonly observer: HttpObserver;
   readonly tracing?: Tracing | undefined;
@@ -112,6 +115,7 @@ export async function buildApp(options: AppOptions, dependencies: AppDependencie
   mountSlashingProtection(app, dependencies.slashingRecords, served.admission);
   mountChamber(app, dependencies.chamber);
   mountKeys(app, dependencies.keyRoutes);
+  if (dependencies.reload !== undefined) mountReload(app, dependencies.reload);
   if (dependencies.attestation !== undefined) mountAttestation(app, dependencies.attestation);
   if (dependencies.auth !== undefined) {
     mountAuthPolicies(app, dependencies.auth);

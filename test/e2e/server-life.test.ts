@@ -262,15 +262,6 @@ describe('ending', () => {
     expect(signer.log.filter(({ msg }) => msg === 'requests were cut: the grace time is over')).toEqual([]);
   });
 
-  it('SIGHUP is logged and ignored: the signer goes on signing', async () => {
-    const deployment = deploy(1);
-    const signer = await deployment.start();
-    process.kill(signer.pid, 'SIGHUP');
-    await signer.logged('the signal is ignored: the configuration is read at the start', { signal: 'SIGHUP' });
-    expect((await signCall(signer.url, deployment.keys[0]?.publicKey ?? '', randaoReveal())).status).toBe(200);
-    expect(await signer.stop()).toBe(0);
-  });
-
   it('a slashing store that hangs does not hold the end up beyond the grace time', async () => {
     const deployment = deploy(1);
     const signer = await deployment.start({ config: { server: { graceful_shutdown_timeout_seconds: 2 } } });

@@ -7,7 +7,7 @@ import type { Config } from '../../config/options.ts';
 import type { KeyRoutes } from '../../http/app.ts';
 import type { ItemLimits } from '../../http/work-limits.ts';
 import type { GenerationOptions, KeyManagementParts } from '../../keys/management/management.ts';
-import { keyTurns } from '../../keys/turns.ts';
+import type { KeyTurns } from '../../keys/turns.ts';
 import type { InFlightSigning } from '../../signing/in-flight.ts';
 import type { Network } from '../../signing/networks.ts';
 import { exportInterchangeText, mergeInterchangeText } from '../../slashing/interchange/text.ts';
@@ -20,6 +20,7 @@ export interface KeyRoutesParts {
   readonly loading: LoadingKeys;
   readonly network: Network;
   readonly inFlight: InFlightSigning;
+  readonly turns: KeyTurns;
   readonly slashing: Pick<SlashingProtection, 'backend'>;
   /** Undefined without a state table. */
   readonly binding: Pick<StoreBinding, 'hindrance'> | undefined;
@@ -64,7 +65,7 @@ export function keyRoutes(
 }
 
 function keyManagement(
-  { loading, network, inFlight, slashing, binding }: KeyRoutesParts,
+  { loading, network, inFlight, turns, slashing, binding }: KeyRoutesParts,
   { logger }: KeyRoutesWorld,
 ): KeyManagementParts {
   /** What is said of another store than the one the fleet signs over would be no promise. */
@@ -93,7 +94,7 @@ function keyManagement(
       assertInForce,
     },
     drain: inFlight.drain,
-    turns: keyTurns(),
+    turns,
     log: logger.module('keys'),
   };
 }

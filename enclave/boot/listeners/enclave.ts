@@ -65,6 +65,7 @@ export async function openEnclaveListeners(
       tls: secure.connections(),
       metrics: metrics.connections(),
     }),
+    reloadCertificate: async () => undefined, // it is renewed by itself (tee/ratls)
     closeGracefully: endGracefully([probes, secure], log),
   };
 }

@@ -15,6 +15,8 @@ export interface OpenListeners {
   readonly metrics: ListenerPort;
   /** Open connections by listener. */
   connections(): Promise<Readonly<Record<'plain' | 'tls' | 'metrics', number>>>;
+  /** Look at the TLS files now; nothing without them. */
+  reloadCertificate(): Promise<void>;
   closeGracefully(timeoutSeconds: number): Promise<void>;
 }
 

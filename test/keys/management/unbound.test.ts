@@ -6,6 +6,7 @@ import { keyRoutes } from '../../../enclave/boot/http-application/key-routes.ts'
 import type { Config } from '../../../enclave/config/options.ts';
 import { deleteKeys } from '../../../enclave/keys/management/delete.ts';
 import { KeyStore } from '../../../enclave/keys/store.ts';
+import { keyTurns } from '../../../enclave/keys/turns.ts';
 import { inFlightSigning } from '../../../enclave/signing/in-flight.ts';
 import { publicNetwork } from '../../../enclave/signing/networks.ts';
 import { forwardedStore } from '../../../enclave/slashing/forwarded-store.ts';
@@ -48,13 +49,14 @@ describe('a deletion', () => {
       const loaded = new KeyStore({}, { vault: keys.vault, clock: systemClock });
       loaded.add(Uint8Array.from(key.secret), 'memory');
       loaded.completeFirstLoad();
-      const loading = { keys: loaded, pool: keys.pool, table: undefined, loaded: Promise.resolve() };
+      const loading = { keys: loaded, pool: keys.pool, table: undefined, reload: undefined, loaded: Promise.resolve() };
       const { management } = keyRoutes(
         CONFIG,
         {
           loading,
           network: publicNetwork('mainnet'),
           inFlight: inFlightSigning(),
+          turns: keyTurns(),
           slashing: { backend },
           binding,
         },

@@ -11,6 +11,7 @@ import type { Config } from '../../../enclave/config/options.ts';
 import type { KeyManagementParts } from '../../../enclave/keys/management/management.ts';
 import { KeyStore } from '../../../enclave/keys/store.ts';
 import type { TableLoader } from '../../../enclave/keys/table/loader.ts';
+import { keyTurns } from '../../../enclave/keys/turns.ts';
 import { inFlightSigning } from '../../../enclave/signing/in-flight.ts';
 import { publicNetwork } from '../../../enclave/signing/networks.ts';
 import { floorAt, jumpFloor, jumpToPresent } from '../../../enclave/slashing/jump.ts';
@@ -133,10 +134,20 @@ export class FleetSigner {
       );
     }
     const inFlight = inFlightSigning();
-    const loading = { keys, pool: this.options.keys.pool, table: table as never, loaded: Promise.resolve() };
-    const { management } = keyRoutes(CONFIG, { loading, network: NETWORK, inFlight, slashing, binding }, {
-      logger: { module: () => quietLog },
-    } as never);
+    const loading = {
+      keys,
+      pool: this.options.keys.pool,
+      table: table as never,
+      reload: undefined,
+      loaded: Promise.resolve(),
+    };
+    const { management } = keyRoutes(
+      CONFIG,
+      { loading, network: NETWORK, inFlight, turns: keyTurns(), slashing, binding },
+      {
+        logger: { module: () => quietLog },
+      } as never,
+    );
     this.startedAt = step;
     const parts = management;
     this.#running = { gate: own, backend, slashing, store: keys, parts, inFlight, binding, loader: table?.loader };

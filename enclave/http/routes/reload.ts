@@ -1,0 +1,26 @@
+// GET and POST /reload: key folders, static tokens and TLS files are read again, for whoever has the scope `reload`. The answer does not
+// wait for the end, because thousands of keystores take minutes.
+
+import type { FastifyInstance } from 'fastify';
+import { RELOAD_ACCEPTED, type ReloadStatus } from '../../api/reload.ts';
+import { refuse, sendJson } from '../replies.ts';
+import { reloadRouteSchema, reloadStatusRouteSchema } from './reload-openapi.ts';
+
+export interface ReloadRoute {
+  readonly status: ReloadStatus;
+  /** False: one is under way. */
+  begin(): boolean;
+}
+
+const ACCESS = { kind: 'scope', scope: 'reload', namesKey: false, needsSigning: false } as const;
+
+export function mountReload(app: FastifyInstance, reload: ReloadRoute): void {
+  const config = { access: ACCESS } as const;
+  app.get('/reload', { config, schema: reloadStatusRouteSchema }, async (_request, reply) =>
+    sendJson(reply, 200, reload.status),
+  );
+  app.post('/reload', { config, schema: reloadRouteSchema }, async (request, reply) => {
+    if (!reload.begin()) return refuse(request, reply, 'reload_in_progress');
+    return sendJson(reply, 202, RELOAD_ACCEPTED);
+  });
+}
