@@ -127,7 +127,7 @@ describe('404', () => {
   it.each(['0xdeadbeef', unloaded.publicKey, 'not-a-key'])('a key that is not loaded: %s', async (key) => {
     expectError(await sign(attestation(), { key }), 404, 'unknown_key');
   });
-  it('an unknown path', async () => expectError(await call(`${signer.url}/reload`, { body: {} }), 404, 'not_found'));
+  it('an unknown path', async () => expectError(await call(`${signer.url}/nowhere`, { body: {} }), 404, 'not_found'));
   it('routes that are not enabled are not mounted', async () => {
     for (const path of ['/eth/v1/keystores', '/api/v1/auth/policies', '/api/v1/chamber/seal']) {
       expectError(await call(`${signer.url}${path}`), 404, 'not_found');

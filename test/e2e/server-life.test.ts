@@ -228,9 +228,11 @@ describe('a running server', () => {
       'GET /api/v1/chamber/status',
       'GET /api/v1/eth2/publicKeys',
       'GET /healthcheck',
+      'GET /reload',
       'GET /upcheck',
       'POST /api/v1/chamber/slashing-protection',
       'POST /api/v1/eth2/sign/{identifier}',
+      'POST /reload',
     ]);
   });
 
