@@ -61,6 +61,10 @@ export const SCOPE_CATALOGUE: Readonly<Record<Scope, ScopeEntry>> = {
     lets: 'export slashing records, and import more of them',
     routes: ['GET /api/v1/chamber/slashing-protection', 'POST /api/v1/chamber/slashing-protection'],
   },
+  reload: {
+    lets: 'have key folders, static tokens and TLS files read again, and see how that ended',
+    routes: ['GET /reload', 'POST /reload'],
+  },
 };
 
 export const OPERATION_CATALOGUE: Readonly<Record<Operation, string>> = {

@@ -7,11 +7,11 @@ import { setTimeout } from 'node:timers/promises';
 import { connect } from 'node:tls';
 import { afterEach, describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
+import type { RunningSigner } from '../../rehearsal/signer.ts';
 import { makeCertificate } from '../support/certificates.ts';
 import { type Deployment, deploy } from '../support/deployment.ts';
 import { writeRawKey } from '../support/keys.ts';
 import { attestation, call, randaoReveal, signCall, TEST_TOKEN, testKey } from '../support/requests.ts';
-import type { RunningSigner } from '../support/signer.ts';
 
 const RELOADER = 'sr_client_TEST_TOKEN_that_may_reload_0000000001';
 const OTHER = 'sr_client_TEST_TOKEN_declared_later_000000000001';
