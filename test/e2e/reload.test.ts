@@ -183,11 +183,11 @@ describe('reload', () => {
     const { deployment, signer } = await started(8);
     await reloaded(signer);
     const files = openFiles(signer);
-    let over = false;
+    const over = new AbortController();
     const statuses = new Set<number>();
     const missing = new Set<string>();
     const asking = [0, 1, 2].map(async (index) => {
-      while (!over) {
+      while (!over.signal.aborted) {
         statuses.add((await signCall(signer.url, keyOf(index), randaoReveal())).status);
         const present = new Set(await listed(signer));
         for (const key of sorted(0, 1, 2, 3, 4, 5)) if (!present.has(key)) missing.add(key);
@@ -198,7 +198,7 @@ describe('reload', () => {
       else put(deployment, 6);
       expect(await reloaded(signer)).toMatchObject({ status: 'completed' });
     }
-    over = true;
+    over.abort();
     await Promise.all(asking);
     expect([...statuses]).toEqual([200]);
     expect([...missing]).toEqual([]);
