@@ -72,12 +72,12 @@ interface Scan {
 }
 
 /** Sound on valid JSON. What else it lets through is refused by JSON.parse afterwards. */
-export function scanJson(text: string): JsonScan {
+export function scanJson(text: string, maxValues: number = MAX_JSON_VALUES): JsonScan {
   const scan: Scan = { text, open: [], at: 0, next: VALUE, values: 1, inexactNumbers: false };
   let refusal: string | undefined;
   while (refusal === undefined && scan.at < text.length) {
     refusal = step(scan);
-    if (scan.values > MAX_JSON_VALUES) refusal ??= `the body has more than ${MAX_JSON_VALUES} values`;
+    if (scan.values > maxValues) refusal ??= `the body has more than ${maxValues} values`;
   }
   refusal ??= excessBesideInexact(scan);
   const { inexactNumbers } = scan;

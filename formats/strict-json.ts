@@ -12,10 +12,11 @@ export type StrictJson =
   | { readonly kind: 'json'; readonly value: unknown }
   | { readonly kind: 'refused'; readonly hint: string };
 
-export function parseStrictJson(bytes: Uint8Array): StrictJson {
+/** @param maxValues for bodies that are not parsed on the main thread */
+export function parseStrictJson(bytes: Uint8Array, maxValues?: number): StrictJson {
   try {
     const text = UTF8.decode(bytes);
-    const { refusal, inexactNumbers } = scanJson(text);
+    const { refusal, inexactNumbers } = scanJson(text, maxValues);
     if (refusal !== undefined) return { kind: 'refused', hint: refusal };
     return { kind: 'json', value: inexactNumbers ? JSON.parse(text, inexactToNaN) : JSON.parse(text) };
   } catch {

@@ -2,6 +2,7 @@
 // decides anything is its slot. Progressive lists have no limits of their own (EIP-7916): the body's size is theirs.
 
 import { z } from 'zod';
+import type { ForkName } from './forks.ts';
 import {
   address,
   byteList,
@@ -60,7 +61,7 @@ const executionRequests = z.object({
   builder_exits: list(z.object({ source_address: address, pubkey: publicKey }), MAX_ITEMS),
 });
 
-export const executionPayloadEnvelope = bareOrVersioned(
+const wholeEnvelope = bareOrVersioned(
   {
     payload: executionPayload,
     execution_requests: executionRequests,
@@ -69,4 +70,24 @@ export const executionPayloadEnvelope = bareOrVersioned(
     parent_beacon_block_root: root,
   },
   'payload',
+);
+
+export type ExecutionPayloadEnvelope = Omit<z.output<typeof wholeEnvelope>, 'version'>;
+
+export interface EnvelopeMessage {
+  readonly version: ForkName | undefined;
+  /** Of its payload. */
+  readonly slot: number;
+  readonly content:
+    | { readonly kind: 'whole'; readonly envelope: ExecutionPayloadEnvelope }
+    /** hash_tree_root of a large one, in Gloas' container: it was read and hashed beside the main thread (signing/envelopes). */
+    | { readonly kind: 'root'; readonly root: Uint8Array };
+}
+
+export const executionPayloadEnvelope = wholeEnvelope.transform(
+  ({ version, ...envelope }): EnvelopeMessage => ({
+    version,
+    slot: envelope.payload.slot_number,
+    content: { kind: 'whole', envelope },
+  }),
 );

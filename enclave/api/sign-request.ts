@@ -133,8 +133,13 @@ export type ParsedSignRequest =
 
 export function parseSignRequest(body: Uint8Array): ParsedSignRequest {
   const json = parseStrictJson(body);
-  if (json.kind === 'refused') return { kind: 'refused', reason: 'malformed_body', hint: json.hint };
-  const { value } = json;
+  return json.kind === 'refused'
+    ? { kind: 'refused', reason: 'malformed_body', hint: json.hint }
+    : readSignRequest(json.value);
+}
+
+/** @param value of parseStrictJson */
+export function readSignRequest(value: unknown): ParsedSignRequest {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     return { kind: 'refused', reason: 'malformed_body', hint: 'the body is not a JSON object' };
   }
@@ -154,6 +159,12 @@ export function parseSignRequest(body: Uint8Array): ParsedSignRequest {
   if (vote !== undefined) return { kind: 'request', request: vote };
   const result = SIGN_REQUEST_SCHEMAS[name].safeParse(value);
   return result.success ? { kind: 'request', request: result.data } : refusalOf(result.error);
+}
+
+/** Whether a value of parseStrictJson says that it is an execution payload envelope. */
+export function isEnvelopeRequest(value: unknown): boolean {
+  const type = typeof value === 'object' && value !== null && 'type' in value ? value.type : undefined;
+  return upperCaseWord(type) === 'EXECUTION_PAYLOAD_ENVELOPE';
 }
 
 function isWireType(name: string): name is WireType {

@@ -60,7 +60,7 @@ export const OPTIONS = {
   'server.max_request_body_bytes': unflagged(
     integer(1024, BODY_BUDGET_BYTES),
     2_097_152,
-    'Larger bodies get 413; at most what all bodies in flight may hold',
+    'Larger bodies get 413, but for EXECUTION_PAYLOAD_ENVELOPE, which may have 10 MiB; at most what all bodies in flight may hold',
   ),
   'server.seccomp': unflagged(HARDENING, 'off', 'Syscall filter (Linux); required aborts boot without it'),
   'server.mlock': unflagged(

@@ -5,9 +5,10 @@
 import assert from 'node:assert/strict';
 import { canonicalPublicKey } from '../../formats/hex.ts';
 import { type ErrorReason, SignerError } from '../api/errors.ts';
+import { MAX_ENVELOPE_BODY_BYTES } from '../api/limits.ts';
 import type { Authenticator, Caller } from '../auth/authenticator.ts';
 import { parseAuthorization } from '../auth/credentials.ts';
-import { type AccessDecision, admitsRoute, evaluateBeforeBody } from '../auth/evaluate.ts';
+import { type AccessDecision, admitsRoute, evaluate, evaluateBeforeBody } from '../auth/evaluate.ts';
 import type { KeyStore } from '../keys/store.ts';
 import { createBodyBudget } from './bodies/budget.ts';
 import type { HttpRequest, RouteAccess } from './context.ts';
@@ -56,14 +57,22 @@ export function createAdmission(dependencies: AdmissionDependencies): Admission 
   return {
     admit(request) {
       const { access, streamsBody } = request.context;
-      const refusal = sizeRefusal(request, streamsBody, dependencies) ?? accessRefusal(request, access, dependencies);
+      const announced = streamsBody ? 0 : announcedBytes(request.headers);
+      if (announced > largestBody(access, dependencies)) return 'body_too_large';
+      const refused = accessRefusal(request, access, dependencies);
+      // Who may not sign envelopes, or is not known, is told what everybody is told of a body of this size.
+      const isTooLarge = announced > maxRequestBodyBytes && (refused !== undefined || !allowsEnvelope(request));
+      const refusal = isTooLarge ? 'body_too_large' : refused;
       if (refusal === undefined && !streamsBody) boundBodyTime(request);
       return refusal;
     },
-    bodyGrows({ context }, bytes) {
+    bodyGrows(request, bytes) {
+      const { context } = request;
       if (context.released) throw new SignerError('client_closed');
-      if (bytes > maxRequestBodyBytes) throw new SignerError('body_too_large');
-      const room = budget.grow(context, bytes);
+      const isLarge = bytes > maxRequestBodyBytes && allowsEnvelope(request);
+      const limit = isLarge ? largestBody(context.access, dependencies) : maxRequestBodyBytes;
+      if (bytes > limit) throw new SignerError('body_too_large');
+      const room = budget.grow(context, bytes, limit);
       if (room === 0) throw new SignerError('overloaded', { hint: 'request bodies take up all the memory they may' });
       return room;
     },
@@ -87,17 +96,22 @@ function boundBodyTime({ headers, context, raw }: HttpRequest): void {
   context.bodyDeadline = setTimeout(() => raw.socket.destroy(), BODY_TIMEOUT_MS);
 }
 
-/** A body of unannounced length (chunked) shows its size only at its end (bodyGrows). */
-function sizeRefusal(
-  { headers }: HttpRequest,
-  streamsBody: boolean,
-  { maxRequestBodyBytes }: AdmissionDependencies,
-): ErrorReason | undefined {
-  const isChunked = headers['transfer-encoding'] !== undefined;
-  const tooLarge = !streamsBody && !isChunked && announcedBytes(headers) > maxRequestBodyBytes;
-  return tooLarge ? 'body_too_large' : undefined;
+/** What the largest body of a route may have: of a signing request that of an envelope, whatever the configuration gives the others. */
+function largestBody(access: RouteAccess | undefined, { maxRequestBodyBytes }: AdmissionDependencies): number {
+  return signsWithOneKey(access) ? Math.max(maxRequestBodyBytes, MAX_ENVELOPE_BODY_BYTES) : maxRequestBodyBytes;
 }
 
+function signsWithOneKey(access: RouteAccess | undefined): boolean {
+  return access?.kind === 'scope' && access.scope === 'sign' && access.namesKey;
+}
+
+/** Of an admitted request. Whether its body is an envelope is known when it is here (routes/sign.ts). */
+function allowsEnvelope({ context: { access, caller, publicKey } }: HttpRequest): boolean {
+  if (!signsWithOneKey(access) || caller === undefined || publicKey === undefined) return false;
+  return evaluate(caller.access, { scope: 'sign', publicKey, operation: 'EXECUTION_PAYLOAD_ENVELOPE' }).allowed;
+}
+
+/** 0 for a body of unannounced length (chunked), which shows its size only at its end (bodyGrows). */
 function announcedBytes({ 'content-length': length }: HttpRequest['headers']): number {
   return length === undefined ? 0 : Number(length);
 }

@@ -12,6 +12,7 @@ import type { ClientAddressOptions } from '../auth/client-address.ts';
 import type { StatefulAuthenticator } from '../auth/stateful/stateful.ts';
 import type { KeyManagementParts } from '../keys/management/management.ts';
 import type { KeyStore } from '../keys/store.ts';
+import { envelopeReader } from '../signing/envelopes/envelope-reader.ts';
 import type { SigningDependencies } from '../signing/sign.ts';
 import { type Admission, createAdmission } from './admission.ts';
 import { createAudit, type HttpObserver } from './audit.ts';
@@ -106,8 +107,10 @@ export async function buildApp(options: AppOptions, dependencies: AppDependencie
   installContext(app, dependencies.clock);
   await allowOrigins(app, options.corsAllowedOrigins); // before admission: a preflight carries no credentials
   const served = installHooks(app, options, dependencies);
+  const envelopes = envelopeReader({ log: dependencies.log });
+  app.addHook('onClose', () => envelopes.close());
   const onAuthRejection = dependencies.observer.authRejected;
-  const sign = createSignHandler(options, { ...dependencies, onAuthRejection });
+  const sign = createSignHandler(options, { ...dependencies, envelopes, onAuthRejection });
   await mountOpenApi(app);
   mountHealth(app, dependencies.readiness);
   mountPublicKeys(app, dependencies.keys);

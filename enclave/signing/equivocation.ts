@@ -81,10 +81,8 @@ function placeOf(request: SignRequest): { readonly name: string; readonly slot: 
   switch (request.operation) {
     case 'PAYLOAD_ATTESTATION_MESSAGE':
       return { name: `payload ${request.message.slot}`, slot: request.message.slot };
-    case 'EXECUTION_PAYLOAD_ENVELOPE': {
-      const { slot_number } = request.message.payload;
-      return { name: `envelope ${slot_number}`, slot: slot_number };
-    }
+    case 'EXECUTION_PAYLOAD_ENVELOPE':
+      return { name: `envelope ${request.message.slot}`, slot: request.message.slot };
     case 'EXECUTION_PAYLOAD_BID': {
       const { slot, parent_block_root, parent_block_hash } = request.message;
       // The parent's payload may be missing from the chain or not: two parents of one block root.

@@ -69,11 +69,10 @@ export function signedAt(
       return atSlot(request.message.contribution.slot, request.forkInfo);
     case 'PROPOSER_PREFERENCES': // often the next fork's: they are asked for in the epoch before
       return atSlot(request.message.proposal_slot, request.forkInfo);
-    case 'EXECUTION_PAYLOAD_ENVELOPE':
-      return atSlot(request.message.payload.slot_number, request.forkInfo);
     case 'AGGREGATION_SLOT':
     case 'BLOCK_V2':
     case 'EXECUTION_PAYLOAD_BID':
+    case 'EXECUTION_PAYLOAD_ENVELOPE':
     case 'PAYLOAD_ATTESTATION_MESSAGE':
     case 'SYNC_COMMITTEE_MESSAGE':
     case 'SYNC_COMMITTEE_SELECTION_PROOF':

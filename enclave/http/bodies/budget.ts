@@ -10,9 +10,9 @@ type Holder = Pick<RequestContext, 'bodyReservation' | 'caller'>;
 export interface BodyBudget {
   /**
    * Room for a body that has grown: its first bytes as they are, later twice as much as before, while there is so much.
-   * @param needed at most the largest body @returns bytes that it may hold now, at least `needed`; 0 when there is no room
+   * @param needed at most `limit` @param limit of this body @returns bytes that it may hold now, at least `needed`; 0 when there is no room
    */
-  grow(holder: Holder, needed: number): number;
+  grow(holder: Holder, needed: number, limit?: number): number;
   /** No more than `bytes`; 0 gives everything back. */
   shrink(holder: Holder, bytes: number): void;
 }
@@ -36,8 +36,8 @@ export function createBodyBudget(maxRequestBodyBytes: number): BodyBudget {
     return true;
   };
   return {
-    grow(holder, needed) {
-      const ample = Math.min(Math.max(needed, 2 * holder.bodyReservation), maxRequestBodyBytes);
+    grow(holder, needed, limit = maxRequestBodyBytes) {
+      const ample = Math.min(Math.max(needed, 2 * holder.bodyReservation), limit);
       if (reserve(holder, ample)) return ample;
       return reserve(holder, needed) ? needed : 0;
     },

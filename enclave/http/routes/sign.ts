@@ -10,20 +10,28 @@ import { rememberedRequests } from '../../api/remembered-requests.ts';
 import type { SignRequest } from '../../api/sign-request.ts';
 import { evaluate } from '../../auth/evaluate.ts';
 import type { UnmetCondition } from '../../auth/payment-conditions.ts';
-import type { KeyStore, LoadedKey } from '../../keys/store.ts';
+import type { KeyStore } from '../../keys/store.ts';
+import { type EnvelopeReader, MAX_BODY_READ_AT_ONCE_BYTES } from '../../signing/envelopes/envelope-reader.ts';
 import { rememberedRoots } from '../../signing/roots/remembered.ts';
 import { type SigningDependencies, type SignOutcome, sign } from '../../signing/sign.ts';
 import { isAllowed } from '../admission.ts';
 import type { HttpRequest, Route } from '../context.ts';
 import { signRouteSchema } from '../openapi.ts';
 import { type Answer, refusalAnswer, sendAnswer } from '../replies.ts';
+import { type LargeBodyParts, readLargeBody } from './large-bodies.ts';
 
 /** Before the identifier of the key. */
 export const SIGN_PATH = '/api/v1/eth2/sign/';
 const ACCESS = { kind: 'scope', scope: 'sign', namesKey: true, needsSigning: true } as const;
 export const SIGN_ROUTE: Route = { url: `${SIGN_PATH}:identifier`, access: ACCESS, streamsBody: false };
 
+export interface SignHandlerOptions {
+  readonly requestTimeoutSeconds: number;
+  readonly maxRequestBodyBytes: number;
+}
+
 export interface SignHandlerDependencies {
+  readonly envelopes: Pick<EnvelopeReader, 'read'>;
   readonly keys: Pick<KeyStore, 'find'>;
   readonly log: Log;
   readonly signing: SigningDependencies;
@@ -37,16 +45,21 @@ export interface SignHandlerDependencies {
 export type SignHandler = (request: HttpRequest, body: Uint8Array) => Promise<Answer>;
 
 export function createSignHandler(
-  { requestTimeoutSeconds }: { readonly requestTimeoutSeconds: number },
-  { keys, log, onAuthRejection, ...dependencies }: SignHandlerDependencies,
+  { requestTimeoutSeconds, maxRequestBodyBytes }: SignHandlerOptions,
+  { envelopes, keys, log, onAuthRejection, ...dependencies }: SignHandlerDependencies,
 ): SignHandler {
   const parse = rememberedRequests();
   const signing: SigningDependencies = {
     ...dependencies.signing,
     rootOf: rememberedRoots(dependencies.signing.network),
   };
+  const large: LargeBodyParts = { envelopes, maxRequestBodyBytes, parse };
+  const largestReadAtOnce = Math.min(MAX_BODY_READ_AT_ONCE_BYTES, maxRequestBodyBytes);
   return async (request, body) => {
-    const parsed = parse(body);
+    const parsed =
+      body.length > largestReadAtOnce
+        ? await inTime(request, requestTimeoutSeconds, (signal) => readLargeBody(body, signal, large))
+        : parse(body);
     if (parsed.kind === 'refused') return refusalAnswer(request, parsed.reason, parsed.hint);
     request.context.operation = parsed.request.operation;
     const refusal = messageRefusal(request, parsed.request);
@@ -57,7 +70,10 @@ export function createSignHandler(
 
     const key = keys.find(request.context.publicKey ?? '');
     if (key === undefined) return refusalAnswer(request, 'unknown_key'); // removed while the body came in
-    const outcome = await signInTime(request, { parsed: parsed.request, key, requestTimeoutSeconds }, signing);
+    const { span } = request.context;
+    const outcome = await inTime(request, requestTimeoutSeconds, (signal) =>
+      sign(parsed.request, key, { signal, span }, signing),
+    );
     return answerTo(request, outcome, log);
   };
 }
@@ -93,23 +109,24 @@ function messageRefusal(request: HttpRequest, message: SignRequest): ErrorReason
 }
 
 /** Gives up when the client goes away or the time is over; a signature made after that is dropped, not sent. */
-async function signInTime(
+async function inTime<T>(
   { context }: HttpRequest,
-  work: { readonly parsed: SignRequest; readonly key: LoadedKey; readonly requestTimeoutSeconds: number },
-  signing: SigningDependencies,
-): Promise<SignOutcome> {
-  const { promise, resolve, reject } = Promise.withResolvers<SignOutcome>();
+  requestTimeoutSeconds: number,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  if (context.released) throw new SignerError('client_closed'); // while its body was read
+  const { promise, resolve, reject } = Promise.withResolvers<T>();
   const controller = new AbortController();
   const abandon = (reason: 'request_timeout' | 'client_closed'): void => {
     const error = new SignerError(reason, reason === 'request_timeout' ? { hint: 'nothing was signed for it' } : {});
     controller.abort(error);
     reject(error);
   };
-  const timer = setTimeout(abandon, work.requestTimeoutSeconds * 1000, 'request_timeout');
+  const timer = setTimeout(abandon, requestTimeoutSeconds * 1000, 'request_timeout');
   context.onEnd = () => abandon('client_closed');
   try {
     // Whichever is first settles the promise, as Promise.race would for twice the time.
-    sign(work.parsed, work.key, { signal: controller.signal, span: context.span }, signing).then(resolve, reject);
+    work(controller.signal).then(resolve, reject);
     return await promise;
   } finally {
     clearTimeout(timer);

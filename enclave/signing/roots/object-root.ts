@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { SYNC_COMMITTEE_BYTES } from '../../api/block-body.ts';
 import type { ForkName } from '../../api/forks.ts';
 import type { AggregateAndProof as AggregateMessage, BeaconBlock } from '../../api/messages.ts';
+import type { EnvelopeMessage } from '../../api/payload-envelope.ts';
 import type { SignRequest } from '../../api/sign-request.ts';
 import { isSince } from '../message-fork.ts';
 import {
@@ -50,7 +51,7 @@ export function objectRoot(
     case 'EXECUTION_PAYLOAD_BID':
       return ExecutionPayloadBid.hashTreeRoot(request.message);
     case 'EXECUTION_PAYLOAD_ENVELOPE':
-      return ExecutionPayloadEnvelope.hashTreeRoot(request.message);
+      return envelopeRoot(request.message);
     case 'PAYLOAD_ATTESTATION_MESSAGE':
       return PayloadAttestationData.hashTreeRoot(request.message);
     case 'PROPOSER_PREFERENCES':
@@ -77,6 +78,11 @@ export function objectRoot(
     default:
       return unreachable(request);
   }
+}
+
+/** Gloas is the only fork that has it. */
+export function envelopeRoot({ content }: EnvelopeMessage): Uint8Array {
+  return content.kind === 'root' ? content.root : ExecutionPayloadEnvelope.hashTreeRoot(content.envelope);
 }
 
 /** Electra adds committee_bits (EIP-7549), Gloas makes the attestation progressive (EIP-7495). */

@@ -1,6 +1,6 @@
 // Signing roots of requests that come again: parsing gives equal bodies one request (api/remembered-requests.ts), and the root of that one
 // was computed when it came first. Requests are known by identity, so a root is never taken for that of another. The last few are
-// remembered, and no blocks: those do not come again, and a whole one would stay in memory.
+// remembered, and no blocks or envelopes: those do not come again, and a whole one would stay in memory.
 
 import { MAX_REMEMBERED_BODIES } from '../../api/remembered-requests.ts';
 import type { SignRequest } from '../../api/sign-request.ts';
@@ -20,7 +20,7 @@ export function rememberedRoots(network: Network): ComputeRoot {
     const known = roots[requests.indexOf(request)];
     if (known !== undefined) return known;
     const root = computeSigningRoot(request, network, domains);
-    if (request.operation === 'BLOCK_V2') return root;
+    if (request.operation === 'BLOCK_V2' || request.operation === 'EXECUTION_PAYLOAD_ENVELOPE') return root;
     requests[oldest] = request;
     roots[oldest] = root;
     oldest = (oldest + 1) % MAX_REMEMBERED_BODIES;

@@ -101,6 +101,7 @@ describe.runIf(withAddon)('the bundle', () => {
     expect(names).toContain('main.mjs');
     expect(names).toContain('database-worker.mjs');
     expect(names).toContain('keystore-worker.mjs');
+    expect(names).toContain('envelope-worker.mjs');
     expect(names).toContain('strongroom.node');
     expect(names.filter((name) => name.includes('/'))).toEqual([]);
     const telling = bundle.files.filter(({ data }) => data.includes(PROJECT_ROOT));

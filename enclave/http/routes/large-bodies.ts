@@ -1,0 +1,39 @@
+// A signing body that is too large to be read in one turn of the main thread, or larger than max_request_body_bytes. The limit of 10 MiB is
+// that of envelopes alone: another message that came under it is refused for its size, as it is everywhere else (protocol.md).
+
+import { MAX_ENVELOPE_BODY_BYTES } from '../../api/limits.ts';
+import type { ParsedSignRequest } from '../../api/sign-request.ts';
+import type { EnvelopeReader } from '../../signing/envelopes/envelope-reader.ts';
+
+export type ReadBody =
+  | ParsedSignRequest
+  | { readonly kind: 'refused'; readonly reason: 'body_too_large'; readonly hint: string };
+
+export interface LargeBodyParts {
+  readonly envelopes: Pick<EnvelopeReader, 'read'>;
+  readonly maxRequestBodyBytes: number;
+  readonly parse: (body: Uint8Array) => ParsedSignRequest;
+}
+
+const NO_ENVELOPE = {
+  kind: 'refused',
+  reason: 'body_too_large',
+  hint: 'only EXECUTION_PAYLOAD_ENVELOPE may be of this size, and at most 10 MiB',
+} as const;
+
+/** @throws what EnvelopeReader.read throws */
+export async function readLargeBody(
+  body: Uint8Array,
+  signal: AbortSignal,
+  { envelopes, maxRequestBodyBytes, parse }: LargeBodyParts,
+): Promise<ReadBody> {
+  if (body.length > MAX_ENVELOPE_BODY_BYTES) {
+    const parsed = parse(body); // max_request_body_bytes is larger than an envelope
+    const isEnvelope = parsed.kind === 'request' && parsed.request.operation === 'EXECUTION_PAYLOAD_ENVELOPE';
+    return isEnvelope ? NO_ENVELOPE : parsed;
+  }
+  const { length } = body;
+  const read = await envelopes.read(body, signal);
+  if (read.kind !== 'other') return read;
+  return length > maxRequestBodyBytes ? NO_ENVELOPE : parse(read.body);
+}

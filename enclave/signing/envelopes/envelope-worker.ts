@@ -1,0 +1,39 @@
+// The thread that reads large signing bodies, one at a time: it parses them and hashes what is an envelope, so that the main thread only
+// sees the root. Strict as the main thread's parser; only how many values a body may have is the envelope's own. A body of another type
+// goes back as it came. Nothing here is secret.
+
+import assert from 'node:assert/strict';
+import { parentPort } from 'node:worker_threads';
+import { parseStrictJson } from '../../../formats/strict-json.ts';
+import { isEnvelopeRequest, type ParsedSignRequest, readSignRequest } from '../../api/sign-request.ts';
+import { envelopeRoot } from '../roots/object-root.ts';
+
+export interface EnvelopeJob {
+  readonly body: Uint8Array<ArrayBuffer>;
+}
+
+/** `other`: the body is none of an envelope, or not even JSON. */
+export type EnvelopeAnswer = ParsedSignRequest | { readonly kind: 'other'; readonly body: Uint8Array<ArrayBuffer> };
+
+/** 8,192 deposits of a payload, the most that consensus knows, have six values each; no payload has so many transactions. */
+const MAX_ENVELOPE_VALUES = 200_000;
+
+const port = parentPort;
+assert(port !== null, 'envelope-worker.ts runs as a worker thread');
+
+port.on('message', ({ body }: EnvelopeJob) => {
+  const answer = readEnvelope(body);
+  port.postMessage(answer, answer.kind === 'other' ? [answer.body.buffer] : []);
+});
+
+function readEnvelope(body: Uint8Array<ArrayBuffer>): EnvelopeAnswer {
+  const json = parseStrictJson(body, MAX_ENVELOPE_VALUES);
+  if (json.kind === 'refused' || !isEnvelopeRequest(json.value)) return { kind: 'other', body };
+  const parsed = readSignRequest(json.value);
+  if (parsed.kind === 'refused') return parsed;
+  const { request } = parsed;
+  assert(request.operation === 'EXECUTION_PAYLOAD_ENVELOPE');
+  const { version, slot } = request.message;
+  const content = { kind: 'root', root: envelopeRoot(request.message) } as const;
+  return { kind: 'request', request: { ...request, message: { version, slot, content } } };
+}

@@ -1,0 +1,109 @@
+// Large bodies in the worker: what comes back is what the main thread's parser says and hashes, other bodies come back as they were, and
+// what is given up makes room.
+
+import { afterEach, describe, expect, it } from 'vitest';
+import { parseSignRequest } from '../../enclave/api/sign-request.ts';
+import { envelopeReader, MAX_WAITING_BODIES } from '../../enclave/signing/envelopes/envelope-reader.ts';
+import { publicNetwork } from '../../enclave/signing/networks.ts';
+import { computeSigningRoot } from '../../enclave/signing/roots/root.ts';
+import { envelope, messageAt } from '../support/fork-messages.ts';
+import { recordingLog } from '../support/recording-log.ts';
+
+const SEPOLIA = publicNetwork('sepolia');
+const SLOT = 353_030 * 32;
+const FORKS = { previous: 'fulu', current: 'gloas', epoch: 353_024 } as const;
+const NEVER = new AbortController().signal;
+
+const log = recordingLog();
+let reader = envelopeReader({ log });
+afterEach(async () => {
+  await reader.close();
+  reader = envelopeReader({ log });
+});
+
+function body(changed: object = {}): Buffer {
+  const transactions = Array.from({ length: 40 }, (_, index) => `0x${'ab'.repeat(index * 100)}`);
+  const message = messageAt(SEPOLIA, 'EXECUTION_PAYLOAD_ENVELOPE', SLOT, { ...FORKS, stated: 'gloas' });
+  const data = envelope(SLOT, transactions);
+  return Buffer.from(
+    JSON.stringify({ ...message, execution_payload_envelope: { version: 'gloas', data }, ...changed }),
+  );
+}
+
+describe('a large body', () => {
+  it('of an envelope comes back as a request with its root', async () => {
+    const read = await reader.read(body(), NEVER);
+    const parsed = parseSignRequest(body());
+    if (read.kind !== 'request' || parsed.kind !== 'request') throw new Error(`${read.kind}, ${parsed.kind}`);
+    expect(read.request).toMatchObject({
+      operation: 'EXECUTION_PAYLOAD_ENVELOPE',
+      message: { version: 'gloas', slot: SLOT },
+    });
+    expect(read.request.message).toMatchObject({ content: { kind: 'root' } });
+    expect(Buffer.from(computeSigningRoot(read.request, SEPOLIA))).toEqual(
+      Buffer.from(computeSigningRoot(parsed.request, SEPOLIA)),
+    );
+  });
+
+  it('of an envelope that is malformed is refused as on the main thread', async () => {
+    const bad = body({ fork_info: {} });
+    expect(await reader.read(Buffer.from(bad), NEVER)).toEqual(parseSignRequest(bad));
+    const two = Buffer.from(body().toString().replace('"slot_number"', '"gas_used"'));
+    expect(parseSignRequest(two)).toMatchObject({ hint: 'the member "gas_used" is given twice' });
+    expect(await reader.read(two, NEVER)).toMatchObject({ kind: 'other' });
+  });
+
+  it.each(['ATTESTATION', 'INCLUSION_LIST', 7, undefined])('of the type %s comes back as it was', async (type) => {
+    const bytes = body({ type });
+    const read = await reader.read(Buffer.from(bytes), NEVER);
+    expect(read.kind === 'other' && Buffer.from(read.body)).toEqual(bytes);
+  });
+
+  it.each(['', '{', 'null', '[]', '"EXECUTION_PAYLOAD_ENVELOPE"'])(
+    'that is no request comes back: %s',
+    async (text) => {
+      expect(await reader.read(Buffer.from(text), NEVER)).toMatchObject({ kind: 'other' });
+    },
+  );
+
+  it('may have more values than a body of the main thread, up to a limit', async () => {
+    const withWithdrawals = (count: number): Buffer => {
+      const data = envelope(SLOT);
+      const one = { source_address: `0x${'01'.repeat(20)}`, validator_pubkey: `0x${'02'.repeat(48)}`, amount: '1' };
+      const requests = {
+        ...(data['execution_requests'] as object),
+        withdrawals: Array.from({ length: count }, () => one),
+      };
+      return body({ execution_payload_envelope: { ...data, execution_requests: requests } });
+    };
+    expect(parseSignRequest(withWithdrawals(6000))).toMatchObject({ hint: 'the body has more than 20000 values' });
+    expect(await reader.read(withWithdrawals(6000), NEVER)).toMatchObject({ kind: 'request' });
+    expect(await reader.read(withWithdrawals(60_000), NEVER)).toMatchObject({ kind: 'other' });
+  });
+});
+
+describe('reading', () => {
+  it('is given up for whoever went away, at work or not, and goes on for the others', async () => {
+    const [first, second] = [new AbortController(), new AbortController()];
+    const gone = [reader.read(body(), first.signal), reader.read(body(), second.signal)];
+    const stays = reader.read(body(), NEVER);
+    second.abort(new Error('went away'));
+    first.abort(new Error('went away'));
+    for (const read of gone) await expect(read).rejects.toThrow('went away');
+    expect(await stays).toMatchObject({ kind: 'request' });
+    await expect(reader.read(body(), first.signal)).rejects.toThrow('went away');
+  });
+
+  it('is refused when too many wait', async () => {
+    const reads = Array.from({ length: MAX_WAITING_BODIES + 1 }, () => reader.read(body(), NEVER));
+    await expect(reader.read(body(), NEVER)).rejects.toMatchObject({ reason: 'overloaded' });
+    expect(new Set((await Promise.all(reads)).map(({ kind }) => kind))).toEqual(new Set(['request']));
+  });
+
+  it('ends with the signer', async () => {
+    const reads = [reader.read(body(), NEVER), reader.read(body(), NEVER)];
+    const ended = Promise.allSettled(reads);
+    await reader.close();
+    for (const outcome of await ended) expect(outcome).toMatchObject({ reason: { reason: 'shutting_down' } });
+  });
+});
