@@ -1,10 +1,8 @@
-// CBOR (RFC 8949) as NSM messages, attestation documents and CMW records use it: the one file through which the codec enters.
-// It trusts nothing: before the codec sees the bytes, a scan refuses what is not well formed, is nested deeply, repeats a key, has bytes
-// left over, or is of a kind that no message of ours has (floats, tags but the one asked for, indefinite strings, bignums).
+// CBOR (RFC 8949) as NSM messages, attestation documents and CMW records use it. It trusts nothing, and reads only what a message of ours
+// may have: integers, byte strings, text, arrays, maps, false, true and null. It refuses what is not well formed, is nested deeply, repeats
+// a key, has bytes left over, or is of another kind (floats, tags but the one asked for, indefinite strings, bignums).
 
-import { strict as assert } from 'node:assert';
 import { isUtf8 } from 'node:buffer';
-import { Decoder, Encoder, Tag } from 'cbor-x';
 
 /** Maps are Maps: their keys are text or integers. Integers beyond 2^53 are bigints. */
 export type CborValue =
@@ -25,14 +23,62 @@ export class CborError extends Error {
 }
 
 const MAX_DEPTH = 8;
-
-const codec = { mapsAsObjects: false, useRecords: false, variableMapSize: true, tagUint8Array: false } as const;
-const encoder = new Encoder(codec);
-const decoder = new Decoder(codec);
+/** RFC 8949 §3.1 */
+const UNSIGNED = 0;
+const NEGATIVE = 1;
+const BYTES = 2;
+const TEXT = 3;
+const ARRAY = 4;
+const MAP = 5;
+const TAG = 6;
+const SIMPLE = 7;
+/** RFC 8949 §3.3. `undefined` (23) is not a value of any message of ours. */
+const SIMPLE_VALUES: readonly (readonly [code: number, value: false | true | null])[] = [
+  [20, false],
+  [21, true],
+  [22, null],
+];
+const BREAK = 0xff;
 
 /** Definite lengths, shortest heads; a Map keeps its order, a Buffer is a byte string. */
 export function encodeCbor(value: CborValue): Buffer {
-  return Buffer.from(encoder.encode(asIntegers(value)));
+  const parts: Uint8Array[] = [];
+  write(value, parts);
+  return Buffer.concat(parts);
+}
+
+function write(value: CborValue, parts: Uint8Array[]): void {
+  if (typeof value === 'number' || typeof value === 'bigint') {
+    if (typeof value === 'number' && !Number.isSafeInteger(value))
+      throw new CborError('a number that is not a whole one');
+    parts.push(value < 0 ? head(NEGATIVE, -1n - BigInt(value)) : head(UNSIGNED, value));
+  } else if (typeof value === 'string') {
+    const text = Buffer.from(value);
+    parts.push(head(TEXT, text.length), text);
+  } else if (value instanceof Uint8Array) {
+    parts.push(head(BYTES, value.length), value);
+  } else if (Array.isArray(value)) {
+    parts.push(head(ARRAY, value.length));
+    for (const member of value) write(member, parts);
+  } else if (value instanceof Map) {
+    parts.push(head(MAP, value.size));
+    for (const entry of value) for (const item of entry) write(item, parts);
+  } else {
+    const [code] = SIMPLE_VALUES.find(([, simple]) => simple === value) ?? [];
+    if (code === undefined) throw new CborError('a value of a kind that is not expected');
+    parts.push(head(SIMPLE, code));
+  }
+}
+
+function head(major: number, argument: number | bigint): Buffer {
+  const first = major << 5;
+  if (argument < 24) return Buffer.from([first | Number(argument)]);
+  const size = argument < 2 ** 8 ? 1 : argument < 2 ** 16 ? 2 : argument < 2 ** 32 ? 4 : 8;
+  if (argument >= 2n ** 64n) throw new CborError('a number of more than 64 bits');
+  const bytes = Buffer.alloc(9);
+  bytes[0] = first | (24 + Math.log2(size));
+  bytes.writeBigUInt64BE(BigInt(argument) << BigInt(64 - 8 * size), 1);
+  return bytes.subarray(0, 1 + size);
 }
 
 /**
@@ -41,124 +87,113 @@ export function encodeCbor(value: CborValue): Buffer {
  * @throws CborError
  */
 export function decodeCbor(bytes: Uint8Array, { tag }: { readonly tag?: number } = {}): CborValue {
-  const scan = new Scan(bytes, tag);
-  scan.item(0);
-  if (scan.at !== bytes.length) throw new CborError(`${bytes.length - scan.at} bytes after the item`);
-  const decoded = normalise(decoder.decode(bytes));
-  // A codec keeps the last of two equal keys, however they are encoded: then entries are missing.
-  if (countEntries(decoded) !== scan.entries) throw new CborError('a map repeats a key');
-  return decoded;
+  const reader = new Reader(bytes);
+  const value = reader.item(tag !== undefined && reader.drops(tag) ? 1 : 0);
+  if (reader.left > 0) throw new CborError(`${reader.left} bytes after the item`);
+  return value;
 }
 
-/** RFC 8949 §3: walks the heads and counts map entries. */
-class Scan {
+class Reader {
   readonly #bytes: Buffer;
-  readonly #tag: number | undefined;
-  at = 0;
-  entries = 0;
+  #at = 0;
 
-  constructor(bytes: Uint8Array, tag: number | undefined) {
+  constructor(bytes: Uint8Array) {
     this.#bytes = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-    this.#tag = tag;
   }
 
-  item(depth: number): void {
+  get left(): number {
+    return this.#bytes.length - this.#at;
+  }
+
+  /** Whether this tag comes next; then it is behind. */
+  drops(tag: number): boolean {
+    if ((this.#bytes[this.#at] ?? 0) >> 5 !== TAG) return false;
+    const { argument } = this.#head();
+    if (argument !== BigInt(tag)) throw new CborError('a value of a kind that is not expected');
+    return true;
+  }
+
+  item(depth: number): CborValue {
     if (depth > MAX_DEPTH) throw new CborError(`nested deeper than ${MAX_DEPTH}`);
     const { major, argument } = this.#head();
-    if (major === 0 || major === 1) this.#definite(argument);
-    else if (major === 2) this.#take(argument);
-    else if (major === 3) this.#text(argument);
-    else if (major === 4) this.#repeat(argument, () => this.item(depth + 1));
-    else if (major === 5) this.#repeat(argument, () => this.#entry(depth + 1));
-    else if (major === 6 && depth === 0 && this.at <= 9 && argument !== undefined && Number(argument) === this.#tag)
-      this.item(depth + 1);
-    else if (major !== 7 || !isSimple(argument)) throw new CborError('a value of a kind that is not expected');
+    switch (major) {
+      case UNSIGNED:
+        return whole(definite(argument));
+      case NEGATIVE:
+        return whole(-1n - definite(argument));
+      case BYTES:
+        return Buffer.from(this.#take(definite(argument))); // a copy: the document may be larger than what is kept of it
+      case TEXT:
+        return this.#text(definite(argument));
+      case ARRAY: {
+        const members: CborValue[] = [];
+        this.#repeat(argument, () => members.push(this.item(depth + 1)));
+        return members;
+      }
+      case MAP: {
+        const entries = new Map<string | number | bigint, CborValue>();
+        this.#repeat(argument, () => this.#entry(entries, depth + 1));
+        return entries;
+      }
+      default: {
+        const simple = major === SIMPLE ? SIMPLE_VALUES.find(([code]) => BigInt(code) === argument) : undefined;
+        if (simple === undefined) throw new CborError('a value of a kind that is not expected');
+        return simple[1];
+      }
+    }
   }
 
-  #entry(depth: number): void {
-    const major = (this.#bytes[this.at] ?? 0xff) >> 5;
-    if (major !== 0 && major !== 1 && major !== 3) throw new CborError('a map key that is neither text nor integer');
-    this.item(depth);
-    this.item(depth);
-    this.entries++;
+  /** Keys that are equal however they are encoded are one key. */
+  #entry(entries: Map<string | number | bigint, CborValue>, depth: number): void {
+    const major = (this.#bytes[this.#at] ?? BREAK) >> 5;
+    if (major !== UNSIGNED && major !== NEGATIVE && major !== TEXT)
+      throw new CborError('a map key that is neither text nor integer');
+    const key = this.item(depth) as string | number | bigint;
+    if (entries.has(key)) throw new CborError('a map repeats a key');
+    entries.set(key, this.item(depth));
   }
 
   #repeat(count: bigint | undefined, one: () => void): void {
-    if (count !== undefined) {
-      if (count > BigInt(this.#bytes.length - this.at)) throw new CborError('cut off');
-      for (let done = 0n; done < count; done++) one();
+    if (count === undefined) {
+      while (this.#bytes[this.#at] !== BREAK) one();
+      this.#at++;
       return;
     }
-    while (this.#bytes[this.at] !== 0xff) one();
-    this.at++;
+    if (count > this.left) throw new CborError('cut off'); // each member has a byte at least
+    for (let done = 0n; done < count; done++) one();
   }
 
-  #text(length: bigint | undefined): void {
-    if (!isUtf8(this.#take(length))) throw new CborError('text that is not UTF-8');
+  #text(length: bigint): string {
+    const bytes = this.#take(length);
+    if (!isUtf8(bytes)) throw new CborError('text that is not UTF-8');
+    return bytes.toString('utf8');
   }
 
-  #take(length: bigint | undefined): Buffer {
-    const wanted = this.#definite(length);
-    if (wanted > BigInt(this.#bytes.length - this.at)) throw new CborError('cut off');
-    const end = this.at + Number(wanted);
-    const taken = this.#bytes.subarray(this.at, end);
-    this.at = end;
-    return taken;
+  #take(length: bigint): Buffer {
+    if (length > this.left) throw new CborError('cut off');
+    const start = this.#at;
+    this.#at += Number(length);
+    return this.#bytes.subarray(start, this.#at);
   }
 
-  #definite(argument: bigint | undefined): bigint {
-    if (argument === undefined) throw new CborError('an indefinite length where none is expected');
-    return argument;
-  }
-
-  /** The argument is undefined for an indefinite length. */
+  /** The argument is undefined for an indefinite length, and for the end of one. */
   #head(): { readonly major: number; readonly argument: bigint | undefined } {
-    const [initial] = this.#take(1n);
-    assert(initial !== undefined);
+    const initial = this.#take(1n).readUInt8();
     const major = initial >> 5;
     const low = initial & 0x1f;
     if (low < 24) return { major, argument: BigInt(low) };
     if (low === 31) return { major, argument: undefined };
     if (low > 27) throw new CborError('a reserved head');
-    if (major === 7) throw new CborError('a value of a kind that is not expected'); // floats, and simple values in two bytes
+    if (major === SIMPLE) throw new CborError('a value of a kind that is not expected'); // floats, and simple values in two bytes
     return { major, argument: BigInt(`0x${this.#take(BigInt(1 << (low - 24))).toString('hex')}`) };
   }
 }
 
-/** false, true, null (20 to 22). `undefined` (23) is not a value of any message of ours. */
-function isSimple(argument: bigint | undefined): boolean {
-  return argument !== undefined && argument >= 20n && argument <= 22n;
+function definite(argument: bigint | undefined): bigint {
+  if (argument === undefined) throw new CborError('an indefinite length where none is expected');
+  return argument;
 }
 
-/** The codec writes whole numbers beyond 32 bits as floats, and bigints as integers. */
-function asIntegers(value: CborValue): unknown {
-  if (typeof value === 'number') {
-    if (!Number.isSafeInteger(value)) throw new CborError('a number that is not a whole one');
-    return Math.abs(value) < 2 ** 31 ? value : BigInt(value);
-  }
-  if (Array.isArray(value)) return value.map(asIntegers);
-  if (value instanceof Map) return new Map([...value].map(([key, member]) => [key, asIntegers(member)]));
-  return value;
-}
-
-function normalise(value: unknown): CborValue {
-  if (value instanceof Tag) return normalise(value.value);
-  if (typeof value === 'bigint' && BigInt(Number(value)) === value && Number.isSafeInteger(Number(value)))
-    return Number(value);
-  if (value instanceof Uint8Array) return Buffer.from(value); // a copy: the document may be larger than what is kept of it
-  if (Array.isArray(value)) return value.map(normalise);
-  if (value instanceof Map) {
-    return new Map([...value].map(([key, member]) => [key as string | number | bigint, normalise(member)]));
-  }
-  return value as CborValue; // the scan let only scalars through
-}
-
-function countEntries(value: CborValue): number {
-  if (value instanceof Map) {
-    let count = value.size;
-    for (const member of value.values()) count += countEntries(member);
-    return count;
-  }
-  if (Array.isArray(value)) return value.reduce((count: number, member: CborValue) => count + countEntries(member), 0);
-  return 0;
+function whole(value: bigint): number | bigint {
+  return Number.isSafeInteger(Number(value)) ? Number(value) : value;
 }

@@ -1,8 +1,21 @@
-// YAML 1.2, strictly: the only file that touches the yaml package. It refuses what lets two readers see two documents
-// (repeated keys, anchors, aliases, custom tags, directives, several documents) and says where, never what: the package's
+// YAML 1.2, strictly: the only file that reads with the yaml package, for every file of the product. It refuses what lets two readers see
+// two documents (repeated keys, anchors, aliases, tags, directives, several documents where one is expected) and says where, never what: the package's
 // own messages quote the text around an error.
 
-import { type Document, isMap, isNode, isScalar, LineCounter, parseDocument, visit, type YAMLError } from 'yaml';
+import {
+  type Document,
+  type DocumentOptions,
+  isMap,
+  isNode,
+  isScalar,
+  LineCounter,
+  type ParseOptions,
+  parseAllDocuments,
+  parseDocument,
+  type SchemaOptions,
+  visit,
+  type YAMLError,
+} from 'yaml';
 
 export interface StrictDocument {
   /** The value at the top; undefined when the document is empty. */
@@ -38,13 +51,29 @@ export interface YamlReading {
   readonly scalars?: 'typed' | 'text';
 }
 
-export function parseStrictYaml(
-  text: string,
-  { scalars = 'typed' }: YamlReading = {},
-): StrictDocument | { readonly problems: readonly YamlProblem[] } {
+/** Why a document is refused, each with its line. */
+export interface RefusedDocument {
+  readonly problems: readonly YamlProblem[];
+}
+
+/** One document. */
+export function parseStrictYaml(text: string, reading: YamlReading = {}): StrictDocument | RefusedDocument {
   const lines = new LineCounter();
-  // Not `logLevel: 'silent'`: it would also drop the error for a second document.
-  const document = parseDocument(text, {
+  return strictly(parseDocument(text, options(reading, lines)), lines);
+}
+
+/** Any number of documents in one text, each of them read or refused by itself. */
+export function parseStrictYamlStream(text: string, reading: YamlReading = {}): (StrictDocument | RefusedDocument)[] {
+  const lines = new LineCounter();
+  const documents = parseAllDocuments(text, options(reading, lines));
+  return [...documents].map((document) => strictly(document, lines));
+}
+
+function options(
+  { scalars = 'typed' }: YamlReading,
+  lineCounter: LineCounter,
+): ParseOptions & DocumentOptions & SchemaOptions {
+  return {
     version: '1.2',
     schema: scalars === 'text' ? 'failsafe' : 'core',
     resolveKnownTags: false,
@@ -52,9 +81,12 @@ export function parseStrictYaml(
     uniqueKeys: true,
     stringKeys: true,
     prettyErrors: false,
-    lineCounter: lines,
-    logLevel: 'error',
-  });
+    lineCounter,
+    logLevel: 'error', // not 'silent': it would also drop the error for a second document
+  };
+}
+
+function strictly(document: Document.Parsed, lines: LineCounter): StrictDocument | RefusedDocument {
   const lineOf = (offset: number): number => lines.linePos(offset).line;
   const problems = [
     ...syntaxProblems(document, lineOf),
@@ -87,8 +119,9 @@ function forbiddenNodes(document: Document, lineOf: (offset: number) => number):
   visit(document, {
     Alias: (_, node) => void problems.push({ line: lineOf(node.range?.[0] ?? 0), problem: 'an alias is used' }),
     Value: (_, node) => {
-      if (node.anchor !== undefined)
-        problems.push({ line: lineOf(node.range?.[0] ?? 0), problem: 'an anchor is used' });
+      const line = lineOf(node.range?.[0] ?? 0);
+      if (node.anchor !== undefined) problems.push({ line, problem: 'an anchor is used' });
+      if (node.tag !== undefined) problems.push({ line, problem: 'a tag is used' }); // also one that says what it is anyway
     },
   });
   return problems;

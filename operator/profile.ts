@@ -6,9 +6,9 @@
 import { closeSync, fstatSync, openSync, readFileSync, type Stats } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
-import { parseDocument } from 'yaml';
 import { z } from 'zod';
 import { nearest } from '../command-line/nearest.ts';
+import { parseStrictYaml } from '../formats/yaml.ts';
 import { localFailure } from './exit.ts';
 import type { Terminal } from './terminal.ts';
 import { bounded, renderPlace } from './text.ts';
@@ -88,25 +88,16 @@ function readIfThere(path: string): { readonly content: string; readonly stats: 
 }
 
 function parseProfiles(path: string, content: string): z.output<typeof fileSchema> {
-  const document = parseDocument(content, { version: '1.2', schema: 'core', strict: true, prettyErrors: false });
-  const [problem] = [...document.errors, ...document.warnings];
-  if (problem !== undefined) {
-    const line = content.slice(0, problem.pos[0]).split('\n').length;
-    throw localFailure(`${path} line ${line}: the YAML is malformed (${problem.code.toLowerCase()})`);
+  const document = parseStrictYaml(content);
+  if ('problems' in document) {
+    const [first] = document.problems;
+    throw localFailure(`${path} line ${first?.line}: ${first?.problem}`);
   }
-  const parsed = fileSchema.safeParse(withoutAliases(path, document));
+  const parsed = fileSchema.safeParse(document.value);
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
   const place = renderPlace(issue?.path ?? []);
   throw localFailure(`${path}: ${bounded(`${place === '' ? 'the file' : place}: ${issue?.message}`, 200)}`);
-}
-
-function withoutAliases(path: string, document: ReturnType<typeof parseDocument>): unknown {
-  try {
-    return document.toJS({ maxAliasCount: 0 }) as unknown;
-  } catch {
-    throw localFailure(`${path}: an alias is used; write the value out`);
-  }
 }
 
 /** Whoever can write it can have a token sent to a signer of their own. Root can do that anyway. */

@@ -174,10 +174,10 @@ Warnings
   });
 
   it.each([
-    ['a repeated key', 'generation: 1\ngeneration: 2\n', 'duplicate key'],
-    ['an alias', 'generation: &one 1\nkms_threshold: *one\n', 'alias'],
-    ['a tag', 'generation: !env GENERATION\n', 'tag'],
-    ['two documents', 'generation: 1\n---\ngeneration: 2\n', 'multiple docs'],
+    ['a repeated key', 'generation: 1\ngeneration: 2\n', 'line 2: a key is repeated'],
+    ['an alias', 'generation: &one 1\nkms_threshold: *one\n', 'line 1: an anchor is used'],
+    ['a tag', 'generation: !env GENERATION\n', 'line 1: a tag is used'],
+    ['two documents', 'generation: 1\n---\ngeneration: 2\n', 'line 2: there is more than one document'],
   ])('refuses YAML with %s', async (_, yaml, words) => {
     const { code, stderr } = await run(['plan', file('strict.yaml', yaml)]);
     expect(code).toBe(1);

@@ -10,6 +10,9 @@ describe('the file', () => {
     ['an anchor', 'server: &a\n  mlock: "off"', 2, 'an anchor is used'],
     ['an alias', 'network: &a mainnet\nlogging: {level: *a}', 2, 'an alias is used'],
     ['a custom tag', 'network: !env NETWORK', 1, 'a tag is used'],
+    ['a tag that says what a value is anyway', 'network: !!str mainnet', 1, 'a tag is used'],
+    ['a tag of a section', 'server: !!map {listen_port: 1}', 1, 'a tag is used'],
+    ['a tag without a name', 'network: ! mainnet', 1, 'a tag is used'],
     ['a known tag', 'network: !!binary bWFpbm5ldA==', 1, 'a tag is used'],
     ['a second document', 'network: mainnet\n---\nnetwork: sepolia', 2, 'there is more than one document'],
     [

@@ -4,8 +4,8 @@
 // wiped; whoever minds uses keystores.
 
 import { dirname, resolve } from 'node:path';
-import { isMap, LineCounter, parseAllDocuments, type YAMLMap } from 'yaml';
 import { decodeHex } from '../../../formats/hex.ts';
+import { parseStrictYamlStream } from '../../../formats/yaml.ts';
 
 /** A raw secret is wiped by whoever takes the descriptor. */
 export type KeyDescriptor =
@@ -21,33 +21,30 @@ export const MAX_DESCRIPTOR_BYTES = 2 ** 20;
 
 /** The documents of one descriptor file, in order; empty documents are left out. @param file where its relative paths start */
 export function parseDescriptors(file: string, content: Buffer): DescribedKey[] {
-  const lines = new LineCounter();
-  const documents = parseAllDocuments(content.toString('utf8'), {
-    schema: 'failsafe',
-    // Pretty errors quote the line they are about.
-    prettyErrors: false,
-    lineCounter: lines,
-  });
   const described: DescribedKey[] = [];
-  for (const [index, document] of [...documents].entries()) {
-    const error = document.errors[0];
-    if (error !== undefined) {
-      described.push({
-        document: index + 1,
-        refused: `not YAML: ${error.code} at line ${lines.linePos(error.pos[0]).line}`,
-      });
-    } else if (isMap(document.contents)) {
-      described.push({ document: index + 1, ...describe(dirname(file), document.contents) });
-    } else if (document.contents !== null && String(document.contents) !== '') {
-      described.push({ document: index + 1, refused: 'not a map of properties' });
+  for (const [index, read] of parseStrictYamlStream(content.toString('utf8'), { scalars: 'text' }).entries()) {
+    const document = index + 1;
+    if ('problems' in read) {
+      const [first] = read.problems;
+      described.push({ document, refused: `line ${first?.line}: ${first?.problem}` });
+    } else if (isMap(read.value)) {
+      described.push({ document, ...describe(dirname(file), read.value) });
+    } else if (read.value !== undefined && read.value !== null && read.value !== '') {
+      described.push({ document, refused: 'not a map of properties' });
     }
   }
   return described.length > 0 ? described : [{ document: 1, refused: 'describes no key' }];
 }
 
+type Properties = Readonly<Record<string, unknown>>;
+
+function isMap(value: unknown): value is Properties {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
 type Described = { readonly descriptor: KeyDescriptor } | { readonly refused: string };
 
-function describe(directory: string, map: YAMLMap): Described {
+function describe(directory: string, map: Properties): Described {
   const type = textOf(map, 'type')?.toLowerCase();
   if (type === undefined) return { refused: 'type is missing' };
   if (type !== 'file-raw' && type !== 'file-keystore') return { refused: `unsupported type${nameOf(type)}` };
@@ -56,7 +53,7 @@ function describe(directory: string, map: YAMLMap): Described {
   return type === 'file-raw' ? describeRaw(map) : describeKeystore(directory, map);
 }
 
-function describeRaw(map: YAMLMap): Described {
+function describeRaw(map: Properties): Described {
   const text = textOf(map, 'privateKey');
   if (text === undefined) return { refused: 'privateKey is missing' };
   const secretKey = decodeHex(text, 32);
@@ -65,7 +62,7 @@ function describeRaw(map: YAMLMap): Described {
     : { descriptor: { type: 'file-raw', secretKey } };
 }
 
-function describeKeystore(directory: string, map: YAMLMap): Described {
+function describeKeystore(directory: string, map: Properties): Described {
   const keystoreFile = textOf(map, 'keystoreFile');
   const passwordFile = textOf(map, 'keystorePasswordFile');
   if (keystoreFile === undefined) return { refused: 'keystoreFile is missing' };
@@ -80,8 +77,8 @@ function describeKeystore(directory: string, map: YAMLMap): Described {
 }
 
 /** Undefined also for a property that is empty or not a plain text. */
-function textOf(map: YAMLMap, property: string): string | undefined {
-  const value = map.get(property);
+function textOf(map: Properties, property: string): string | undefined {
+  const value = Object.hasOwn(map, property) ? map[property] : undefined;
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
 

@@ -78,15 +78,15 @@ describe('what a descriptor may not be', () => {
     [`type: file-raw\nprivateKey: ${digits.slice(2)}zz`, 'privateKey is not 32 bytes of hex'],
     ['type: file-keystore\nkeystorePasswordFile: p', 'keystoreFile is missing'],
     ['type: file-keystore\nkeystoreFile: k', 'keystorePasswordFile is missing'],
-    [`type: file-raw\nprivateKey: ${digits}\nprivateKey: ${digits}`, 'not YAML: DUPLICATE_KEY at line 3'],
-    [`type: &a file-raw\nprivateKey: "${digits}`, 'not YAML: MISSING_CHAR at line 2'],
+    [`type: file-raw\nprivateKey: ${digits}\nprivateKey: ${digits}`, 'line 3: a key is repeated'],
+    [`type: &a file-raw\nprivateKey: "${digits}`, 'line 2: a character is missing, such as a closing quote or a comma'],
   ])('%j: %s', (text, refused) => {
     expect(parse(text)).toEqual([{ document: 1, refused }]);
   });
 
-  it('an alias is not followed', () => {
+  it('an alias is refused, with its whole document', () => {
     expect(parse(`a: &key ${digits}\ntype: file-raw\nprivateKey: *key`)).toEqual([
-      { document: 1, refused: 'privateKey is missing' },
+      { document: 1, refused: 'line 1: an anchor is used' },
     ]);
   });
 

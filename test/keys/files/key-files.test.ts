@@ -240,7 +240,7 @@ describe('bad files are reported, each by file, document and reason, and the oth
     ],
     ['SECP256K1', () => write('bad.yaml', 'type: file-raw\nkeyType: SECP256K1\n'), /^unsupported keyType SECP256K1$/],
     ['empty file', () => write('bad.yaml', ''), /^describes no key$/],
-    ['not YAML', () => write('bad.yaml', 'type: "file-raw\n'), /^not YAML: MISSING_CHAR at line 2$/],
+    ['not YAML', () => write('bad.yaml', 'type: "file-raw\n'), /^line 2: a character is missing/],
     ['directory named like a descriptor', () => mkdirSync(at('bad.yaml')), /^not a regular file$/],
     ['dangling link', () => symlinkSync('nowhere', at('bad.yaml')), /^does not exist$/],
     ['link to itself', () => symlinkSync('bad.yaml', at('bad.yaml')), /^too many symbolic links$/],
