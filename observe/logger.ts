@@ -4,7 +4,6 @@
 import { pino } from 'pino';
 import type { Log } from './log.ts';
 import { textLine } from './log-text.ts';
-import { plainLine } from './plain-record.ts';
 
 /** `audit`: the audit lines of requests, which the default level does not touch. */
 export const LOG_MODULES = [
@@ -109,32 +108,13 @@ export function createLogger(options: LoggerOptions, destination: LogDestination
     sink as pino.DestinationStream,
   );
   return {
-    module: (name) => {
-      const log = root.child({ module: name }, { level: pinoLevel(levelOf(name, filter)) });
-      return writingPlainRecords(log, name, sink);
-    },
+    module: (name) => root.child({ module: name }, { level: pinoLevel(levelOf(name, filter)) }),
     droppedLines: () => dropped,
     flush: () => {
       if (buffered !== undefined) buffered.flushSync();
     },
     end: async () => {
       if (buffered !== undefined) await endInTime(buffered);
-    },
-  };
-}
-
-/** Lines of level info, which audit lines have. */
-function writingPlainRecords(log: pino.Logger, module: LogModule, sink: LogDestination): Log {
-  if (!log.isLevelEnabled('info')) return log;
-  return {
-    debug: (fields, message) => log.debug(fields, message),
-    warn: (fields, message) => log.warn(fields, message),
-    error: (fields, message) => log.error(fields, message),
-    info(fields, message) {
-      const head = `{"level":"info"${timestampMember()},"module":"${module}"`;
-      const line = plainLine(head, fields, message, SECRET_FIELDS);
-      if (line === undefined) log.info(fields, message);
-      else sink.write(`${line}\n`);
     },
   };
 }

@@ -1,12 +1,24 @@
-// A vote as validator clients spell it, read without its schema, which takes four times as long. The schema (sign-request.ts) is the law: a
-// vote is read here only in the way that the schema reads it, and whatever is spelled in another way, or is wrong, is left to the schema
-// and its refusals. Only values of JSON.parse come here.
+// A vote as validator clients spell it, read without its schema: for votes that all differ the schema cost 16 µs more of a request's 456,
+// 0.04 S (docs/decisions/0005). The schema (sign-request.ts) is the law: a vote is read here only in the way that the schema reads it,
+// and whatever is spelled in another way, or is wrong, is left to the schema and its refusals. Only values of JSON.parse come here.
 
+import type { z } from 'zod';
 import { decodeHex } from '../../formats/hex.ts';
+import type { attestationData } from './messages.ts';
 import { readSlotOrEpoch, readUint64 } from './primitives.ts';
-import type { SIGN_REQUEST_SCHEMAS } from './sign-request.ts';
 
-export type AttestationRequest = ReturnType<(typeof SIGN_REQUEST_SCHEMAS)['ATTESTATION']['parse']>;
+/** As the schema gives it, which the compiler compares where this one is used. */
+export interface AttestationRequest {
+  readonly operation: 'ATTESTATION';
+  readonly forkInfo: {
+    readonly previousVersion: Uint8Array;
+    readonly currentVersion: Uint8Array;
+    readonly epoch: bigint;
+    readonly genesisValidatorsRoot: Uint8Array;
+  };
+  readonly givenSigningRoot: Uint8Array | undefined;
+  readonly message: z.output<typeof attestationData>;
+}
 
 /** Undefined: ask the schema. */
 export function readPlainAttestation(value: object): AttestationRequest | undefined {

@@ -1,7 +1,7 @@
 // The HTTP application: hooks in the order of refusal, the routes, and one shape of error. It knows nothing of sockets:
 // listen.ts puts it behind listeners, tests use inject().
 
-import type { RequestListener, ServerResponse } from 'node:http';
+import type { ServerResponse } from 'node:http';
 import fastify, { type FastifyInstance } from 'fastify';
 import type { Clock } from '../../observe/clock.ts';
 import type { Log } from '../../observe/log.ts';
@@ -21,7 +21,7 @@ import { answerClientError } from './client-errors.ts';
 import { type HttpRequest, NO_ROUTE, newContext, type Route, requestId } from './context.ts';
 import { CONNECTION_LIMITS, headerTimes } from './listeners/connection-limits.ts';
 import { peerAddressOf } from './listeners/connections.ts';
-import { type OpenRequests, trackOpenRequests } from './open-requests.ts';
+import { trackOpenRequests } from './open-requests.ts';
 import { mountOpenApi } from './openapi.ts';
 import { allowOrigins, foreignOrigin } from './origins.ts';
 import { type Answer, errorAnswer, refuse, sendAnswer, sendError, toSignerError } from './replies.ts';
@@ -31,12 +31,11 @@ import { mountAuthTokens } from './routes/auth-tokens.ts';
 import { type ChamberRoutes, mountChamber } from './routes/chamber.ts';
 import { type ChamberKeyLimits, mountChamberKeys } from './routes/chamber-keys.ts';
 import { type GenerateRoutes, mountChamberKeysGenerate } from './routes/chamber-keys-generate.ts';
-import { directSigning } from './routes/direct-signing.ts';
 import { mountHealth, type Readiness } from './routes/health.ts';
 import { type KeyManagerLimits, mountKeystores } from './routes/keystores.ts';
 import { mountPublicKeys } from './routes/public-keys.ts';
 import { mountReload, type ReloadRoute } from './routes/reload.ts';
-import { createSignHandler, mountSign, type SignHandler } from './routes/sign.ts';
+import { createSignHandler, mountSign } from './routes/sign.ts';
 import { mountSlashingProtection, type SlashingRecords } from './routes/slashing-protection.ts';
 
 export interface AppOptions {
@@ -106,16 +105,15 @@ export async function buildApp(options: AppOptions, dependencies: AppDependencie
   });
   installContext(app, dependencies.clock);
   await allowOrigins(app, options.corsAllowedOrigins); // before admission: a preflight carries no credentials
-  const served = installHooks(app, options, dependencies);
+  const admission = installHooks(app, options, dependencies);
   const envelopes = envelopeReader({ log: dependencies.log });
   app.addHook('onClose', () => envelopes.close());
   const onAuthRejection = dependencies.observer.authRejected;
-  const sign = createSignHandler(options, { ...dependencies, envelopes, onAuthRejection });
   await mountOpenApi(app);
   mountHealth(app, dependencies.readiness);
   mountPublicKeys(app, dependencies.keys);
-  mountSign(app, sign);
-  mountSlashingProtection(app, dependencies.slashingRecords, served.admission);
+  mountSign(app, createSignHandler(options, { ...dependencies, envelopes, onAuthRejection }));
+  mountSlashingProtection(app, dependencies.slashingRecords, admission);
   mountChamber(app, dependencies.chamber);
   mountKeys(app, dependencies.keyRoutes);
   if (dependencies.reload !== undefined) mountReload(app, dependencies.reload);
@@ -124,41 +122,8 @@ export async function buildApp(options: AppOptions, dependencies: AppDependencie
     mountAuthPolicies(app, dependencies.auth);
     mountAuthTokens(app, dependencies.auth, dependencies.clock);
   }
-  app.decorate('serve', createListener(app, options, dependencies, { ...served, sign }));
   await app.ready();
   return app;
-}
-
-declare module 'fastify' {
-  interface FastifyInstance {
-    /** What every listener gives its requests to. */
-    readonly serve: RequestListener;
-  }
-}
-
-interface Served {
-  readonly admission: Admission;
-  readonly openRequests: OpenRequests;
-}
-
-/** Traces and the answers to web pages are the framework's: with one of them on, so is every request. */
-function createListener(
-  app: FastifyInstance,
-  { corsAllowedOrigins }: AppOptions,
-  { clock, log, tracing }: AppDependencies,
-  parts: Served & { readonly sign: SignHandler },
-): RequestListener {
-  if (corsAllowedOrigins !== null || tracing !== undefined) return app.routing;
-  const answerThrown = (request: HttpRequest, thrown: unknown): Answer => answerToThrown(request, thrown, log);
-  const servedDirectly = directSigning({ ...parts, answerThrown, clock });
-  let closing = false; // then the framework tells clients to use other connections
-  app.addHook('preClose', (done) => {
-    closing = true;
-    done();
-  });
-  return (request, response) => {
-    if (closing || !servedDirectly(request, response)) app.routing(request, response);
-  };
 }
 
 function mountKeys(app: FastifyInstance, { management, keyManager, chamber, generate }: KeyRoutes): void {
@@ -178,7 +143,7 @@ function installContext(app: FastifyInstance, clock: Clock): void {
   });
 }
 
-function installHooks(app: FastifyInstance, options: AppOptions, dependencies: AppDependencies): Served {
+function installHooks(app: FastifyInstance, options: AppOptions, dependencies: AppDependencies): Admission {
   const { log } = dependencies;
   const audit = createAudit(options.clientAddress, { ...dependencies, log: dependencies.auditLog ?? dependencies.log });
   const admission = createAdmission({
@@ -210,7 +175,7 @@ function installHooks(app: FastifyInstance, options: AppOptions, dependencies: A
   acceptAnyBodyAsBytes(app, admission);
   app.setNotFoundHandler((request, reply) => refuse(request, reply, 'not_found'));
   app.setErrorHandler((thrown, request, reply) => sendAnswer(reply, answerToThrown(request, thrown, log)));
-  return { admission, openRequests };
+  return admission;
 }
 
 function admitted(request: HttpRequest, admission: Admission): ErrorReason | undefined {

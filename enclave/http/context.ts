@@ -97,7 +97,7 @@ export function newContext(route: Route, startedAt: number, peerAddress: string 
   };
 }
 
-/** What admission, routes and records look at: a request of Fastify's, or one that is served directly (direct-signing.ts). */
+/** What admission, routes and records look at of a request. */
 export type HttpRequest = Pick<FastifyRequest, 'raw' | 'headers' | 'id' | 'method' | 'params' | 'context'>;
 
 declare module 'fastify' {

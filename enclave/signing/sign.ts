@@ -15,7 +15,7 @@ import type { InFlightSigning } from './in-flight.ts';
 import { forkRefusal } from './message-fork.ts';
 import type { Network } from './networks.ts';
 import type { Permits } from './permits.ts';
-import type { ComputeRoot } from './roots/remembered.ts';
+import type { ComputeRoot } from './remembered.ts';
 import { computeSigningRoot, slashableMessage } from './roots/root.ts';
 
 export interface SigningDependencies {

@@ -46,7 +46,6 @@ const STALLED_AFTER_MS = 120_000;
 
 export async function listenPlain(app: FastifyInstance, address: ListenAddress): Promise<Listener> {
   const { server } = app;
-  server.removeAllListeners('request').on('request', app.serve);
   server.maxConnections = MAX_PLAIN_CONNECTIONS;
   cutStalledConnections(server);
   // Of a name one address, as of every other listener: Fastify would open more, without any of these limits, for localhost.
@@ -75,7 +74,7 @@ export async function listenTls(
 export function createTlsServer(app: FastifyInstance, options: https.ServerOptions): https.Server {
   const { keepAliveTimeout, requestTimeout, headersTimeout } = app.server;
   const times = { keepAliveTimeout, requestTimeout, ...headerTimes(headersTimeout) };
-  const server = https.createServer({ ...times, ...options }, app.serve);
+  const server = https.createServer({ ...times, ...options }, app.routing);
   server.on('tlsClientError', (_error, socket) => socket.destroy());
   server.on('clientError', answerClientError);
   cutStalledConnections(server);

@@ -6,24 +6,21 @@ import type { Log } from '../../../observe/log.ts';
 import { type ErrorReason, SignerError } from '../../api/errors.ts';
 import { answerFormat, signatureAnswer } from '../../api/negotiate.ts';
 import { paymentOf } from '../../api/payments.ts';
-import { rememberedRequests } from '../../api/remembered-requests.ts';
 import type { SignRequest } from '../../api/sign-request.ts';
 import { evaluate } from '../../auth/evaluate.ts';
 import type { UnmetCondition } from '../../auth/payment-conditions.ts';
 import type { KeyStore } from '../../keys/store.ts';
 import { type EnvelopeReader, MAX_BODY_READ_AT_ONCE_BYTES } from '../../signing/envelopes/envelope-reader.ts';
-import { rememberedRoots } from '../../signing/roots/remembered.ts';
+import { rememberedRequests } from '../../signing/remembered.ts';
 import { type SigningDependencies, type SignOutcome, sign } from '../../signing/sign.ts';
 import { isAllowed } from '../admission.ts';
-import type { HttpRequest, Route } from '../context.ts';
+import type { HttpRequest } from '../context.ts';
 import { signRouteSchema } from '../openapi.ts';
 import { type Answer, refusalAnswer, sendAnswer } from '../replies.ts';
 import { type LargeBodyParts, readLargeBody } from './large-bodies.ts';
 
-/** Before the identifier of the key. */
-export const SIGN_PATH = '/api/v1/eth2/sign/';
+const PATH = '/api/v1/eth2/sign/:identifier';
 const ACCESS = { kind: 'scope', scope: 'sign', namesKey: true, needsSigning: true } as const;
-export const SIGN_ROUTE: Route = { url: `${SIGN_PATH}:identifier`, access: ACCESS, streamsBody: false };
 
 export interface SignHandlerOptions {
   readonly requestTimeoutSeconds: number;
@@ -48,11 +45,8 @@ export function createSignHandler(
   { requestTimeoutSeconds, maxRequestBodyBytes }: SignHandlerOptions,
   { envelopes, keys, log, onAuthRejection, ...dependencies }: SignHandlerDependencies,
 ): SignHandler {
-  const parse = rememberedRequests();
-  const signing: SigningDependencies = {
-    ...dependencies.signing,
-    rootOf: rememberedRoots(dependencies.signing.network),
-  };
+  const { parse, rootOf } = rememberedRequests(dependencies.signing.network);
+  const signing: SigningDependencies = { ...dependencies.signing, rootOf };
   const large: LargeBodyParts = { envelopes, maxRequestBodyBytes, parse };
   const largestReadAtOnce = Math.min(MAX_BODY_READ_AT_ONCE_BYTES, maxRequestBodyBytes);
   return async (request, body) => {
@@ -79,14 +73,10 @@ export function createSignHandler(
 }
 
 export function mountSign(app: FastifyInstance, handle: SignHandler): void {
-  app.post(
-    `${SIGN_PATH}:identifier`,
-    { config: { access: ACCESS }, schema: signRouteSchema },
-    async (request, reply) => {
-      const body = request.body instanceof Uint8Array ? request.body : new Uint8Array();
-      return sendAnswer(reply, await handle(request, body));
-    },
-  );
+  app.post(PATH, { config: { access: ACCESS }, schema: signRouteSchema }, async (request, reply) => {
+    const body = request.body instanceof Uint8Array ? request.body : new Uint8Array();
+    return sendAnswer(reply, await handle(request, body));
+  });
 }
 
 /** A payment is told which of its values no rule allows, and never what a rule holds. */

@@ -3,7 +3,9 @@
 // 32 bytes. The hasher is the library's (hasher.ts). test/signing compares the two, and both with an oracle of the tests.
 
 import { hashInto } from '@chainsafe/persistent-merkle-tree';
-import type { AttestationRequest } from '../../api/plain-attestation.ts';
+import type { SignRequest } from '../../api/sign-request.ts';
+
+type Vote = Extract<SignRequest, { operation: 'ATTESTATION' }>['message'];
 
 const CHUNK = 32;
 /** slot, index, beacon_block_root, source, target, and three of zeros: a tree has a power of two. */
@@ -25,7 +27,7 @@ const checkpointRoots = leaves.subarray(SOURCE, SOURCE + 2 * CHUNK);
 const dataRoot = signingData.subarray(0, CHUNK);
 
 /** hash_tree_root(SigningData(hash_tree_root(vote), domain)). @param domain 32 bytes @returns 32 bytes */
-export function attestationSigningRoot(vote: AttestationRequest['message'], domain: Uint8Array): Uint8Array {
+export function attestationSigningRoot(vote: Vote, domain: Uint8Array): Uint8Array {
   writeCheckpoint(vote.source, 0);
   writeCheckpoint(vote.target, 2 * CHUNK);
   hashInto(checkpoints, checkpointRoots);
@@ -43,7 +45,7 @@ export function attestationSigningRoot(vote: AttestationRequest['message'], doma
   return root;
 }
 
-function writeCheckpoint({ epoch, root }: AttestationRequest['message']['source'], at: number): void {
+function writeCheckpoint({ epoch, root }: Vote['source'], at: number): void {
   writeUint64(checkpointNumbers, at + EPOCH, epoch);
   checkpoints.set(root, at + ROOT);
 }

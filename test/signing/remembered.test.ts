@@ -5,18 +5,17 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { parseSignRequest } from '../../enclave/api/sign-request.ts';
+import { forkRefusal } from '../../enclave/signing/message-fork.ts';
+import { publicNetwork } from '../../enclave/signing/networks.ts';
 import {
   MAX_REMEMBERED_BODIES,
   MAX_REMEMBERED_BODY_BYTES,
   rememberedRequests,
-} from '../../enclave/api/remembered-requests.ts';
-import { parseSignRequest } from '../../enclave/api/sign-request.ts';
-import { forkRefusal } from '../../enclave/signing/message-fork.ts';
-import { publicNetwork } from '../../enclave/signing/networks.ts';
-import { rememberedRoots } from '../../enclave/signing/roots/remembered.ts';
+} from '../../enclave/signing/remembered.ts';
 import { computeSigningRoot } from '../../enclave/signing/roots/root.ts';
-import { signRequestBody } from '../signing/sign-request-arbitraries.ts';
 import { attestation, randaoReveal, rootOf } from '../support/requests.ts';
+import { signRequestBody } from './sign-request-arbitraries.ts';
 
 const NETWORK = publicNetwork('hoodi');
 const bytesOf = (body: unknown): Buffer => Buffer.from(JSON.stringify(body));
@@ -45,28 +44,44 @@ describe('remembered requests and roots', () => {
   it('are what is parsed and computed, in any order of bodies', () => {
     fc.assert(
       fc.property(history, (bodies) => {
-        const parse = rememberedRequests();
-        const rootOfRequest = rememberedRoots(NETWORK);
+        const { parse, rootOf: rootOfRequest } = rememberedRequests(NETWORK);
         for (const body of bodies) {
           const parsed = parse(body);
           expect(parsed).toEqual(parseSignRequest(body));
           if (parsed.kind !== 'request' || forkRefusal(parsed.request, NETWORK) !== undefined) continue;
-          expect(rootOfRequest(parsed.request)).toEqual(computeSigningRoot(parsed.request, NETWORK));
+          const root = computeSigningRoot(parsed.request, NETWORK);
+          expect(rootOfRequest(parsed.request)).toEqual(root);
+          expect(rootOfRequest(parsed.request)).toEqual(root);
         }
       }),
     );
   });
 
   it('give the same bytes one request', () => {
-    const parse = rememberedRequests();
+    const { parse } = rememberedRequests(NETWORK);
     const [first, again] = [parse(bytesOf(attestation())), parse(bytesOf(attestation()))];
     expect(first.kind).toBe('request');
     expect(again).toEqual(first);
     if (first.kind === 'request' && again.kind === 'request') expect(again.request).toBe(first.request);
   });
 
+  it('give the same bytes one root, and other requests one of their own', () => {
+    const { parse, rootOf: rootOfRequest } = rememberedRequests(NETWORK);
+    const rootOfVote = (head: number) => {
+      const parsed = parse(bytesOf(attestation({ head: rootOf(head) })));
+      if (parsed.kind === 'refused') throw new Error(parsed.hint);
+      return rootOfRequest(parsed.request);
+    };
+    const first = rootOfVote(0);
+    expect(rootOfVote(0)).toBe(first);
+    expect(rootOfVote(1)).not.toEqual(first);
+    for (let head = 2; head <= MAX_REMEMBERED_BODIES; head++) rootOfVote(head);
+    expect(rootOfVote(MAX_REMEMBERED_BODIES + 1)).not.toEqual(first); // it has the place that the first one had
+    expect(rootOfVote(0)).toEqual(first);
+  });
+
   it('do not follow a change of the bytes they were made from', () => {
-    const parse = rememberedRequests();
+    const { parse } = rememberedRequests(NETWORK);
     const body = bytesOf(randaoReveal());
     const original = Buffer.from(body);
     const first = parse(body);
@@ -76,7 +91,7 @@ describe('remembered requests and roots', () => {
   });
 
   it('are forgotten when others came', () => {
-    const parse = rememberedRequests();
+    const { parse } = rememberedRequests(NETWORK);
     const requestOf = (head: number) => {
       const parsed = parse(bytesOf(attestation({ head: rootOf(head) })));
       return parsed.kind === 'request' ? parsed.request : undefined;
@@ -88,12 +103,12 @@ describe('remembered requests and roots', () => {
     expect(requestOf(0)).not.toBe(first);
   });
 
-  describe('are let go of by their roots:', () => {
+  describe('are let go of, with their roots:', () => {
     setFlagsFromString('--expose-gc');
     const collectGarbage = runInNewContext('gc') as () => void;
-    const rootOfRequest = rememberedRoots(NETWORK);
+    const { parse, rootOf: rootOfRequest } = rememberedRequests(NETWORK);
     const rootedRequest = (body: Buffer): WeakRef<object> => {
-      const parsed = parseSignRequest(body);
+      const parsed = parse(body);
       if (parsed.kind === 'refused') throw new Error(parsed.hint);
       rootOfRequest(parsed.request);
       return new WeakRef(parsed.request);
@@ -104,25 +119,22 @@ describe('remembered requests and roots', () => {
       return request.deref() !== undefined;
     };
 
-    it('blocks at once', async () => {
-      const [block] = fc.sample(
-        signRequestBody.filter((body) => body['type'] === 'BLOCK_V2'),
-        { numRuns: 1, seed: 1 },
-      );
-      expect(await isHeld(rootedRequest(bytesOf(block)))).toBe(false);
+    it('long bodies, as whole blocks have, at once', async () => {
+      const body = bytesOf({ ...attestation(), padding: 'x'.repeat(MAX_REMEMBERED_BODY_BYTES) });
+      expect(await isHeld(rootedRequest(body))).toBe(false);
     });
 
     it('others when as many as are remembered came after them', async () => {
       const first = rootedRequest(bytesOf(attestation()));
       expect(await isHeld(first)).toBe(true);
-      for (let head = 1; head <= MAX_REMEMBERED_BODIES; head++)
+      for (let head = 100; head < 100 + MAX_REMEMBERED_BODIES; head++)
         rootedRequest(bytesOf(attestation({ head: rootOf(head) })));
       expect(await isHeld(first)).toBe(false);
     });
   });
 
   it('leave long bodies alone', () => {
-    const parse = rememberedRequests();
+    const { parse } = rememberedRequests(NETWORK);
     const body = bytesOf({ ...attestation(), padding: 'x'.repeat(MAX_REMEMBERED_BODY_BYTES) });
     const [first, again] = [parse(body), parse(body)];
     expect(again).toEqual(first);

@@ -1,0 +1,198 @@
+// The signing route over a socket: for every way to ask, one answer and one audit line that agree, and a fault that ends with its request.
+
+import { type AddressInfo, connect } from 'node:net';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Authenticator, Caller } from '../../../enclave/auth/authenticator.ts';
+import type { AppDependencies } from '../../../enclave/http/app.ts';
+import { systemClock } from '../../../observe/clock.ts';
+import type { RunningSigner } from '../../../rehearsal/signer.ts';
+import { keylessApp } from '../../support/auth-app.ts';
+import { deploy } from '../../support/deployment.ts';
+import { recordingLog } from '../../support/recording-log.ts';
+import {
+  attestation,
+  forkInfo,
+  randaoReveal,
+  rootOf,
+  TEST_TOKEN,
+  testKey,
+  voluntaryExit,
+} from '../../support/requests.ts';
+
+const NO_EXITS = 'sr_client_TEST_TOKEN_that_may_not_exit_00000001';
+const ELSEWHERE = 'sr_client_TEST_TOKEN_bound_to_another_net_00001';
+const KEY = testKey(0).publicKey;
+
+const deployment = deploy(1, {
+  server: { max_request_body_bytes: 8192 },
+  static_auth: {
+    policies: [
+      { name: 'one-key', rules: [{ effect: 'allow', scopes: ['sign'], keys: [KEY, testKey(9).publicKey] }] },
+      {
+        name: 'no-exits',
+        rules: [
+          { effect: 'allow', scopes: ['sign'] },
+          { effect: 'deny', operations: ['VOLUNTARY_EXIT'] },
+        ],
+      },
+    ],
+    tokens: [
+      { secret: TEST_TOKEN, policies: ['one-key'] },
+      { secret: NO_EXITS, policies: ['no-exits'] },
+      { secret: ELSEWHERE, policies: ['one-key'], bound_cidrs: ['10.0.0.0/8'] },
+    ],
+  },
+});
+let signer: RunningSigner;
+beforeAll(async () => {
+  signer = await deployment.start();
+  await send(vote({ source: 20, target: 21 }));
+});
+afterAll(() => signer.stop());
+
+interface Request {
+  readonly key?: string;
+  /** After the key. */
+  readonly query?: string;
+  readonly body?: string;
+  readonly token?: string | null;
+  readonly headers?: readonly string[];
+  /** Instead of the body's own. */
+  readonly announced?: number;
+  /** The client goes away without sending the rest of what it announced. */
+  readonly leaves?: boolean;
+}
+
+const CHUNKED = 'Transfer-Encoding: chunked';
+
+let requests = 0;
+
+interface Exchange {
+  readonly id: string;
+  /** Everything that comes back, on a connection of its own. */
+  readonly answer: string;
+  /** The audit line. */
+  readonly line: Readonly<Record<string, unknown>>;
+}
+
+async function send(request: Request): Promise<Exchange> {
+  const { key = KEY, query = '', body = '', token = TEST_TOKEN, headers = [] } = request;
+  requests += 1;
+  const id = `request-${requests}`;
+  const length = `Content-Length: ${request.announced ?? Buffer.byteLength(body)}`;
+  const head = [
+    `POST /api/v1/eth2/sign/${key}${query} HTTP/1.1`,
+    'Host: x',
+    `X-Request-Id: ${id}`,
+    'Connection: close',
+    ...(headers.includes(CHUNKED) ? [] : [length]),
+    ...(token === null ? [] : [`Authorization: Bearer ${token}`]),
+    ...headers,
+  ];
+  const bytes = Buffer.from(`${head.join('\r\n')}\r\n\r\n${body}`);
+  const answer = await exchange(bytes, request.leaves === true);
+  return { id, answer, line: await signer.logged('request', { request_id: id }) };
+}
+
+function exchange(bytes: Buffer, leaves: boolean): Promise<string> {
+  return new Promise((resolve) => {
+    let text = '';
+    const socket = connect(Number(new URL(signer.url).port), '127.0.0.1');
+    socket.setEncoding('latin1').on('data', (chunk: string) => (text += chunk));
+    socket.on('error', () => undefined).on('close', () => resolve(text));
+    socket.write(bytes, () => leaves && socket.destroy());
+  });
+}
+
+const json = (body: unknown): Request => ({ body: JSON.stringify(body) });
+const vote = (options: Parameters<typeof attestation>[0]): Request => json(attestation(options));
+
+/** In pieces of at most 100 bytes. */
+function chunked(body: unknown): Request {
+  const pieces = JSON.stringify(body).match(/.{1,100}/gs) ?? [];
+  const parts = [...pieces, ''].map((piece) => `${piece.length.toString(16)}\r\n${piece}\r\n`);
+  return { body: parts.join(''), headers: [CHUNKED] };
+}
+
+describe('is answered, and recorded in one line that says the same:', () => {
+  it.each<[string, Request]>([
+    ['a signature as JSON', { ...json(randaoReveal()), headers: ['Accept: application/json'] }],
+    ['a signature as text', json(randaoReveal())],
+    ['a signature without 0x', { ...json(randaoReveal()), key: KEY.slice(2) }],
+    ['a signature in upper case', { ...json(randaoReveal()), key: `0x${KEY.slice(2).toUpperCase()}` }],
+    ['a path that is spelled with %', { ...json(randaoReveal()), key: KEY.replace('0x', '%30x') }],
+    ['a path with a slash at its end', { ...json(randaoReveal()), query: '/' }],
+    ['a query, which means nothing', { ...json(randaoReveal()), query: '?a=b' }],
+    ['a body in pieces', chunked(randaoReveal())],
+    ['a content type', { ...json(randaoReveal()), headers: ['Content-Type: application/json'] }],
+    ['another content type', { ...json(randaoReveal()), headers: ['Content-Type: text/plain'] }],
+    ['a repeated vote', vote({ source: 20, target: 21 })],
+    ['a proxied client', { ...json(randaoReveal()), headers: ['X-Forwarded-For: 192.0.2.1'] }],
+  ])('%s', async (_case, request) => {
+    const { id, answer, line } = await send(request);
+    expect(answer).toMatch(/^HTTP\/1.1 200 /);
+    expect(answer).toMatch(new RegExp(`^x-request-id: ${id}\r$`, 'im'));
+    const asJson = request.headers?.includes('Accept: application/json') === true;
+    expect(answer).toMatch(asJson ? /\r\n\r\n\{"signature":"0x[0-9a-f]{192}"\}$/ : /\r\n\r\n0x[0-9a-f]{192}$/);
+    expect(line).toMatchObject({ audit: true, outcome: 'ok', status: 200, scope: 'sign', public_key: KEY });
+    expect(line).not.toHaveProperty('reason');
+  });
+
+  it.each<[string, Request, number, string]>([
+    ['a slashable vote', vote({ source: 20, target: 21, head: rootOf(9) }), 412, 'double_vote'],
+    ['another network', json({ ...attestation(), fork_info: forkInfo(rootOf(0x33)) }), 400, 'network_mismatch'],
+    ['a wrong root', json({ ...attestation(), signingRoot: rootOf(9) }), 400, 'signing_root_mismatch'],
+    ['an unknown operation', json({ ...attestation(), type: 'DEPOSIT' }), 400, 'unsupported_operation'],
+    ['a body that is not JSON', { body: 'not json' }, 400, 'malformed_body'],
+    ['no body', {}, 400, 'malformed_body'],
+    ['a member given twice', { body: '{"type":"ATTESTATION","type":"ATTESTATION"}' }, 400, 'malformed_body'],
+    ['no token', { ...json(randaoReveal()), token: null }, 401, 'missing_credentials'],
+    ['a malformed credential', { token: null, headers: ['Authorization: Digest x'] }, 401, 'malformed_credentials'],
+    ['two credentials', { headers: [`Authorization: Bearer ${TEST_TOKEN}`] }, 401, 'malformed_credentials'],
+    ['an unknown token', { ...json(randaoReveal()), token: 'sr_client_unknown_unknown_unknown' }, 403, 'invalid_token'],
+    ['a token from elsewhere', { ...json(randaoReveal()), token: ELSEWHERE }, 403, 'peer_not_allowed'],
+    ['a key that is not allowed', { ...json(randaoReveal()), key: testKey(5).publicKey }, 403, 'denied'],
+    ['an operation that is denied', { ...json(voluntaryExit()), token: NO_EXITS }, 403, 'denied'],
+    ['a web page', { ...json(randaoReveal()), headers: ['Origin: https://example.org'] }, 403, 'foreign_origin'],
+    ['a key that is not loaded', { ...json(randaoReveal()), key: testKey(9).publicKey }, 404, 'unknown_key'],
+    ['a body that is too large', { body: 'x'.repeat(8193) }, 413, 'body_too_large'],
+    ['pieces that are too large', chunked('x'.repeat(8193)), 413, 'body_too_large'],
+  ])('%s', async (_case, request, status, reason) => {
+    const { id, answer, line } = await send(request);
+    expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+    expect(answer).toMatch(/^content-type: application\/json/im);
+    expect(JSON.parse(answer.split('\r\n\r\n')[1] ?? '')).toMatchObject({ code: status, reason, request_id: id });
+    expect(line).toMatchObject({ audit: true, outcome: 'refused', status, reason });
+  });
+
+  it('a client that goes away in the middle of its body', async () => {
+    const { answer, line } = await send({ ...json(randaoReveal()), announced: 5000, leaves: true });
+    expect(answer).toBe('');
+    expect(line).toMatchObject({ outcome: 'refused', reason: 'client_closed' });
+  });
+});
+
+describe('a fault is the answer to its request and ends nothing else:', () => {
+  const fault = (): never => {
+    throw new TypeError('TEST fault');
+  };
+  const caller = { accessor: 'TEST', access: [], management: false } as unknown as Caller;
+  const welcome = { authenticate: () => ({ kind: 'caller', caller }), current: () => ({ kind: 'caller', caller }) };
+
+  it.each<[string, Partial<AppDependencies>]>([
+    ['of admission', { authenticator: { ...welcome, authenticate: fault } as unknown as Authenticator }],
+    ['of the state', { signingRefusal: fault }],
+  ])('%s', async (_case, parts) => {
+    const log = recordingLog();
+    const authenticator = welcome as unknown as Authenticator;
+    const app = await keylessApp({ authenticator, clock: systemClock, log, ...parts });
+    await app.listen({ host: '127.0.0.1', port: 0 });
+    const { port } = app.server.address() as AddressInfo;
+    const url = `http://127.0.0.1:${port}/api/v1/eth2/sign/${KEY}`;
+    const answer = await fetch(url, { method: 'POST', body: Buffer.from('{}'), headers: { connection: 'close' } });
+    expect(answer.status).toBe(500);
+    expect(await answer.json()).toMatchObject({ reason: 'internal_error' });
+    expect((await fetch(`http://127.0.0.1:${port}/upcheck`)).status).toBe(200);
+    await app.close();
+  });
+});
