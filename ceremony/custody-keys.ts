@@ -33,7 +33,7 @@ export interface KeyAttempt {
   readonly fault: KeyFault;
 }
 
-/** Of one custody key: the bytes, or every replica's reason, in the order in which they were tried. */
+/** What one custody key answered: the bytes, or every replica's reason, in the order in which they were tried. */
 export type KeyAnswer =
   | { readonly ok: true; readonly arn: string; readonly bytes: Buffer }
   | { readonly ok: false; readonly attempts: readonly KeyAttempt[] };

@@ -202,7 +202,7 @@ function keyResult({ index, arns, answer }: Asked): KeyResult {
   return { index, arns, ok: answer.ok, attempts: answer.ok ? [] : answer.attempts };
 }
 
-/** Of decrypted shares. */
+/** Wipes decrypted shares. */
 function wipeAnswers(asked: readonly Asked[]): void {
   for (const { answer } of asked) if (answer.ok) answer.bytes.fill(0);
 }

@@ -21,7 +21,7 @@ const BINDING_INFO = 'strongroom/share-binding/v1';
 export interface WrappedShare {
   /** From one, in order. */
   readonly index: number;
-  /** Of its custody key, ascending. */
+  /** The custody key's, ascending. */
   readonly arns: readonly string[];
   readonly ciphertext: Buffer;
 }

@@ -34,8 +34,8 @@ export async function recover(
 
 /**
  * The shares that do not give the master key in place of one of the run that did, and those that came already: they count once, so the
- * redundancy that they seem to be is none (with a threshold of 1 all shares are copies). Which key gave another's share cannot be told,
- * for a share carries its point and not its index; that keys give each other's is otherwise no matter, the binding proves what came out.
+ * redundancy that they seem to be is none (with a threshold of 1 all shares are copies). A share carries its point and not its
+ * index, so nobody can tell which key gave another's share. It does not matter: the binding proves what came out.
  */
 async function strangers(
   masterKey: Buffer,

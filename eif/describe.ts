@@ -59,7 +59,7 @@ export function describeRamdisk(bytes: Buffer): RamdiskDescription {
 }
 
 /**
- * Of all ramdisks. The kernel unpacks them in turn, so a later entry, a link too, takes the place of an earlier one; and one ramdisk that
+ * Every ramdisk counts. The kernel unpacks them in turn, so a later entry, a link too, takes the place of an earlier one; and one ramdisk that
  * cannot be listed could take the place of any.
  */
 function filesOf(ramdisks: readonly RamdiskDescription[]): ReadonlyMap<string, Buffer> {

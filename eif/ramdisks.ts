@@ -15,9 +15,9 @@ const NODE = 'usr/bin/node';
 const APPLICATION_FOLDER = 'app';
 const CA_BUNDLE = 'etc/ssl/certs/ca-bundle.pem';
 
-/** Of the compiled module, in the application ramdisk. */
+/** Where the compiled module lies in the application ramdisk. */
 export const COMPILED_PATH = `${APPLICATION_FOLDER}/${COMPILED_FILE}`;
-/** Of a baked configuration, likewise. */
+/** Where a baked configuration lies, likewise. */
 export const BAKED_PATH = CONFIGURATION_PATH.slice(1);
 
 export interface InitContents {

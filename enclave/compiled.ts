@@ -8,7 +8,7 @@ export interface CompiledImage {
   readonly configuration: 'baked' | 'fetched';
 }
 
-/** Of a baked configuration, inside the image. */
+/** Where a baked configuration lies inside the image. */
 export const CONFIGURATION_PATH = '/etc/strongroom/config.yaml';
 
 export const COMPILED: CompiledImage | undefined = undefined;

@@ -10,7 +10,7 @@ export function parseAddress(text: string): Uint8Array | undefined {
   return isIP(text) === 0 || text.includes('%') ? undefined : addressBytes(text);
 }
 
-/** Of a socket's peer: an IPv4-mapped IPv6 address becomes IPv4 (`::ffff:a.b.c.d`, also written in hex), a zone is dropped. */
+/** The bytes of a socket's peer: an IPv4-mapped IPv6 address becomes IPv4 (`::ffff:a.b.c.d`, also written in hex), a zone is dropped. */
 export function parsePeerAddress(text: string): Uint8Array | undefined {
   const zone = text.indexOf('%');
   const bytes = parseAddress(zone === -1 ? text : text.slice(0, zone));
@@ -34,7 +34,7 @@ export function asIpv6(bytes: Uint8Array): Uint8Array {
   return bytes.length === 16 ? bytes : Buffer.concat([MAPPED_PREFIX, bytes]);
 }
 
-/** Of what isIP accepted, without a zone. */
+/** The bytes of what isIP accepted, without a zone. */
 function addressBytes(address: string): Uint8Array {
   if (isIPv4(address)) return Uint8Array.from(address.split('.'), Number);
   const [head = '', tail] = withoutDottedQuad(address).split('::');

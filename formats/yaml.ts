@@ -127,7 +127,7 @@ function forbiddenNodes(document: Document, lineOf: (offset: number) => number):
   return problems;
 }
 
-/** Of a pair the key's offset, so that the line is the one that names it. */
+/** A pair has its key's offset, so that the line is the one that names it. */
 function offsetAt(document: Document, path: readonly PropertyKey[]): number {
   let offset = isNode(document.contents) ? (document.contents.range?.[0] ?? 0) : 0;
   let node: unknown = document.contents;

@@ -44,7 +44,7 @@ export interface LocalCall<F extends Flags> {
   readonly terminal: Terminal;
   /** Whose attestation documents are believed. */
   readonly provider: DocumentProvider;
-  /** Of all commands. */
+  /** For all commands. */
   readonly tree: Group;
 }
 

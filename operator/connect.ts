@@ -15,7 +15,7 @@ export interface Peer {
   readonly trustedCertificates: Buffer | undefined;
   /** The name to ask for and to find in the certificate, instead of the URL's. */
   readonly serverName: string | undefined;
-  /** Of an enclave: it has to be attested, and is not looked up among authorities. */
+  /** An enclave has to be attested, and is not looked up among authorities. */
   readonly attestation: AttestationPolicy | undefined;
 }
 

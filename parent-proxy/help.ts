@@ -16,7 +16,7 @@ write FILE decides what the enclave is told, and the enclave measures it: PCR16.
 
 What it does
   TCP tls, probes, metrics → the enclave's listeners of those names. The clients' addresses in a
-      PROXY header are this program's word: bound_cidrs in an enclave restrains remote callers,
+      PROXY header are this program's word: bound_cidrs in an enclave restricts remote callers,
       not whoever controls the parent.
   vsock egress ports → the declared endpoints, nothing else
   vsock 7000 ← the enclave's log, to the output, as JSON lines with "source":"enclave"

@@ -6,7 +6,7 @@ export const MAX_LOG_CONNECTIONS = 4;
 /** The rest of a longer line is dropped, and the line says so. The enclave sends no longer ones. */
 export const MAX_LOG_LINE_BYTES = 64 * 1024;
 /**
- * Of a line as it is written, escapes included; a longer one is cut, and says so. journald breaks lines at 48 KiB (journald.conf(5), LineMax),
+ * Bytes of a line as it is written, escapes included; a longer one is cut, and says so. journald breaks lines at 48 KiB (journald.conf(5), LineMax),
  * and what is behind the break would stand there as a line of the proxy's own.
  */
 export const MAX_WRITTEN_LOG_LINE_BYTES = 47 * 1024;

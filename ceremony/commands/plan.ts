@@ -12,7 +12,7 @@ export const plan: Command = {
 
 Usage: strongroom ceremony plan FILE [--output table|json]
 
-FILE is YAML: the ceremony block by itself, or a configuration that has one. No key is called.
+FILE is YAML: the ceremony block by itself, or a configuration that has one. KMS is not contacted.
 
 Options:
   --output table|json  What to print (default: table)

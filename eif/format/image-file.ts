@@ -14,7 +14,7 @@ const MAX_CMDLINE_BYTES = 1024;
 const MAX_MEMORY_MIB = 1024 * 1024;
 const MAX_CPUS = 1024;
 
-/** Of AWS's own images (aws-nitro-enclaves-cli, blobs/*\/cmdline). */
+/** The command line of AWS's own images (aws-nitro-enclaves-cli, blobs/*\/cmdline). */
 const NITRO_CMDLINES: Readonly<Record<Architecture, string>> = {
   x86_64:
     'reboot=k panic=30 pci=off nomodules console=ttyS0 i8042.noaux i8042.nomux i8042.nopnp i8042.dumbkbd random.trust_cpu=on',

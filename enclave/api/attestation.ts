@@ -12,7 +12,7 @@ export const CMW_EVIDENCE = 4;
 /** TLS exporter (RFC 8446 §7.5, RFC 5705): 32 bytes, without a context. */
 export const EXPORTER_LABEL = 'EXPORTER-strongroom-attestation';
 export const EXPORTER_BYTES = 32;
-/** Of the client's own part of the nonce. */
+/** The client's own part of the nonce. */
 export const CLIENT_NONCE_BYTES = { min: 16, max: 64 } as const;
 
 /** Bytes of `user_data`, `nonce` and `public_key` each at most (AWS Nitro Enclaves attestation process, §3.1). */

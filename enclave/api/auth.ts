@@ -12,7 +12,7 @@ export const TOKEN_PATTERN = /^sr_(?:client|mgmt)_[A-Za-z0-9_-]{43}$/;
 
 /** RFC 3339, UTC. */
 const timestamp = z.iso.datetime();
-/** Of the whole authorization state, when the record was last written. */
+/** The revision of the whole authorization state when the record was last written. */
 const revision = z.int().positive();
 
 export const policyRecordSchema = z.object({

@@ -36,7 +36,7 @@ export const chamberStatusSchema = z.object({
   /** Null without signer_state. */
   custody: z
     .object({
-      /** Of the ceremony that this replica runs. */
+      /** That of this replica's ceremony. */
       generation: z.int(),
       threshold: z.int(),
       keys: z.array(custodyKeySchema),

@@ -30,7 +30,7 @@ export const keyRecordSchema = z.object({
   status: keyStatusSchema,
   /** It can sign on the replica that answers; a copy in a key file does although the row is inactive. */
   loaded: z.boolean(),
-  /** Of a key that is in no table: when it was loaded. */
+  /** For a key that is in no table: when it was loaded. */
   created_at: timestamp,
   updated_at: timestamp,
   has_backup: z.boolean(),

@@ -17,7 +17,7 @@ const addressSchema = z.string(MUST_BE_ADDRESS).refine((text) => isIP(text) !== 
 
 export const parentProxySchema = z
   .strictObject({
-    /** Of the running enclave: what `nitro-cli run-enclave --enclave-cid` was given. */
+    /** The CID of the running enclave: what `nitro-cli run-enclave --enclave-cid` was given. */
     enclave_cid: cidSchema.default(16),
     /** TCP on the parent. Without a port, the enclave's own port of that listener. */
     ingress: z
@@ -59,7 +59,7 @@ export const parentProxySchema = z
           .max(MAX_PATH_CHARACTERS, MUST_BE_OUTPUT)
           .refine((text) => text === 'stdout' || (isAbsolute(text) && !text.includes('\0')), MUST_BE_OUTPUT)
           .default('stdout'),
-        /** Of the enclave's log; beyond it the enclave waits, and at last drops and counts. */
+        /** Bytes of the enclave's log; beyond it the enclave waits, and at last drops and counts. */
         max_bytes_per_second: integer(65_536, 1_073_741_824).default(8_388_608),
       })
       .prefault({}),

@@ -46,7 +46,7 @@ export interface CompiledAccess {
   readonly denies: readonly CompiledRule[];
 }
 
-/** Of a caller bound to a policy that does not exist: nothing is allowed. */
+/** What a caller may do that is bound to a policy which does not exist: nothing. */
 export const NO_ACCESS: CompiledAccess = Object.freeze({ allows: [], denies: [] });
 
 export function compilePolicies(policies: readonly Policy[]): CompiledAccess {

@@ -1,6 +1,6 @@
 // Keeps sight of the state table: latch, generation and auth head, read consistently every interval. Seals when the latch
 // is there, has the auth state read again when the table says something else than this replica holds (newer, older, or
-// another way to the same revision), and says `stale` when that has not come out well for too long. Time comes from the injected clock, so a process that was stopped is stale the moment it goes on.
+// a fork at the same revision), and says `stale` after too long without a successful refresh. Time comes from the injected clock, so a process that was stopped is stale the moment it goes on.
 
 import { strict as assert } from 'node:assert';
 import type { Clock } from '../../observe/clock.ts';
@@ -22,7 +22,7 @@ export function stalenessBoundSeconds(intervalSeconds: number): number {
 export interface WatcherOptions {
   /** `signer_state.refresh_interval_seconds`, above 0. */
   readonly intervalSeconds: number;
-  /** Of the MASTER_KEY row that this replica was unsealed from. */
+  /** The generation of the MASTER_KEY row that this replica was unsealed from. */
   readonly generation: number;
   /** By the monotonic clock: when the start began to read the table. */
   readonly readAt: number;

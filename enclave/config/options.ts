@@ -412,7 +412,7 @@ export type Config = Nested<{ [Path in OptionPath]: ValueOf<(typeof OPTIONS)[Pat
 export const OPTION_PATHS = Object.keys(OPTIONS) as readonly OptionPath[];
 export const SECTION_PATHS: ReadonlySet<string> = new Set(OPTION_PATHS.flatMap(sectionsOf));
 
-/** Of an option that is a section too (`network`): its own value in the section, in the file and in the parsed configuration. */
+/** An option that is a section too (`network`) has its own value in the section, in the file and in the parsed configuration. */
 export const OWN_MEMBER = 'name';
 
 /** The option at a path as it is written: `network` may be written as `network.name`, beside `network.fork_schedule`. */

@@ -48,7 +48,7 @@ checked. Everything that is wrong is reported at once, each with its option and 
   Every other variable that starts with \`SVC_\` is refused, except \`SVC_OPERATOR_*\`, those that the configuration refers to
   with \`env:\`, and those that Kubernetes injects for Services (\`SVC_*_SERVICE_HOST\`, \`_SERVICE_PORT*\`, \`_PORT*\`), which
   are ignored with one line in the log.
-- **File**: YAML 1.2, one document. Unknown and repeated keys, anchors, aliases and tags are refused, and a file that sets
+- **File**: YAML 1.2, one document. Unknown and repeated keys, anchors, aliases and custom tags are refused, and a file that sets
   nothing. A section without options, such as \`signer_state:\` alone, counts as set.
 - **Empty text** is an empty list for a list option and a mistake for every other; it never means "unset". Booleans are
   \`true\` or \`false\` in every layer.`;

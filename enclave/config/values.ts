@@ -126,7 +126,8 @@ export function hex(bytes: number): Kind<string> {
 }
 
 export function listOf<Value>(item: Kind<Value>, form: 'list' | 'repeated' = 'list'): Kind<Value[]> {
-  return listThat(`a list, each ${item.expects}`, item.schema, form);
+  const expects = item.expects === text.expects ? 'a list of non-empty strings' : `a list, each ${item.expects}`;
+  return listThat(expects, item.schema, form);
 }
 
 const CORS_ORIGIN = 'an origin like https://example.org, without a path, or *';

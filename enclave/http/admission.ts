@@ -17,7 +17,7 @@ import type { ForeignOrigin } from './origins.ts';
 
 /** Time for an admitted client to send the whole body. */
 const BODY_TIMEOUT_MS = 30_000;
-/** Of an identifier that is no public key. */
+/** How much an audit line shows of an identifier that is no public key. */
 const MAX_SHOWN_CHARACTERS = 100;
 
 export interface AdmissionDependencies {

@@ -39,9 +39,9 @@ export interface RequestContext {
   readonly peerAddress: string | undefined;
   /** The mounted pattern; undefined for a path that is unknown. */
   readonly route: string | undefined;
-  /** Of the route; undefined for a path that is unknown. */
+  /** The route's; undefined for a path that is unknown. */
   readonly access: RouteAccess | undefined;
-  /** Of the route: it reads its body as a stream, with limits of its own. */
+  /** The route reads its body as a stream, with limits of its own. */
   readonly streamsBody: boolean;
   caller: Caller | undefined;
   publicKey: PublicKeyHex | undefined;

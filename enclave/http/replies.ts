@@ -47,11 +47,11 @@ function neededAccess(access: RouteAccess | undefined): string | undefined {
 }
 
 export function sendAnswer(reply: FastifyReply, { status, headers, contentType, body }: Answer): FastifyReply {
-  return reply.code(status).headers(headers).type(contentType).serializer(asItIs).send(body);
+  return reply.code(status).headers(headers).type(contentType).serializer(unchanged).send(body);
 }
 
 /** With a serializer Fastify leaves the content type as it is: to a JSON text without one it adds a charset. */
-function asItIs(body: string): string {
+function unchanged(body: string): string {
   return body;
 }
 

@@ -8,7 +8,7 @@ export interface WorkLimits {
   readonly requestTimeoutSeconds: number;
 }
 
-/** Of a route whose requests name items. */
+/** The limits of a route whose requests name items. */
 export interface ItemLimits extends WorkLimits {
   readonly maxItemsPerRequest: number;
 }

@@ -1,5 +1,5 @@
 // See vsock.h. Results are a number each: a descriptor, a CID, 0, or a negated errno, which vsock.ts names. Whoever gets a descriptor
-// owns it. Waiting for a connect is on the caller's event loop, so it occupies no thread of the pool that signs.
+// owns it. Waiting for a connect is on the caller's event loop, so it occupies no thread of libuv's pool.
 // System calls: socket, socketpair, bind, listen, connect, getsockopt, getpeername, dup3, open and ioctl of /dev/vsock, close.
 #include "vsock.h"
 

@@ -137,7 +137,7 @@ function forks(reader: Reader): readonly Fork[] {
     return version === undefined && epoch === null ? [] : [{ name, version, epoch }];
   });
   const complete = found.flatMap(({ version, ...fork }) => (version === undefined ? [] : [{ ...fork, version }]));
-  // Of values that are wrong by themselves nothing more is said.
+  // Nothing more is said about values that are wrong by themselves.
   if (reader.problems.length === 0) checkForks(reader, complete, found.findLast(({ epoch }) => epoch !== null)?.name);
   return complete;
 }

@@ -6,7 +6,7 @@ export interface InFlightSigning {
   begin(publicKey: string): void;
   /** Once for each begin: the signature is made and its record durable, or there will be none. */
   end(publicKey: string): void;
-  /** Resolves when none of the keys is signing. It ends because a key that is not found any more begins nothing. */
+  /** Resolves when none of the keys is signing. It terminates, because a removed key cannot start new work. */
   drain(publicKeys: readonly string[]): Promise<void>;
 }
 

@@ -45,7 +45,7 @@ export function forkRefusal(request: SignRequest, network: Network): ForkRefusal
   return containerRefusal(request, name);
 }
 
-/** Of a message that forkRefusal had nothing against; undefined for one whose container no fork has changed. */
+/** The fork of a message that forkRefusal had nothing against; undefined for one whose container no fork has changed. */
 export function containerFork(request: SignRequest, network: Network): ForkName | undefined {
   const signed = signedAt(request, network);
   return signed && forkOfVersion(network, signed.version)?.name;

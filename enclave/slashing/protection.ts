@@ -257,7 +257,7 @@ export class SlashingProtection {
     reject(new SignerError(verdict.reason));
   }
 
-  /** Whoever counts is never in the way of an answer. */
+  /** A counter that fails holds up no answer. */
   #tell(hook: () => void): void {
     try {
       hook();

@@ -171,7 +171,7 @@ export interface SlashingBackend {
 
   /**
    * From now on every check of these keys is refused with `key_retired`, by every signer of this store; durable when it
-   * resolves. Also keys that the store has no records of. Again does no harm. All keys, or on rejection any of them.
+   * resolves. Also keys that the store has no records of. It may be repeated. All keys, or on rejection any of them.
    */
   retire(publicKeys: readonly PublicKeyHex[]): Promise<void>;
 

@@ -5,7 +5,7 @@
 import { extendedOnce, PCR_BYTES } from '../api/attestation.ts';
 import type { Nsm, NsmDescription } from './nsm/nsm.ts';
 
-/** Of the image (0, 1, 2), of who signed it (8), and ours. */
+/** The image's (0, 1, 2), its signature's (8), and ours. */
 export const REPORTED_PCRS = [0, 1, 2, 8, 16, 17] as const;
 /** Zero in debug mode, whatever the image is (enclave.md, Attestation document: check 7). */
 const IMAGE_PCRS = [0, 1, 2] as const;

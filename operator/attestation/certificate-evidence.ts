@@ -10,7 +10,7 @@ import { type Moment, parseCertificate } from './chain.ts';
 import { demand, EvidenceError } from './failure.ts';
 import { refuseEvidence, toleranceMs, type Verdict, type VerifyOptions, verifyDocument } from './verify.ts';
 
-/** Of a certificate as it comes; the document alone is at most 12 KiB. */
+/** Bytes of a certificate as it comes; the document alone is at most 12 KiB. */
 export const MAX_CERTIFICATE_BYTES = 16 * 1024;
 
 export interface CertificateEvidence {

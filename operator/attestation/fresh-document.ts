@@ -15,7 +15,7 @@ export const RETRY_DELAYS_MS: readonly number[] = [100, 300, 900, 2700];
 const MAX_REFUSAL_BYTES = 64 * 1024;
 
 export interface DocumentRequest {
-  /** Of the Host header. */
+  /** For the Host header. */
   readonly host: string;
   readonly clientNonce: Uint8Array;
   readonly signal: AbortSignal;

@@ -16,14 +16,14 @@ export const DEFAULT_MAX_AGE_SECONDS = 10_800;
 const CLIENT_NONCE_BYTES = 32;
 /** RFC 8446 §7.5: no context and an empty one are the same. */
 const NO_CONTEXT = Buffer.alloc(0);
-/** Of a document that was asked for just now: as far as clocks may be apart. */
+/** How old a document may be that was asked for just now: as far as clocks may be apart. */
 const MAX_FRESH_AGE_SECONDS = CLOCK_SKEW_SECONDS;
 
 /** What is asked of a peer. */
 export interface AttestationPolicy {
   readonly provider: DocumentProvider;
   readonly referenceValues: ReferenceValues | undefined;
-  /** Of the evidence in the certificate. */
+  /** The oldest evidence in the certificate that is accepted. */
   readonly maxAgeSeconds: number;
   /** Milliseconds since the epoch. */
   readonly now: () => number;

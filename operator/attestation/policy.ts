@@ -18,7 +18,7 @@ export const IMAGE_PCRS: readonly number[] = [0, 1, 2];
 /** Something in reference values that cannot be used; `message` says what and where. */
 export class ReferenceValueError extends Error {}
 
-/** How one register compares. `unchecked`: nobody said what it should be. */
+/** How one register compares. `unchecked`: there is no reference value for it. */
 export interface RegisterComparison {
   readonly index: number;
   /** Lower-case hex; undefined when the document does not have the register. */

@@ -3,7 +3,7 @@
 
 export interface DocumentProvider {
   readonly name: string;
-  /** Of the root certificate's DER, hex. */
+  /** SHA-256 of the root certificate's DER, hex. */
   readonly rootSha256: string;
 }
 

@@ -43,8 +43,8 @@ const TITLES: Readonly<Record<Finding['evidence'], string>> = {
 const WORDS: Readonly<Record<Fault | 'expected', string>> = {
   expected: 'authentic and expected',
   not_expected: 'authentic, and NOT what was expected',
-  no_reference_values: 'authentic; nobody said what to expect',
-  not_authentic: 'NOT authentic: what it says below is a claim',
+  no_reference_values: 'authentic; no reference values given',
+  not_authentic: 'NOT authentic: everything below is unverified',
 };
 const MAX_MODULE_ID_CHARACTERS = 256;
 

@@ -32,7 +32,7 @@ export interface Step {
   readonly name: StepName;
   /** `not_asked`: nothing was given to compare with. `not_reached`: an earlier step failed. */
   readonly result: 'passed' | 'failed' | 'not_asked' | 'not_reached';
-  /** Of a failed step. */
+  /** Why a step failed. */
   readonly code?: FailureCode;
   readonly detail: string;
 }

@@ -30,7 +30,7 @@ const create = remoteCommand({
   },
   notes: [
     "In an enclave a client's address is what its parent instance writes (the PROXY header): there",
-    '--bound-cidrs restrains remote callers, not whoever controls the parent.',
+    '--bound-cidrs restricts remote callers, not whoever controls the parent.',
   ],
   examples: [
     'auth token create --policies validator-client --bound-cidrs 10.0.4.0/24',

@@ -13,7 +13,7 @@ import type { ConnectionPool } from './pool.ts';
 
 export interface ForwardOptions {
   readonly pool: Pick<ConnectionPool, 'acquire'>;
-  /** Of the enclave's URL. */
+  /** The host of the enclave's URL. */
   readonly host: string;
   readonly authorization: string;
   readonly maxBodyBytes: number;

@@ -20,7 +20,7 @@ const FAILURES: Readonly<Record<string, ConnectFailure>> = {
 };
 
 export function connectFailure(error: unknown): ConnectFailure {
-  // Of several addresses that were tried, the last one speaks for all.
+  // The last of several addresses that were tried speaks for all.
   const last: unknown = error instanceof AggregateError ? error.errors.at(-1) : error;
   return FAILURES[errorCode(last)] ?? 'failed';
 }

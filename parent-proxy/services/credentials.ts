@@ -12,7 +12,7 @@ import type { Credentials, CredentialsProvider } from './instance-credentials.ts
 import type { Service } from './service.ts';
 
 const service = 'credentials';
-/** Of session credentials whose end the chain does not know (from the environment): they are asked for again. */
+/** Session credentials whose end the chain does not know (from the environment) are asked for again after this. */
 const UNKNOWN_EXPIRY_MS = 15 * 60_000;
 
 /** @param provider asked for every request; it decides what it keeps @throws when the port is taken */

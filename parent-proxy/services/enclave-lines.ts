@@ -13,7 +13,7 @@ export interface LineReader {
 }
 
 const LF = 0x0a;
-/** Of a line that is too long, at each attempt to make it fit. */
+/** What stays of a line that is too long, at each attempt to make it fit. */
 const KEPT_PART = 0.9;
 /** Controls, and what hides or turns text: zero-width and bidirectional formats, line and paragraph separators. */
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
@@ -100,7 +100,7 @@ function quoted(text: string): string {
   return escaped(JSON.stringify(text));
 }
 
-/** Of JSON text: raw C0 controls stand between tokens only; the others stand in strings, where an escape says the same. */
+/** In JSON text raw C0 controls stand between tokens only; the others stand in strings, where an escape says the same. */
 function escaped(json: string): string {
   return json.replaceAll(UNSEEN, (character) => {
     if (character < ' ') return ' ';

@@ -24,7 +24,7 @@ export type Disclosure = (typeof DISCLOSURES)[number];
 /** AWS Nitro Enclaves: KMS takes no document that is older. */
 const MAX_DOCUMENT_AGE_SECONDS = 300;
 
-/** Of a document that verified. */
+/** What a document said that verified. */
 export interface Attested {
   readonly pcrs: ReadonlyMap<number, Buffer>;
   /** SubjectPublicKeyInfo, DER. */

@@ -71,7 +71,7 @@ export function newMaterial(): Key['material'] {
 export interface Performed {
   readonly operation: KmsOperation;
   readonly request: KmsRequest;
-  /** Of the credential scope. */
+  /** The credential scope's. */
   readonly region: string;
   /** The document that came with the request; it verified. */
   readonly attested: Attested | undefined;

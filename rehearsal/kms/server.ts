@@ -37,7 +37,7 @@ export interface KmsServerOptions {
 export interface KmsCall {
   readonly operation: string;
   readonly arn: string | undefined;
-  /** Of the credential scope. */
+  /** The credential scope's. */
   readonly region: string;
   /** Whose credentials it was signed with. */
   readonly accessKeyId: string;

@@ -24,7 +24,7 @@ const { values } = parseArgs({
   options: {
     keys: { type: 'string', default: '100000' },
     core: { type: 'string' },
-    /** Of the process that loads, which the one that writes starts: so that memory is that of a signer. */
+    /** The process that loads, which the one that writes starts: so that memory is that of a signer. */
     endpoint: { type: 'string' },
     'master-key': { type: 'string', default: randomBytes(32).toString('hex') },
   },

@@ -45,7 +45,7 @@ const bars = BARS[core];
 interface Figure {
   readonly cpuPerS: number;
   readonly ratePerR2: number;
-  /** Of the load generator, on the same cores. */
+  /** The load generator's, on the same cores. */
   readonly generatorCpuPerS: number;
   /** The time of the load in units of `requests / R2`. */
   readonly timeTimesR2: number;

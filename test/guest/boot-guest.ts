@@ -17,7 +17,7 @@ export interface GuestOptions {
   /** After what the guest needs anyway. */
   readonly cmdline?: string;
   readonly memoryMiB?: number;
-  /** Of the time in which the machine let it run (core-time.ts). */
+  /** Counted in the time in which the machine let it run (core-time.ts). */
   readonly timeLimitMs?: number;
   /** The file that keeps the console. */
   readonly console: string;
@@ -27,7 +27,7 @@ export interface GuestOptions {
 
 export interface GuestEnd {
   readonly inTime: boolean;
-  /** Of QEMU; null when it was stopped. */
+  /** QEMU's; null when it was stopped. */
   readonly exitCode: number | null;
   readonly seconds: number;
 }

@@ -11,7 +11,7 @@ export class GuestUnavailable extends Error {
   }
 }
 
-/** Of a program that complains on standard output: the end. */
+/** A program that complains on standard output does so at its end. */
 const MAX_REASON_CHARACTERS = 600;
 
 /** Debian's package of each program. */

@@ -33,7 +33,7 @@ static void fill_random(void *bytes, size_t length) {
   if (getrandom(bytes, length, 0) != (ssize_t)length) fail("no random bytes");
 }
 
-/** Of a big-endian number that is larger. */
+/** Whether a big-endian number is larger. */
 static void subtract(unsigned char bytes[SCALAR_BYTES], size_t amount) {
   for (size_t at = SCALAR_BYTES; at-- > 0 && amount > 0;) {
     const size_t borrow = bytes[at] < (amount & 0xff);

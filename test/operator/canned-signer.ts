@@ -179,7 +179,7 @@ const DEPOSIT: DepositData = {
   deposit_cli_version: '2.8.0',
 };
 
-/** Of the key routes. Keys that begin with 0xee fail. */
+/** The key routes. Keys that begin with 0xee fail. */
 function keyAnswer(method: string, path: string, body: string): readonly [status: number, answer: unknown] | undefined {
   const request = body === '' ? {} : (JSON.parse(body) as Record<string, unknown[]>);
   const outcome = (pubkey: string, status: string) =>

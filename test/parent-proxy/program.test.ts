@@ -40,7 +40,7 @@ describe('strongroom parent-proxy', () => {
   it('explains itself, in 100 columns, and says what its word about addresses is worth', () => {
     const { status, stdout } = run('--help');
     expect(status).toBe(0);
-    expect(stdout).toContain('bound_cidrs in an enclave restrains remote callers');
+    expect(stdout).toContain('bound_cidrs in an enclave restricts remote callers');
     expect(stdout.split('\n').filter((line) => line.length > 100)).toEqual([]);
   });
 

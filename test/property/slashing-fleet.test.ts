@@ -23,7 +23,7 @@ const SEEDS = Array.from({ length: Math.ceil(MESSAGES / MESSAGES_OF_A_WORLD) }, 
 const TIMEOUT_MS = 60_000 + 20 * MESSAGES;
 const TEETH_TIMEOUT_MS = 600_000;
 
-/** Of each protection, seeds that find something without it; the first nearly always does. */
+/** For each protection, seeds that find something without it; the first nearly always does. */
 const TEETH: Readonly<Record<Missing, readonly number[]>> = {
   minimal_merging: [4, 8, 12, 16],
   retirement: [4, 8, 12, 16],

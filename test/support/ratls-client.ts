@@ -11,7 +11,7 @@ export const RATLS_PORT = 9443;
 const PARENT = { address: '10.0.0.5', port: 9443 };
 
 export interface RatlsClientOptions {
-  /** Of the client, as the PROXY header has it. */
+  /** The client's, as the PROXY header has it. */
   readonly from?: string;
   /** Instead of the header for that address. */
   readonly preamble?: Buffer;

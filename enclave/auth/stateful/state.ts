@@ -75,5 +75,5 @@ export const MAX_ROWS_APART = 100;
 /** Rows of one readTogether: with the head and the largest of each kind they stay within the 4 MB of a transaction. */
 export const MAX_POLICIES_TOGETHER = 6;
 export const MAX_TOKENS_TOGETHER = 64;
-/** Of all policies together: they are held in memory by every replica. Some 320,000 keys. */
+/** All policies together: every replica holds them in memory. Some 320,000 keys. */
 export const MAX_ALL_POLICIES_BYTES = 33_554_432;

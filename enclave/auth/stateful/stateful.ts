@@ -84,7 +84,7 @@ export class StatefulAuthenticator implements Authenticator {
     return this.#snapshot?.revision ?? 0;
   }
 
-  /** Of what is effective here; undefined before the first `refresh` and once sealed. */
+  /** The revision that is effective here; undefined before the first `refresh` and once sealed. */
   head(): Pick<AuthHead, 'revision' | 'mac'> | undefined {
     return this.#snapshot;
   }

@@ -44,7 +44,7 @@ export function openEnclaveLog(parent: Transport, console: LogDestination = stan
           consoleLogger.flush();
         },
         end: async () => {
-          // The console last: once it has ended a line that something else still writes is thrown at the writer, as a bug would be.
+          // The console last: after its end, writes throw.
           await ring.end(END_TIMEOUT_MS);
           await consoleLogger.end();
         },

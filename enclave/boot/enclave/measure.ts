@@ -42,7 +42,7 @@ export interface NsmCallCount {
 
 export interface EnclaveParts {
   readonly log: Log;
-  /** Of a baked configuration; inside an image `CONFIGURATION_PATH`. */
+  /** Where a baked configuration lies; inside an image `CONFIGURATION_PATH`. */
   readonly configurationPath?: string | undefined;
   /** How long the start waits for its parent; as the modules say unless given. */
   readonly patience?: { readonly configuration?: FetchLimits; readonly credentials?: Patience } | undefined;

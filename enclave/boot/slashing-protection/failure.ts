@@ -35,7 +35,7 @@ function* saidBy({ detail, cause }: SignerError): Generator<string> {
   for (const fact of [detail?.['code'], detail?.['fault']]) if (typeof fact === 'string') yield fact;
   if (cause instanceof SignerError) yield* saidBy(cause);
   if (!(cause instanceof Error) || cause instanceof SignerError) return;
-  // Of a system call the code says it, and its words repeat the path.
+  // A failed system call says it by its code; its words repeat the path.
   if ('code' in cause && typeof cause.code === 'string' && 'syscall' in cause) yield cause.code;
   else yield cause.message;
 }

@@ -12,7 +12,7 @@ export type JsonBody<Value> =
   | { readonly kind: 'refused'; readonly reason: ErrorReason; readonly hint: string };
 
 export interface JsonBodyOptions {
-  /** Of a body that is JSON and does not match the schema. */
+  /** The reason when a body is JSON and does not match the schema. */
   readonly mismatch: ErrorReason;
   /** What no body at all stands for; without it that is refused. */
   readonly whenEmpty?: unknown;

@@ -48,7 +48,7 @@ export async function listenPlain(app: FastifyInstance, address: ListenAddress):
   const { server } = app;
   server.maxConnections = MAX_PLAIN_CONNECTIONS;
   cutStalledConnections(server);
-  // Of a name one address, as of every other listener: Fastify would open more, without any of these limits, for localhost.
+  // A name gives one address, as for every other listener: Fastify would open more, without any of these limits, for localhost.
   const { address: host } = await lookup(address.host);
   await app.listen({ host, port: address.port, backlog: BACKLOG });
   return listener(server);

@@ -23,7 +23,7 @@ export interface SlashingRecords {
 
 const PATH = '/api/v1/chamber/slashing-protection';
 const ACCESS = { kind: 'scope', scope: 'slashing_protection', namesKey: false, needsSigning: false } as const;
-/** Of the `pubkeys` filter. */
+/** Keys of the `pubkeys` filter at most. */
 const MAX_FILTER_KEYS = 1000;
 /** 100,000 keys with the history that pruning leaves; streamed, so this bounds time and disk, not memory. */
 const MAX_IMPORT_BYTES = 16 * 1024 ** 3;

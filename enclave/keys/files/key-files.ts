@@ -39,7 +39,7 @@ export interface KeyFilesParts {
 /** What a document gave at the last look. */
 interface Held {
   readonly publicKey: string;
-  /** Of a keystore: what its files held. */
+  /** What a keystore's files held. */
   readonly contents?: string;
 }
 

@@ -42,7 +42,7 @@ export class LoadReport {
   readonly #started: number;
   #progressDue: number;
   #loaded = 0;
-  /** Of each key loaded here, the earliest document that gave it. */
+  /** The earliest document that gave each key loaded here. */
   readonly #firstPlaces = new Map<string, OrderedPlace>();
   readonly #duplicates: (OrderedPlace & { publicKey: string })[] = [];
   readonly #failures: (OrderedPlace & { reason: string })[] = [];

@@ -102,7 +102,7 @@ function merkleRoot(leaves: readonly Uint8Array[]): Buffer {
   return createHash('sha256').update(nodeOf(left)).update(nodeOf(right)).digest();
 }
 
-/** Of Bytes48 and Bytes96: two and three leaves, filled up to a power of two. */
+/** Bytes48 and Bytes96 have two and three leaves, filled up to a power of two. */
 function bytesRoot(bytes: Uint8Array): Buffer {
   const leafCount = bytes.length <= 64 ? 2 : 4;
   return merkleRoot(Array.from({ length: leafCount }, (_, i) => padded(bytes.subarray(i * 32, (i + 1) * 32))));

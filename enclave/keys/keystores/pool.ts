@@ -62,7 +62,7 @@ export class KeystorePool {
   /**
    * @param password as it stands in its file; it is taken over and wiped
    * @param from `request`: refused when too many wait. `load`: the signer's own files, of which no more wait than a load has lanes; they
-   * are not refused, for then clients who import keys could end the start.
+   * are never refused: otherwise the import of a client could abort the start.
    * @returns the secret key, which the caller wipes, or why there is none
    * @throws SignerError `overloaded` when too many wait, `shutting_down` when the pool is closed
    */

@@ -18,7 +18,7 @@ export interface DeleteRequest {
 export interface DeleteResult {
   readonly publicKey: string;
   readonly status: 'deleted' | 'not_found' | 'error';
-  /** Of a key that is not here: whether there are slashing protection records of it. */
+  /** For a key that is not here: whether there are slashing protection records of it. */
   readonly recorded: boolean;
   readonly message?: string;
 }

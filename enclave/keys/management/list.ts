@@ -31,7 +31,7 @@ export interface ListQuery {
   /** Keys that this source holds, whatever others hold them too. */
   readonly source?: KeySource | undefined;
   readonly limit: number;
-  /** Of an earlier page. */
+  /** An earlier page's. */
   readonly cursor?: string | undefined;
 }
 

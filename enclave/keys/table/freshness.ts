@@ -8,7 +8,7 @@ import { SHARDS, shardOf } from './rows.ts';
 interface ShardMemory {
   /** The revision that was read before the last complete read of the shard began; undefined until there was one. */
   revision: number | undefined;
-  /** Of every key seen, and of keys that this process deleted until the next complete read. */
+  /** The generation of every key seen, and of keys that this process deleted until the next complete read. */
   readonly generations: Map<string, number>;
 }
 

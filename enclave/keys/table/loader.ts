@@ -50,7 +50,7 @@ const MAX_RETRY_MS = 5_000;
 const STALE_INTERVALS = 5;
 const STALE_AT_LEAST_SECONDS = 10;
 
-/** Of a shard; `revision` is the one read before the last complete read, and undefined asks for a read. */
+/** One shard; `revision` is the one read before the last complete read, and undefined asks for a read. */
 type ShardState = ShardRead & { readonly revision: number | undefined };
 
 const UNREAD: ShardState = {

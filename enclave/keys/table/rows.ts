@@ -1,5 +1,5 @@
 // What the key table holds (decisions.md section 6): 16 shards of keys, each with a revision row that moves with every change.
-// Decoding trusts nobody: a row that has not the shape, or lies where another key belongs, is refused with a reason. Whether
+// Decoding trusts nobody: a row of another shape, or in the place of another key, is refused with a reason. Whether
 // its content is ours is for seal.ts to say.
 
 import { createHash } from 'node:crypto';
@@ -19,7 +19,7 @@ export interface TableRow {
   /** As `Date.toISOString` writes it, so that its length is fixed. */
   readonly createdAt: string;
   readonly updatedAt: string;
-  /** Of backup and deposit, so that a load can do without reading these. */
+  /** The digest of backup and deposit, so that a load can do without reading these. */
   readonly detailsDigest: Buffer;
   readonly sealedSecret: Buffer;
   readonly backup: string | undefined;

@@ -35,9 +35,9 @@ export interface ShardRead {
   readonly present: ReadonlySet<string>;
 }
 
-/** Of one Query: small enough that taking its answer apart does not hold up signing. */
+/** Rows of one Query: few enough that taking its answer apart does not hold up signing. */
 const PAGE_ROWS = 50;
-/** Of the main thread at once; then everything else has its turn. */
+/** How long the main thread works at once; then everything else has its turn. */
 const SLICE_MS = 4;
 
 const ADD_REFUSALS = {

@@ -1,5 +1,6 @@
 // The one seam between the signing path and BLS arithmetic. Two cores implement it: native.ts (our addon over blst)
-// and portable.ts (@chainsafe/blst in worker threads). Neither is ours in its arithmetic: both call blst.
+// and portable.ts (@chainsafe/blst in worker threads). The arithmetic is blst's, but for the choice of points from a table of a
+// root's multiples (native/multiples.c).
 
 import type { KeyHandle } from '../../keys/store.ts';
 

@@ -20,7 +20,7 @@ import {
 const MAX_BATCH_JOBS = 4;
 /** Under way for each thread, begun and waiting: enough that no thread waits for the main thread, which has much else to do. */
 const BATCHES_PER_THREAD = 4;
-/** What the addon takes. */
+/** The addon's limit (core.c). */
 const MAX_THREADS = 256;
 
 const PUBLIC_KEY_BYTES = 48;

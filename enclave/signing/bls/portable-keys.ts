@@ -12,7 +12,7 @@ export const MAX_KEYS = 1_048_576;
 const GROWTH_KEYS = 1024;
 
 interface Slot {
-  /** Of the handle that is, or was last, good for this slot. */
+  /** The generation of the handle that is, or was last, good for this slot. */
   generation: number;
   /** Jobs under way that read it. */
   pins: number;

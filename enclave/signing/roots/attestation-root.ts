@@ -11,7 +11,7 @@ const CHUNK = 32;
 /** slot, index, beacon_block_root, source, target, and three of zeros: a tree has a power of two. */
 const LEAVES = 8;
 const [SLOT, INDEX, BLOCK_ROOT, SOURCE] = [0, CHUNK, 2 * CHUNK, 3 * CHUNK];
-/** Of a checkpoint. */
+/** Bytes of a checkpoint. */
 const [EPOCH, ROOT] = [0, CHUNK];
 
 /** Overwritten by each call, which is over before the next: nothing here is secret. */

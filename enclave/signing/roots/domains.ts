@@ -17,9 +17,9 @@ export const DOMAIN_TYPES = {
   BEACON_BUILDER: 0x0b000000,
   PTC_ATTESTER: 0x0c000000,
   PROPOSER_PREFERENCES: 0x0d000000,
-  /** Of the builder specification. */
+  /** The builder specification's. */
   APPLICATION_BUILDER: 0x00000001,
-  /** Of the builder specification. */
+  /** The builder specification's. */
   BUILDER_REQUEST_AUTH: 0x0b000001,
 } as const;
 

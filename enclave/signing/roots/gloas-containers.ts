@@ -33,7 +33,7 @@ export const ProposerPreferences = new ContainerType({
   target_gas_limit: uint64,
 });
 
-/** Of the builder specification. */
+/** The builder specification's. */
 export const BuilderRequestAuth = new ContainerType({
   data: new ByteListType(MAX_BUILDER_AUTH_BYTES),
   slot: SlotOrEpoch,

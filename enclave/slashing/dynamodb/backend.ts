@@ -42,7 +42,7 @@ export interface DynamoDBBackendOptions {
   readonly maxConcurrentWrites: number;
   /** 32 bytes. */
   readonly genesisValidatorsRoot: Uint8Array;
-  /** Of the same network; the caller wipes it after the backend is closed. */
+  /** For the same network; the caller wipes it after the backend is closed. */
   readonly integrity: RowIntegrity;
   readonly client: Omit<AwsClientOptions, 'maxSockets'>;
   /** Open also a store that only a jump can put right: one bound to another region, or without its record. */

@@ -82,7 +82,7 @@ function mergeAttestations(mark: AttestationMark, entry: AttestationMark): Merge
   return { mark: higher, outcome: higher === entry ? 'raised' : 'behind' };
 }
 
-/** Of marks with the same numbers: two roots, or one that is unknown, leave nothing that may be signed again. */
+/** Two roots of marks with the same numbers, or one that is unknown, leave nothing that may be signed again. */
 function mergeRoots(mark: Mark, entry: Mark): Merge {
   if (mark.signingRoot === entry.signingRoot) return { mark, outcome: 'present' };
   const areBothKnown = mark.signingRoot !== null && entry.signingRoot !== null;

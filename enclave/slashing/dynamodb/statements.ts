@@ -57,7 +57,7 @@ export async function applyUpdates(
   }
 }
 
-/** Of a statement (API_BatchStatementError) or of the whole call. */
+/** A statement's (API_BatchStatementError), or the whole call's. */
 const REFUSALS: ReadonlySet<string | undefined> = new Set([
   'AccessDenied',
   'AccessDeniedException',

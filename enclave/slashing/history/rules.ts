@@ -1,4 +1,4 @@
-// The conditions of EIP-3076, once, for every backend: a backend reads the facts about one key, this file decides.
+// The conditions of EIP-3076, once, for every backend that checks: it reads the facts about one key, this file decides.
 // It trusts that the facts were read under a lock and that their integrity codes were checked. It refuses whatever
 // no rule allows. Nothing here does I/O.
 //

@@ -31,7 +31,7 @@ import { checkBinding, stepWork } from './upgrade.ts';
 export interface PostgresBackendOptions extends PostgresConnectionOptions {
   /** 32 bytes. */
   readonly genesisValidatorsRoot: Uint8Array;
-  /** Of the same network; the caller wipes it after the backend is closed. */
+  /** For the same network; the caller wipes it after the backend is closed. */
   readonly integrity: RowIntegrity;
   /** What the store is raised to when the database turns out to be a copy that may have lost commits. */
   readonly jumpFloor: JumpFloor;

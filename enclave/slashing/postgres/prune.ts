@@ -81,7 +81,7 @@ export async function pruneNextKey(
   const state = head === undefined ? undefined : openHeadRow(codes, head);
   const deleted =
     head === undefined || state === undefined ? 0 : await pruneKey(connection, codes, { head, state }, maxEntries);
-  // Of a key whose record fails nothing is deleted, whatever was tried; the next key's turn comes.
+  // Nothing of a key is deleted whose record fails, whatever was tried; the next key's turn comes.
   if (deleted === 0) await connection.query('ROLLBACK');
   else await commit(connection);
   return { deleted, validatorId };

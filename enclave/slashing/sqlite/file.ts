@@ -12,7 +12,7 @@ import { misplacement } from './place.ts';
 const PRIVATE_MODE = 0o600;
 
 export interface FileLock {
-  /** Again does no harm. */
+  /** May be called again. */
   release(): void;
 }
 

@@ -203,7 +203,7 @@ function membersOf(node: Node, identity: Identity, problem: EnvelopeProblem): re
   return node.valueBlock.value;
 }
 
-/** Of a primitive value; without a copy. */
+/** The bytes of a primitive value, without a copy. */
 function octets(node: Node, identity: Identity, problem: EnvelopeProblem): Buffer {
   const isPrimitive = node instanceof asn1js.OctetString || node instanceof asn1js.Primitive;
   demand(isPrimitive && is(node, identity) && !node.idBlock.isConstructed, problem);

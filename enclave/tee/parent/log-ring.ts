@@ -1,6 +1,6 @@
 // The log's way out of an enclave: lines wait in a ring of bounded size for the parent, which takes them as JSON lines on a port of its
-// own. Writing never waits: when the parent is away or slow the oldest lines go, and the next that it gets says how many. A line that
-// was on its way when a connection broke goes again. Anything that the parent sends back ends the connection.
+// own. Writing never waits: while the parent is away or slow, the oldest lines are dropped and counted, and the next line says
+// how many. Lines in flight are sent again after a reconnect. Anything that the parent sends back ends the connection.
 
 import type { Socket } from 'node:net';
 import { LOG_PORT } from '../../api/parent-ports.ts';
@@ -8,7 +8,7 @@ import type { Transport } from '../../native/transport.ts';
 import { LineQueue } from './line-queue.ts';
 
 export interface LogRingLimits {
-  /** Of lines that wait. */
+  /** Bytes of lines that wait. */
   readonly maxBytes: number;
   readonly maxLines: number;
   /** A longer line is dropped. */

@@ -41,7 +41,7 @@ const CEREMONY = parseCeremony({
   root_token_recipients: ['age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p'],
 });
 
-/** Of a machine that does other things as well. */
+/** For a machine that does other things as well. */
 const TIME_LIMIT_MS = 400_000;
 
 let folder: string;

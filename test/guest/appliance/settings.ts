@@ -18,7 +18,7 @@ export const ENCLAVE_PORTS = { tls: 9443, probes: 9001, metrics: 3000 } as const
 /** Target of the vote whose signature is verified outside. */
 export const FIRST_VOTE_EPOCH = 421_875;
 
-/** Of the guest's file system; the stand-ins' files are beside the image's own. */
+/** In the guest's file system; the stand-ins' files are beside the image's own. */
 export const GUEST = {
   /** SHA-256 of the NSM's root certificate, hex. */
   root: '/run/nsm-root',
@@ -33,7 +33,7 @@ export const GUEST = {
   key: '/test/tls/server.key',
 } as const;
 
-/** Of the parent's side, which has a network of its own. */
+/** On the parent's side, which has a network of its own. */
 export const PARENT_HOSTS = [
   ['127.0.0.1', 'localhost'],
   ['127.0.0.10', DYNAMODB_HOST],

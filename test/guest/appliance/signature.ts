@@ -12,7 +12,7 @@ import { FIRST_VOTE_EPOCH } from './settings.ts';
 
 export interface Signed {
   readonly publicKey: string;
-  /** Of the signer's answer. */
+  /** In the signer's answer. */
   readonly text: string;
 }
 

@@ -109,7 +109,7 @@ function never(): never {
   throw new Error('a client does not listen');
 }
 
-/** Of its certificate, bound to the key that the connection has. */
+/** The evidence in its certificate, bound to the key that the connection has. */
 function documentOf({ certificate }: RatlsClient): AttestationDocument {
   const provider = { name: 'nobody', rootSha256: SOME_ROOT };
   const { verdict, evidence } = verifyCertificate(certificate, { provider, at: Date.now(), maxAgeSeconds: 3600 });

@@ -8,7 +8,7 @@ import { cached } from '../cache.ts';
 import type { NewerDebian } from '../newer-debian.ts';
 import { requirePackages, run } from '../tools.ts';
 
-/** Of the machine's own Debian: what QEMU is compiled with and linked to. */
+/** From the machine's own Debian: what QEMU is compiled with and linked to. */
 const BUILD_PACKAGES = [
   ...['build-essential', 'dpkg-dev', 'pkg-config', 'ninja-build', 'flex', 'bison', 'python3-venv', 'xz-utils'],
   ...['libcbor-dev', 'libgnutls28-dev', 'libglib2.0-dev', 'libfdt-dev', 'zlib1g-dev'],

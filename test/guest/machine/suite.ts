@@ -23,7 +23,7 @@ import { startVsockDevice, type VsockDevice, vsockDeviceProgram } from './vsock-
 /** Debian's kernel has them as modules; an enclave's own kernel would have all but the first built in (eif/kernel). */
 const MODULES = ['nsm', 'virtio_mmio', 'vmw_vsock_virtio_transport'];
 const MEMORY_MIB = 2048;
-/** Of the time in which the machine let it run. */
+/** Counted in the time in which the machine let it run. */
 const TIME_LIMIT_MS = 600_000;
 
 export const machineSuite: OutsideSuite = {

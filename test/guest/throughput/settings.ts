@@ -7,7 +7,7 @@ export const CONFIGURATION_PATH = '/test/config.yaml';
 
 const listener = (port: number): object => ({ listen_address: '127.0.0.1', listen_port: port });
 
-/** Of the parent proxy. */
+/** The parent proxy's. */
 export const CONFIGURATION = JSON.stringify({
   tee: {
     platform: 'nitro',

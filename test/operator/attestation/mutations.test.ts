@@ -120,7 +120,7 @@ it(`none of ${MUTATIONS} mutations verifies, each ends in a known failure, with 
   expect(slowest.filter(({ bytes }) => workOf(bytes) > limit)).toEqual([]);
 });
 
-/** Of this process: what others do does not count. */
+/** This process's: what others do does not count. */
 function cpuMs(): number {
   const { user, system } = process.cpuUsage();
   return (user + system) / 1000;

@@ -50,7 +50,7 @@ const NETWORK = {
   genesisValidatorsRoot: Buffer.from(MAIN_ROOT.slice(2), 'hex'),
   time: CHAIN,
 };
-/** Of the configuration only limits of routes are read, and there are none here. */
+/** Only limits of routes are read of the configuration, and there are none here. */
 const OFF = { enabled: false };
 const CONFIG = {
   chamber: {

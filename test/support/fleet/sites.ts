@@ -40,7 +40,7 @@ export interface SiteParts {
   readonly server: DynamoDBServer;
   readonly client: DynamoDBClient;
   readonly directory: string;
-  /** Of this world, for names of tables. */
+  /** This world's, for names of tables. */
   readonly id: string;
   readonly time: WorldTime;
   readonly keys: FleetKeys;

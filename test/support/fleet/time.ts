@@ -27,7 +27,7 @@ export function worldTime(): WorldTime {
   };
 }
 
-/** Of a process that was stopped both clocks go on; of a suspended machine the monotonic one stands still. */
+/** When a process is stopped both clocks go on; on a suspended machine the monotonic one stands still. */
 export type Freeze = 'stopped' | 'suspended';
 
 export interface SignerClock extends Clock {

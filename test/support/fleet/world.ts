@@ -20,7 +20,7 @@ const REQUESTS_OF_A_KEY = [2, 2, 3, 4, 6, 12];
 /** What waits for a frozen signer is left to later steps after so long. */
 const PATIENCE_MS = 20;
 const TICK_MS = 2_000;
-/** Of released messages of a key, those that later ones may be rivals of. */
+/** Released messages of a key that later ones may be rivals of. */
 const RIVALS = 40;
 
 export class FleetWorld {
