@@ -38,7 +38,7 @@ export type KeyAnswer =
   | { readonly ok: true; readonly arn: string; readonly bytes: Buffer }
   | { readonly ok: false; readonly attempts: readonly KeyAttempt[] };
 
-/** The encryption context of a share (decisions.md section 7): the key serves it for nothing else. A key policy may ask for it. */
+/** The encryption context of a share (specification/custody.md#shares): the key serves it for nothing else. A key policy may ask for it. */
 export type ShareContext = Readonly<Record<'service' | 'generation' | 'index', string>> &
   Partial<Readonly<Record<'network' | 'deployment', string>>>;
 

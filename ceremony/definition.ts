@@ -1,5 +1,5 @@
 // The custody ceremony: which KMS keys hold a share of the master key, how many of them open it, and who may read the root
-// token (service.md, Custody ceremony). The one definition of its rules, for the configuration and for the image. It refuses
+// token (specification/custody.md#ceremony). The one definition of its rules, for the configuration and for the image. It refuses
 // aliases, a key that would count twice towards the threshold, a threshold nobody could meet, a mistyped recipient.
 
 import { createHash } from 'node:crypto';
@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { isAgeRecipient } from './age.ts';
 import { isMultiRegion, parseKeyArn } from './key-arn.ts';
 
-/** Shares are points of GF(2^8) other than zero, so no more than 255 of them (decisions.md section 7). */
+/** Shares are points of GF(2^8) other than zero, so no more than 255 of them (specification/custody.md#ceremony). */
 export const MAX_CUSTODY_KEYS = 255;
 /** More than AWS has regions in a partition. */
 export const MAX_REPLICAS = 64;
@@ -98,7 +98,7 @@ export class InvalidCeremony extends Error {
   }
 }
 
-/** service.md, startup failure 7. */
+/** specification/operating.md#startup-failures, 7. */
 export function thresholdIsReachable(block: CeremonyBlock): boolean {
   return block.kms_threshold <= block.kms_keys.length;
 }
@@ -152,7 +152,7 @@ export function canonicalBytes(ceremony: Ceremony): Buffer {
   return Buffer.from(`${CANONICAL_FORM}\n${JSON.stringify(ceremonyBlock(ceremony))}\n`, 'ascii');
 }
 
-/** SHA-384, the hash of the platform's measurements, so that it can be one of them (enclave.md, NSM: PCR17). */
+/** SHA-384, the hash of the platform's measurements, so that it can be one of them (specification/evidence.md#registers: PCR17). */
 export function ceremonyDigest(ceremony: Ceremony): Buffer {
   return createHash('sha384').update(canonicalBytes(ceremony)).digest();
 }

@@ -1,4 +1,4 @@
-// The master key into the MASTER_KEY record and out of it (decisions.md section 7). What the record says is compared with
+// The master key into the MASTER_KEY record and out of it (specification/custody.md#opening). What the record says is compared with
 // the ceremony before any key is called, and nothing of it is trusted until the share binding verifies under the master key
 // that came out. A record is handed out for writing only after it has been opened again. Shares are wiped, whatever happens.
 

@@ -1,5 +1,5 @@
 // The MASTER_KEY record: the shares of the master key as the custody keys encrypted them, and the share binding, an HMAC
-// under a key derived from the master key itself (decisions.md section 7). Version 2 names the deployment that it belongs to; version 1,
+// under a key derived from the master key itself (specification/custody.md#share-binding). Version 2 names the deployment that it belongs to; version 1,
 // which was written before, names none, and is read and never written. The text is whatever the table returned: it is refused unless
 // every member has its exact form, and trusted only after the binding of the opened master key verifies.
 

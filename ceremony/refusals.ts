@@ -1,5 +1,4 @@
-// Why the master key of a record was not opened, or not wrapped: a closed union, each with the startup failure of
-// service.md that it is and words that say what to do. Nothing here is secret: ARNs, generations, reasons.
+// Why the master key of a record was not opened, or not wrapped: a closed union, each with the startup failure that it is and words that say what to do. Nothing here is secret: ARNs, generations, reasons.
 
 import { describeKeyResult, type KeyResult } from './custody-keys.ts';
 import type { Ceremony } from './definition.ts';
@@ -17,7 +16,7 @@ export interface CustodyRefusal {
     | 'below_threshold'
     | 'binding_mismatch'
     | 'key_refused_share';
-  /** service.md, Startup failures. */
+  /** specification/operating.md#startup-failures */
   readonly startupFailure: 8 | 9;
   readonly message: string;
   /** Empty when no key was called. */

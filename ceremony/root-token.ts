@@ -1,10 +1,10 @@
 // The root token as the ROOT_TOKEN_BOOTSTRAP row keeps it: age-encrypted to the ceremony's recipients, armored, so that `age -d`
-// opens the row's `value` (decisions.md section 6). age authenticates no sender: whoever may write the row can put another text
+// opens the row's `value` (specification/authorization.md#root-token). age authenticates no sender: whoever may write the row can put another text
 // there, so what comes out is refused unless it has the form of a management token.
 
 import { decryptWithIdentities, encryptToRecipients } from './age.ts';
 
-/** decisions.md section 4: `sr_mgmt_` and 32 bytes in base64url. */
+/** specification/authorization.md#tokens: `sr_mgmt_` and 32 bytes in base64url. */
 const ROOT_TOKEN = /^sr_mgmt_[A-Za-z0-9_-]{43}$/;
 
 /** @param token stays the caller's to wipe */

@@ -1,4 +1,4 @@
-// Shamir's secret sharing over GF(2^8), through this one seam (decisions.md section 7). Shares prove nothing by themselves:
+// Shamir's secret sharing over GF(2^8), through this one seam (specification/custody.md#shares). Shares prove nothing by themselves:
 // whoever combines them verifies the share binding next. It refuses a share at x = 0, which the package does not: there
 // the polynomial is the secret itself, so a single forged share would choose the master key.
 

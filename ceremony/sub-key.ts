@@ -1,4 +1,4 @@
-// Sub-keys of the master key: HKDF-SHA256 without a salt, one `info` a purpose (decisions.md section 7).
+// Sub-keys of the master key: HKDF-SHA256 without a salt, one `info` a purpose (specification/custody.md#master-key).
 
 import { createHmac } from 'node:crypto';
 

@@ -1,4 +1,4 @@
-// What the platform measures of an image, and what the signer adds once it runs (enclave.md, Image and NSM). A measurement says which
+// What the platform measures of an image, and what the signer adds once it runs (specification/evidence.md#registers). A measurement says which
 // bytes were started; that they are good is for whoever read and built them.
 
 import { createHash, hash } from 'node:crypto';

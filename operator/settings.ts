@@ -1,5 +1,5 @@
 // The common flags of remote commands and where their values come from: flags, then SVC_OPERATOR_* variables, then the
-// profile, then defaults (decisions.md section 10). There is no flag that skips the verification of the signer's
+// profile, then defaults (specification/operating.md#operator). There is no flag that skips the verification of the signer's
 // certificate. A URL without TLS is refused unless plaintext is allowed by name, because it carries the token. Reference values say
 // that the signer is an enclave: it then has to be attested, and nothing that belongs to an ordinary signer stands in for that.
 
@@ -17,7 +17,7 @@ import type { Terminal } from './terminal.ts';
 import { bounded } from './text.ts';
 import type { TokenSource } from './token.ts';
 
-/** decisions.md section 1. */
+/** specification/operating.md#programs */
 export const DEFAULT_SIGNER_URL = 'https://127.0.0.1:9443';
 export const DEFAULT_TIMEOUT_SECONDS = 30;
 const MAX_SECONDS = 86_400;
@@ -41,7 +41,7 @@ export const COMMON_FLAGS = {
   profile: { placeholder: 'NAME', meaning: 'A profile of the profile file' },
 } as const satisfies Flags;
 
-/** service.md names the flag so for `operator status`; it means --token. */
+/** Another name of --token, for `status` and `seal`. */
 export const AUTH_TOKEN = { 'auth-token': { placeholder: 'TOKEN', meaning: 'The same as --token' } } as const;
 
 export type SettingName = keyof typeof COMMON_FLAGS;

@@ -35,7 +35,7 @@ export async function readToken({ text, origin }: TokenSource, terminal: Termina
   return checked(text, origin);
 }
 
-/** RFC 6750 where the token allows it; else Basic, whose password may be any text (service.md, Authentication 1). */
+/** RFC 6750 where the token allows it; else Basic, whose password may be any text (specification/authorization.md#credentials). */
 export function authorizationHeader(token: string): string {
   const isPlain = /^[\x21-\x7e]+$/.test(token);
   return isPlain ? `Bearer ${token}` : `Basic ${Buffer.from(`:${token}`, 'utf8').toString('base64')}`;

@@ -126,7 +126,7 @@ interface Found {
   readonly problem: string;
 }
 
-/** service.md, startup failure 11; and the enclave's listeners among themselves. */
+/** specification/operating.md#startup-failures, 11; and the enclave's listeners among themselves. */
 function takenVsockPorts({ endpoints, tls, probes, metrics }: FileValues): Found[] {
   const listeners: readonly (readonly [Ingress, number])[] = [
     ['tls', tls],

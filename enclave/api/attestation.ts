@@ -1,5 +1,5 @@
 // What an attested certificate and an attestation document have to say, for the side that makes them (enclave/tee) and the side that
-// checks them (operator/attestation): names, limits, and the two bindings. No I/O (enclave.md, RA-TLS).
+// checks them (operator/attestation): names, limits, and the two bindings. No I/O (specification/evidence.md#tls).
 
 import { createHash } from 'node:crypto';
 

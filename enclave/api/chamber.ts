@@ -1,4 +1,4 @@
-// What the chamber routes take and answer (decisions.md section 5): sealing, and the status of one replica. The signer
+// What the chamber routes take and answer (specification/custody.md#sealing): sealing, and the status of one replica. The signer
 // writes with these schemas and the operator's CLI reads with them. Nothing secret is ever in a status.
 
 import { z } from 'zod';

@@ -1,13 +1,12 @@
 // The egress endpoints of an enclave: the hosts it may reach, each through one loopback alias inside and one vsock port of
-// the parent. The enclave's configuration and the parent proxy read the same list with this schema (service.md,
-// tee.nitro.egress.endpoints; enclave.md, Shape). Ports that depend on the listeners are checked in config/rules.ts.
+// the parent. The enclave's configuration and the parent proxy read the same list with this schema (specification/enclave.md#egress). Ports that depend on the listeners are checked in config/rules.ts.
 
 import { isIPv4 } from 'node:net';
 import { z } from 'zod';
 
 export const MAX_EGRESS_ENDPOINTS = 64;
 
-/** vsock ports of the parent that are not free, and why (enclave.md, Shape). */
+/** vsock ports of the parent that are not free, and why (specification/enclave.md#ports). */
 export const RESERVED_VSOCK_PORTS: ReadonlyMap<number, string> = new Map([
   [7000, 'is reserved: the enclave sends its logs there'],
   [7001, 'is reserved: the enclave fetches its configuration there'],

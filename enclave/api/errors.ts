@@ -7,7 +7,7 @@ interface ReasonEntry {
   readonly message: string;
 }
 
-/** Every reason an error body can carry (decisions.md section 2), by status. */
+/** Every reason an error body can carry (specification/signing.md#errors), by status. */
 export const ERROR_REASONS = {
   malformed_request: { status: 400, message: 'this is not an HTTP request that the signer understands' },
   malformed_body: { status: 400, message: 'the request body does not match the schema of its type' },
@@ -111,7 +111,7 @@ export const SLASHING_KEY_FAULTS = [
   'ahead_of_clock',
 ] as const satisfies readonly ErrorReason[];
 
-/** The body of every error answer. It never has a member named `signature` (wire.md, Grandine). */
+/** The body of every error answer. It never has a member named `signature` (specification/signing.md#errors). */
 export interface ErrorBody {
   readonly code: number;
   readonly reason: ErrorReason;

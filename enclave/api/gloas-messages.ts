@@ -1,5 +1,4 @@
-// The messages that Gloas adds, all but the large one (payload-envelope.ts), as they stand in a signing request (protocol.md, What
-// changes in Gloas). Members keep the specification's names. None of them decides which container it is: its fork version does.
+// The messages that Gloas adds, all but the large one (payload-envelope.ts), as they stand in a signing request (specification/signing.md#gloas). Members keep the specification's names. None of them decides which container it is: its fork version does.
 
 import { address, boolean, byteList, bytes, list, refuse, root, slotOrEpoch, uint64 } from './primitives.ts';
 import { bareOrVersioned } from './shapes.ts';

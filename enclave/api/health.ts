@@ -1,4 +1,4 @@
-// What GET /healthcheck answers (decisions.md sections 3 and 11), with 200 or 503. No credential is asked for, so it
+// What GET /healthcheck answers (specification/signing.md#probes), with 200 or 503. No credential is asked for, so it
 // holds no secret and no configured value; the reason of a seal is what its caller wrote for everybody to read.
 
 import { z } from 'zod';

@@ -1,4 +1,4 @@
-// The consensus messages that can be signed, as they stand in a signing request (wire.md, Request bodies). Members keep
+// The consensus messages that can be signed, as they stand in a signing request (specification/signing.md#bodies). Members keep
 // the consensus specification's names, so the parsed messages go into the SSZ containers as they are. Unknown members
 // are ignored at every level; a fork whose container we do not know is refused, never guessed.
 

@@ -1,5 +1,4 @@
-// The closed vocabularies of authorization: signing operations and scopes (service.md, Scopes and Signing operation names;
-// protocol.md, What changes in Gloas).
+// The closed vocabularies of authorization: signing operations and scopes (specification/authorization.md#scopes, #operations).
 
 export const OPERATIONS = [
   'AGGREGATION_SLOT',

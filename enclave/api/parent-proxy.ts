@@ -1,5 +1,5 @@
 // The `parent_proxy` block of the configuration: what `strongroom parent-proxy` listens on and how much it lets through. The
-// enclave's server checks the block too and acts on none of it, because the file is one, and measured as one (enclave.md, Shape).
+// enclave's server checks the block too and acts on none of it, because the file is one, and measured as one (specification/enclave.md#shape).
 
 import { isIP } from 'node:net';
 import { isAbsolute } from 'node:path';

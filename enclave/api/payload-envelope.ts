@@ -1,4 +1,4 @@
-// EXECUTION_PAYLOAD_ENVELOPE: a whole execution payload with its requests (protocol.md, What changes in Gloas). It is only hashed: what
+// EXECUTION_PAYLOAD_ENVELOPE: a whole execution payload with its requests (specification/signing.md#gloas). It is only hashed: what
 // decides anything is its slot. Progressive lists have no limits of their own (EIP-7916): the body's size is theirs.
 
 import { z } from 'zod';

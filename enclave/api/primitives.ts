@@ -1,4 +1,4 @@
-// The leaves of the consensus messages as validator clients write them (wire.md): decimal strings or JSON numbers, hex
+// The leaves of the consensus messages as validator clients write them (specification/signing.md#bodies): decimal strings or JSON numbers, hex
 // with or without 0x in any case. Each schema turns one spelling into one value or says what it expected; none of them
 // rounds, truncates or pads. The JSON schema of each is given by hand, because a transform has none.
 
@@ -60,9 +60,9 @@ export const slotOrEpoch = leaf(
 export const forkVersion = bytes(4);
 export const root = bytes(32);
 export const address = bytes(20);
-/** Opaque: never checked for being a point of the curve (wire.md). */
+/** Opaque: never checked for being a point of the curve (specification/signing.md#bodies). */
 export const publicKey = bytes(48);
-/** Opaque: never checked for being a point of the curve (wire.md). */
+/** Opaque: never checked for being a point of the curve (specification/signing.md#bodies). */
 export const signature = bytes(96);
 
 /** Hex of one of the given numbers of bytes. */

@@ -1,5 +1,5 @@
 // The one parser of signing requests: the bytes of POST /api/v1/eth2/sign/{identifier} → one typed request, or why not.
-// It trusts nothing about the client: one tolerant, exact reading serves all of them (wire.md), and a hint names the
+// It trusts nothing about the client: one tolerant, exact reading serves all of them (specification/signing.md#bodies), and a hint names the
 // place that was refused, never the value. The zod schemas here are also what the OpenAPI document is made from.
 
 import { z } from 'zod';
@@ -189,7 +189,7 @@ function body<O extends Operation, M extends z.ZodType, F extends z.ZodType<Fork
 ) {
   const envelope = z.object({
     type: z.string().meta({ description: 'the name of the type, in any case' }),
-    // Two names of one member: clients send either (wire.md, SSV).
+    // Two names of one member: clients send either (specification/signing.md#bodies).
     signingRoot: root.nullish(),
     signing_root: root.nullish(),
     fork_info: fork ?? forkInfo,

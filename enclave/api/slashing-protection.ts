@@ -1,4 +1,4 @@
-// GET and POST /api/v1/chamber/slashing-protection: what an import answers (decisions.md section 8). The body both ways is
+// GET and POST /api/v1/chamber/slashing-protection: what an import answers (specification/slashing.md#interchange). The body both ways is
 // an EIP-3076 interchange file.
 
 import { z } from 'zod';

@@ -1,4 +1,4 @@
-// The client's address for audit lines (service.md, Authentication 11). Authorization never uses it: it goes by the TCP
+// The client's address for audit lines (specification/authorization.md#client-address). Authorization never uses it: it goes by the TCP
 // peer. X-Forwarded-For is written from left to right by each proxy and its left end by the client itself, so it is read
 // from the right, only behind proxies that are trusted, and given up for the peer's address when it makes no sense.
 

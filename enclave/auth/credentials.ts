@@ -1,4 +1,4 @@
-// The Authorization header, read once (service.md, Authentication 1): Bearer, or Basic whose password is the token and
+// The Authorization header, read once (specification/authorization.md#credentials): Bearer, or Basic whose password is the token and
 // whose user name is ignored. Trusts nothing: bounded length, strict base64, one header at most. Whatever is present
 // but not understood is malformed, never absent, so it cannot fall through to anonymous access.
 

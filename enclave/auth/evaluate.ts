@@ -1,4 +1,4 @@
-// Rule evaluation: may this caller do this? Pure, and the only place that answers it (decisions.md section 4).
+// Rule evaluation: may this caller do this? Pure, and the only place that answers it (specification/authorization.md#rules).
 // A rule matches when each of scopes, keys, operations, fee recipients and gas limit that it states is met by the request.
 // What it omits matches everything; what it states is not met by a request that has none of it
 // (specification/authorization.md#payments). Any matching deny beats every allow, across all policies. Without a matching

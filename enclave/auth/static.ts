@@ -1,4 +1,4 @@
-// The stateless mode: policies and tokens declared under `static_auth`, fixed at startup (service.md, Static auth object).
+// The stateless mode: policies and tokens declared under `static_auth`, fixed at startup (specification/authorization.md#static-auth).
 // It trusts the configuration to have checked names, lengths and ranges, and still refuses to start on a policy nobody
 // declared or a secret given twice, where going on would mean guessing. Secrets are digested under a key of this boot and
 // wiped; neither they nor their digests outlive the process. Deny by default: with nothing declared, nobody gets in.

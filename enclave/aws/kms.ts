@@ -1,7 +1,7 @@
 // The one file through which KMS enters the program, behind the ceremony guard: a key ARN outside the ceremony is refused before
-// any network call, even where the cloud's permissions would allow it (service.md, Custody ceremony). One client a region, taken
+// any network call, even where the cloud's permissions would allow it (specification/custody.md#ceremony). One client a region, taken
 // from the ARN; replicas in the order given; an answer counts only when it names the key that was asked. In an enclave every Decrypt is
-// attested, and an answer that carries the plaintext is refused: it was readable on the way (enclave.md, KMS in the enclave).
+// attested, and an answer that carries the plaintext is refused: it was readable on the way (specification/enclave.md#kms).
 
 import {
   DecryptCommand,

@@ -47,7 +47,7 @@ export interface CustodyParts {
   readonly telemetry: Pick<Telemetry, 'metrics' | 'dynamodbCalled' | 'kmsCalled'>;
 }
 
-/** Undefined without `signer_state`. @throws StateTableFailure, CustodyFailure (service.md, startup failures 8 and 9) */
+/** Undefined without `signer_state`. @throws StateTableFailure, CustodyFailure (specification/operating.md#startup-failures, 8 and 9) */
 export async function openCustody(
   config: CustodyConfig,
   parts: CustodyParts,

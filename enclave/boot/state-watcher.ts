@@ -7,7 +7,7 @@ import type { Custody } from './custody.ts';
 import type { Telemetry } from './telemetry.ts';
 import type { World } from './world.ts';
 
-/** Why nothing may be signed now (decisions.md section 2). */
+/** Why nothing may be signed now (specification/signing.md#errors). */
 export function custodyRefusal(
   custody: Custody | undefined,
   watcher: Watcher | undefined,

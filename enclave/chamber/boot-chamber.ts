@@ -1,4 +1,4 @@
-// How a replica comes to its master key (service.md, States and transitions): read the table, then sealed, auto-init or
+// How a replica comes to its master key (specification/custody.md#states): read the table, then sealed, auto-init or
 // auto-unseal, rotation, root-token re-creation. Any number of replicas may do this at once: every write is one
 // transaction with a condition, and whoever loses a race starts over from what the winner wrote.
 // It trusts nothing of the table before the share binding verifies.
@@ -47,7 +47,7 @@ export type Booted =
   /** `isNewTable`: this start has initialised the table, so no other signer has used it yet. */
   | { readonly kind: 'unsealed'; readonly masterKey: MasterKey; readonly isNewTable: boolean };
 
-/** service.md, startup failures 8 and 9: no master key, and why. */
+/** specification/operating.md#startup-failures, 8 and 9: no master key, and why. */
 export class CustodyFailure extends Error {
   readonly startupFailure: 8 | 9;
 
@@ -125,7 +125,7 @@ async function autoInit(rows: BootRows, parts: BootChamberParts): Promise<Master
   });
 }
 
-/** Policies, tokens or a root token without the key they were written under: something was lost (decisions.md section 11). */
+/** Policies, tokens or a root token without the key they were written under: something was lost (specification/custody.md#states). */
 function masterKeyLost({ tableName }: StateTable): StateTableFailure {
   return new StateTableFailure(
     tableName,
@@ -176,7 +176,7 @@ async function rotate(row: MasterKeyRow, masterKey: MasterKey, parts: BootChambe
   return ours;
 }
 
-/** Revokes the earlier root token in the same transaction (decisions.md section 6). False: another replica came first. */
+/** Revokes the earlier root token in the same transaction (specification/authorization.md#root-token). False: another replica came first. */
 async function recreateRootToken(masterKey: MasterKey, parts: BootChamberParts): Promise<boolean> {
   const { table, makeRootToken, log } = parts;
   const head = await patiently(table, () => table.readHead());

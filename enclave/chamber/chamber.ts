@@ -1,4 +1,4 @@
-// The chamber: Unsealed or Sealed, and never from Sealed back (service.md, States and transitions). It owns the master key
+// The chamber: Unsealed or Sealed, and never from Sealed back (specification/custody.md#sealing). It owns the master key
 // and tells every part that holds a secret to forget it. The break-glass latch is written before this replica seals, so
 // that a seal that was answered holds for every replica and across restarts.
 

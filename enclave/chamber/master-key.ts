@@ -10,7 +10,7 @@ import { loadAddon, type MemoryPolicy } from '../native/load.ts';
 
 export const MASTER_KEY_BYTES = 32;
 
-/** HKDF `info` of each purpose (decisions.md section 7). */
+/** HKDF `info` of each purpose (specification/custody.md#master-key). */
 export const PURPOSES = {
   keyEncryption: 'strongroom/key-encryption/v1',
   authRowHmac: 'strongroom/auth-row-hmac/v1',

@@ -1,4 +1,4 @@
-// The rows of the signer-state table (service.md, Signer-state rows; decisions.md section 6) and how they are spelled as
+// The rows of the signer-state table (specification/tables.md#state-table) and how they are spelled as
 // items. Whoever can write the table can write anything here, so decoding only checks the shape: what a row is worth is
 // decided by its HMAC (auth rows, MASTER_KEY), and a latch counts however it looks.
 

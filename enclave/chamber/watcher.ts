@@ -8,7 +8,7 @@ import { type Log, toMilli } from '../../observe/log.ts';
 import type { AuthHead, SealOverride } from './state-rows.ts';
 import type { StateTable } from './state-table.ts';
 
-/** decisions.md section 6: no successful read for max(5 intervals, 10 s) is stale. */
+/** specification/custody.md#watching: no successful read for max(5 intervals, 10 s) is stale. */
 const STALE_INTERVALS = 5;
 const STALE_AT_LEAST_SECONDS = 10;
 /** The first pause after a failed read; doubled with each further one, never longer than the interval. */

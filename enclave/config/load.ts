@@ -1,6 +1,6 @@
 // From arguments, environment and file to one frozen configuration, or to everything that is wrong with them. Layers in
-// order of precedence (service.md, Configuration layering); only the value that takes effect is validated. Exits nothing
-// and writes nothing: main.ts prints the violations and exits 78 (decisions.md section 10).
+// order of precedence (specification/operating.md#configuration); only the value that takes effect is validated. Exits nothing
+// and writes nothing: main.ts prints the violations and exits 78 (specification/operating.md#startup-failures).
 
 import { readFileSync } from 'node:fs';
 import type { Ceremony } from '../../ceremony/definition.ts';

@@ -1,5 +1,5 @@
 // The option table: the one source of option names, defaults, flags, environment names, validation, help text and
-// docs/reference/configuration.md (service.md, Configuration options; decisions.md section 10). A flag is `--` and the path
+// docs/reference/configuration.md (specification/operating.md#configuration). A flag is `--` and the path
 // with dashes unless the row names another; the environment variable is `SVC_` and the path in upper case, `__` for dots.
 
 import { ageRecipientSchema, ceremonySchema } from '../../ceremony/definition.ts';

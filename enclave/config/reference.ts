@@ -24,7 +24,7 @@ export function configurationReference(): string {
     '## Options',
     ...[...groups].flatMap(([group, paths]) => [`### ${group}`, optionTable(paths), MEMBERS[group] ?? '']),
     '## Rules between options',
-    'The number is that of the startup failure in the service specification.',
+    'The number is that of the startup failure in docs/specification/operating.md.',
     RULES.map(({ says, startupFailure }) => `- ${says}${startupFailure ? ` (${startupFailure})` : ''}`).join('\n'),
     '## Warnings',
     'What starts and is said, by `server --check` and at the start.',

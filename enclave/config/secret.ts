@@ -39,7 +39,7 @@ export class Secret {
   }
 }
 
-/** A text that stands for no secret: a reference `env:VAR_NAME` that leads nowhere (service.md, startup failure 3), or a slip of the hand. */
+/** A text that stands for no secret: a reference `env:VAR_NAME` that leads nowhere (specification/operating.md#startup-failures, 3), or a slip of the hand. */
 export class BrokenReference {
   readonly problem: string;
   readonly remedy: string;

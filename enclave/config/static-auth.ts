@@ -1,4 +1,4 @@
-// The `static_auth` object of stateless mode (service.md, Static auth object). Rules and policies are parsed by the same
+// The `static_auth` object of stateless mode (specification/authorization.md#static-auth). Rules and policies are parsed by the same
 // schemas as the Auth API's. Token secrets become Secrets before the schema sees them, so that no message can repeat one.
 
 import { z } from 'zod';
@@ -8,7 +8,7 @@ import { safeCidrSchema } from './values.ts';
 
 export const MAX_STATIC_POLICIES = 1024;
 export const MAX_STATIC_TOKENS = 1024;
-/** decisions.md section 4. */
+/** specification/authorization.md#tokens */
 export const MIN_SECRET_CHARACTERS = 16;
 /** A longer one would not fit the request headers. */
 const MAX_SECRET_BYTES = 4096;

@@ -144,7 +144,7 @@ export const corsOrigins: Kind<string[] | null> = {
     .transform((origins) => (origins?.length === 0 ? null : origins)),
 };
 
-/** A well-formed range that is safe to trust (service.md, Authentication 9). */
+/** A well-formed range that is safe to trust (specification/authorization.md#source-networks). */
 export const safeCidrSchema = z.string('must be a CIDR range, as in 10.1.0.0/16').transform((value, context): Cidr => {
   const cidr = parseCidr(value);
   const problem = 'refused' in cidr ? cidr.refused : unsafeCidrReason(cidr);

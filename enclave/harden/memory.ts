@@ -1,5 +1,5 @@
 // `server.mlock`: secret keys lie in locked memory that is left out of core dumps, and the process leaves no core dumps at all
-// (platform.md, "Memory locking"). Not mlockall: it crashes V8. JavaScript's own heap, where requests and passwords pass through, stays
+// (specification/operating.md#secrets). Not mlockall: it crashes V8. JavaScript's own heap, where requests and passwords pass through, stays
 // unlocked, and docs/security.md says so.
 
 import type { Log } from '../../observe/log.ts';

@@ -1,5 +1,4 @@
-// What is decided when a request's headers are in, before a byte of its body is read, in the order of decisions.md
-// section 2: size 413, sealed or stale 503, credentials 401, policy 403, unknown key 404. A flood is refused here. What a body
+// What is decided when a request's headers are in, before a byte of its body is read, in the order of specification/signing.md#refusal-order: size 413, sealed or stale 503, credentials 401, policy 403, unknown key 404. A flood is refused here. What a body
 // may hold is decided while it comes in; and again, when it is here: who was revoked, or what was sealed or lost meanwhile, gets nothing done.
 
 import assert from 'node:assert/strict';
@@ -169,7 +168,7 @@ function authenticate(
   { authenticator }: AdmissionDependencies,
 ): ErrorReason | undefined {
   const credential = parseAuthorization(headerValues(request.raw, 'authorization'));
-  // Authorization sees the connection's peer only, never a forwarding header (service.md, Authentication 9).
+  // Authorization sees the connection's peer only, never a forwarding header (specification/authorization.md#source-networks).
   const outcome = authenticator.authenticate(credential, request.context.peerAddress);
   if (outcome.kind === 'refused') return outcome.reason;
   request.context.caller = outcome.caller;

@@ -79,7 +79,7 @@ export interface AppDependencies {
   readonly auditLog?: Log;
 }
 
-/** Longer than any client's idle time (wire.md, How clients behave). */
+/** Longer than any client's idle time (specification/signing.md#clients). */
 const KEEP_ALIVE_SECONDS = 75;
 const MAX_PATH_PARAMETER_CHARACTERS = 256;
 

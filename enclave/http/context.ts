@@ -1,5 +1,5 @@
 // What the server knows of one request while it lives: who asks, for what, since when, and how it ended. Each request of
-// an authenticated route leaves exactly one audit line made from it (decisions.md section 9).
+// an authenticated route leaves exactly one audit line made from it (specification/operating.md#logs).
 
 import { randomUUIDv7 } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
@@ -14,7 +14,7 @@ import type { PublicKeyHex } from '../slashing/types.ts';
 /** What a caller needs to be admitted to a route. Every route states one; a route without one is refused at mounting. */
 export type RouteAccess =
   | { readonly kind: 'open' }
-  /** Management tokens only: policies and tokens are no scope (service.md, Authentication 7). */
+  /** Management tokens only: policies and tokens are no scope (specification/authorization.md#scopes). */
   | { readonly kind: 'management' }
   /** Every valid token, for what concerns itself alone. */
   | { readonly kind: 'any_token' }
@@ -27,7 +27,7 @@ export type RouteAccess =
       readonly namesKey: boolean;
       /** Answers 503 while the signer may not sign; other routes answer 401 while the credentials are sealed. */
       readonly needsSigning: boolean;
-      /** A management token is admitted too, whatever its policies say (decisions.md section 5). */
+      /** A management token is admitted too, whatever its policies say (specification/authorization.md#tokens). */
       readonly orManagement?: true;
       /** Served also while the state is stale: to look what is wrong, and to seal. Every other route answers 503 then. */
       readonly whileStale?: true;

@@ -1,4 +1,4 @@
-// The one way errors leave the server: the body of decisions.md section 2, with the headers its status calls for.
+// The one way errors leave the server: the body of specification/signing.md#errors, with the headers its status calls for.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type ErrorBody, type ErrorReason, SignerError } from '../api/errors.ts';

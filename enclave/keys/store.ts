@@ -1,6 +1,6 @@
 // The keys that can sign: which public keys are loaded, from where, and the handle of each secret in the BLS core. Secrets pass
 // through on their way into the core and are never kept here. Whoever asks for the list of keys gets one complete, published set
-// or an error, never a shorter list: validator clients drop a validator that vanishes from it (wire.md, How clients behave).
+// or an error, never a shorter list: validator clients drop a validator that vanishes from it (specification/signing.md#public-keys).
 
 import assert from 'node:assert/strict';
 import { encodeHex } from '../../formats/hex.ts';

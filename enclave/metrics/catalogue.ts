@@ -1,4 +1,4 @@
-// THE table of metrics: every name, type, help, label with all of its values, and bucket (decisions.md section 9).
+// THE table of metrics: every name, type, help, label with all of its values, and bucket (specification/operating.md#metrics).
 // createMetrics makes handles from it and docs/reference/metrics.md is generated from it, so a metric that is not here
 // does not exist. Labels are bounded by construction: no public key, address, accessor or name of a policy is ever one.
 

@@ -5,7 +5,7 @@ import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 
-/** What `server.mlock` may say (platform.md, "Memory locking"). */
+/** What `server.mlock` may say (specification/operating.md#secrets). */
 export type MemoryPolicy = 'off' | 'best_effort' | 'required';
 
 /** What to do where memory cannot be locked. */

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/** What `server.mlock` asks for (platform.md, "Memory locking"). */
+/** What `server.mlock` asks for (specification/operating.md#secrets). */
 enum lock_policy { LOCK_OFF, LOCK_BEST_EFFORT, LOCK_REQUIRED };
 
 /** One mapping. `bytes` is zeroed, `length` a whole number of pages. */

@@ -1,4 +1,4 @@
-// The transport over vsock: from an enclave to its parent instance and back (enclave.md, Native addon). The one file that decides who
+// The transport over vsock: from an enclave to its parent instance and back (specification/enclave.md#transport). The one file that decides who
 // may be at the other end: a connection from any CID but the peer's is cut off before anybody sees it, and connects go nowhere else.
 // A guest or the parent only: nothing may open a vsock on a development machine.
 

@@ -1,4 +1,4 @@
-// Which fork a message is of. Its fork version says so (protocol.md, Which container): the version that the client's fork_info gives at
+// Which fork a message is of. Its fork version says so (specification/signing.md#fork-version): the version that the client's fork_info gives at
 // the message's epoch, which is also that of its domain; so a signature never has one fork's domain over another fork's container.
 // What contradicts that version is refused: a `version` beside it, the network's schedule, a container of another fork. Pure.
 

@@ -1,5 +1,5 @@
 // Admission to the signing path: a fixed number of jobs at once, a priority pool whose permits are carved out of the total, and
-// one bounded queue behind both (service.md, signing.*). A full queue refuses at once, before any work is done.
+// one bounded queue behind both (specification/signing.md#permits). A full queue refuses at once, before any work is done.
 // A waiter whose signal aborts leaves the queue and frees its place.
 
 import { SignerError } from '../api/errors.ts';

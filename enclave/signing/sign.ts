@@ -110,7 +110,7 @@ const BIDS_ARE_OFF: SignOutcome = {
   hint: 'EXECUTION_PAYLOAD_BID commits the money of a builder and is signed only with signing.builder: true',
 };
 
-/** The configured and the received root go to the log only (service.md, Errors 400). */
+/** The configured and the received root go to the log only (specification/signing.md#networks). */
 function networkRefusal(request: SignRequest, network: Network): SignOutcome | undefined {
   const received = request.forkInfo?.genesisValidatorsRoot;
   if (received === undefined || Buffer.compare(received, network.genesisValidatorsRoot) === 0) return undefined;

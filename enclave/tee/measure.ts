@@ -1,5 +1,5 @@
 // What this boot measures beside the image: the configuration's bytes into PCR16, the ceremony into PCR17, each extended once and
-// locked, before anything acts on them (enclave.md, Measured configuration). A register that somebody has used before is refused: its
+// locked, before anything acts on them (specification/enclave.md#measured-configuration). A register that somebody has used before is refused: its
 // value would not say what this boot runs.
 
 import { extendedOnce, PCR_BYTES } from '../api/attestation.ts';
@@ -7,7 +7,7 @@ import type { Nsm, NsmDescription } from './nsm/nsm.ts';
 
 /** The image's (0, 1, 2), its signature's (8), and ours. */
 export const REPORTED_PCRS = [0, 1, 2, 8, 16, 17] as const;
-/** Zero in debug mode, whatever the image is (enclave.md, Attestation document: check 7). */
+/** Zero in debug mode, whatever the image is (specification/evidence.md#checks, debug). */
 const IMAGE_PCRS = [0, 1, 2] as const;
 const NEEDED_PCRS = 18;
 const UNUSED = Buffer.alloc(PCR_BYTES);

@@ -42,7 +42,7 @@ function requiredAddon(): Addon {
   return addon;
 }
 
-/** 1 loops back, for a parent and an enclave in one guest (enclave.md, Tests of the whole path); 2 is the host of QEMU's machine. */
+/** 1 loops back, for a parent and an enclave in one guest (specification/enclave.md#tests); 2 is the host of QEMU's machine. */
 export function parentCid(text: string | undefined): number {
   if (text === undefined) return PARENT_CID;
   const cid = /^[0-9]{1,10}$/.test(text) ? Number(text) : Number.NaN;

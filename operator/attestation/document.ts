@@ -1,6 +1,6 @@
 // Nitro attestation documents as bytes: COSE_Sign1 (RFC 9052 §4.2) around a CBOR payload. It trusts nothing: one encoding of the structure is
 // accepted, with tag 18 or without it, so that nothing outside the signature can be varied; in the payload every field has its type and its
-// limits, and fields that are not known are refused (AWS Nitro Enclaves attestation process, §3.1; enclave.md, checks 1 and 2).
+// limits, and fields that are not known are refused (AWS Nitro Enclaves attestation process, §3.1; specification/evidence.md#document).
 
 import { type KeyObject, verify as verifySignature } from 'node:crypto';
 import { MAX_DOCUMENT_FIELD_BYTES, PCR_BYTES, PCR_COUNT } from '../../enclave/api/attestation.ts';
@@ -8,7 +8,7 @@ import { CborError, type CborValue, decodeCbor, encodeCbor } from '../../formats
 import { bounded } from '../text.ts';
 import { demand, EvidenceError, type FailureCode } from './failure.ts';
 
-/** The NSM's answers are no longer (enclave.md, NSM). */
+/** The NSM's answers are no longer (specification/enclave.md#nsm). */
 export const MAX_DOCUMENT_BYTES = 0x3000;
 const MAX_CERTIFICATE_BYTES = 1024;
 const MAX_BUNDLE_CERTIFICATES = 8;

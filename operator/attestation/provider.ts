@@ -1,5 +1,5 @@
 // Who makes attestation documents, and the one root that its documents lead to. The trust root belongs to the provider: tests hand the
-// program another provider, and no flag, variable or file of an operator can (enclave.md, Attestation document).
+// program another provider, and no flag, variable or file of an operator can (specification/evidence.md#checks).
 
 export interface DocumentProvider {
   readonly name: string;

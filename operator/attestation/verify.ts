@@ -1,4 +1,4 @@
-// Verification of a Nitro attestation document: an ordered list of named steps (enclave.md, Attestation document), of which the first that
+// Verification of a Nitro attestation document: an ordered list of named steps (specification/evidence.md#checks), of which the first that
 // fails ends it. Steps 1 to 6 decide whether it is authentic, 7 and 8 whether it is of the expected image: two verdicts. It trusts the root of
 // the given provider and the time it is given, nothing in the document; without reference values nothing is expected, and there is no success.
 

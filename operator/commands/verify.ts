@@ -1,5 +1,5 @@
 // `strongroom operator verify`: judge attestation evidence, kept in a file or asked of a running enclave, and report every step. Exit 0 only when
-// it is authentic and of the reference values (decisions.md section 10). It sends no token; settings and profiles play no part, so that
+// it is authentic and of the reference values (specification/operating.md#operator). It sends no token; settings and profiles play no part, so that
 // what was asked for is on the command line.
 
 import { AttestationFailure } from '../attestation/attestation-failure.ts';

@@ -24,7 +24,7 @@ export interface ForwardOptions {
   readonly log: (line: string) => void;
 }
 
-/** Refusals of the tunnel itself, in the shape of the signer's (decisions.md section 2). */
+/** Refusals of the tunnel itself, in the shape of the signer's (specification/signing.md#errors). */
 const REFUSALS = {
   malformed_request: { status: 400, message: 'this is not a request that the tunnel understands' },
   foreign_origin: { status: 403, message: 'the tunnel serves programs on this machine, not web pages or other names' },

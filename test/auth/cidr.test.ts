@@ -1,4 +1,4 @@
-// Which ranges are well-formed and safe, and which addresses lie in them (service.md, Authentication 9).
+// Which ranges are well-formed and safe, and which addresses lie in them (specification/authorization.md#source-networks).
 
 import { expect, test } from 'vitest';
 import {

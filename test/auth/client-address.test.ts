@@ -1,4 +1,4 @@
-// Which address an audit line shows (service.md, Authentication 11).
+// Which address an audit line shows (specification/authorization.md#client-address).
 
 import { expect, test } from 'vitest';
 import { parseSafeCidrs } from '../../enclave/auth/cidr.ts';

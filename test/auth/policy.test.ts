@@ -14,7 +14,7 @@ function complaint(rule: unknown): string {
   return messagesOf(policySchema.safeParse({ name: 'validators', rules: [rule] })).join('\n');
 }
 
-test('the example shapes of service.md are valid', () => {
+test('the example shapes of the guides are valid', () => {
   const rules: Rule[] = [
     { effect: 'allow', scopes: ['sign', 'public_keys'], keys: [KEY] },
     { effect: 'deny', operations: ['VOLUNTARY_EXIT'] },

@@ -1,4 +1,4 @@
-// The stateless mode, driven through the header parser as the HTTP side does it (service.md, Authentication 2-6 and 9).
+// The stateless mode, driven through the header parser as the HTTP side does it (specification/authorization.md#credentials).
 
 import { expect, test } from 'vitest';
 import type { Policy } from '../../enclave/api/policy.ts';

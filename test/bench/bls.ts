@@ -14,7 +14,7 @@ import { PortableBlsCore } from '../../enclave/signing/bls/portable.ts';
 
 const CORES = availableParallelism();
 const KEYS = 624;
-/** Keys that sign one root: performance.md, "slot burst". */
+/** Keys that sign one root: docs/performance.md, "slot burst". */
 const GROUP = 312;
 const CONCURRENT = 256;
 const SIGNATURES = KEYS * 5;

@@ -1,6 +1,6 @@
 // What grouping is worth on PostgreSQL: checks a second, grouped by SlashingProtection and one transaction a signing,
 // measured in turns in one run on a real server with fsync on. The machine may be shared, so the ratio is what counts:
-// performance.md asks for 5 at 64 concurrent signings.
+// specification/limits.md#performance asks for 5 at 64 concurrent signings.
 // Run: bin/pinned-node test/bench/slashing-postgres.ts [rounds]
 
 import { NO_MARKS } from '../../enclave/slashing/history/rules.ts';

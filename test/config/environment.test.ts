@@ -1,4 +1,4 @@
-// Variables below object-valued options, and those that Kubernetes puts beside them (decisions.md section 11).
+// Variables below object-valued options, and those that Kubernetes puts beside them (specification/operating.md#configuration).
 
 import { describe, expect, it } from 'vitest';
 import { MEMBERS } from '../../enclave/config/members.ts';

@@ -21,7 +21,7 @@ describe('a static token', () => {
     }
   });
 
-  it('that refers to an unset variable stops the start (service.md, startup failure 3)', () => {
+  it('that refers to an unset variable stops the start (specification/operating.md#startup-failures, 3)', () => {
     expect(violationsOf({ yaml: withToken('env:TOKEN_A') })).toMatchObject([
       {
         path: 'static_auth.tokens[0].secret',

@@ -57,7 +57,7 @@ describe.skipIf(examples === undefined)("Web3Signer's OpenAPI examples", () => {
 
   const signed = supported.filter((vector) => !isAggregate(vector));
   it.each(signed.map((vector) => [vector.id, vector] as const))('%s', async (_id, vector) => {
-    // The two wrong published roots are replaced by the recomputed ones (vectors/README.md).
+    // The two wrong published roots are replaced by the recomputed ones.
     const body = { ...vector.request, signingRoot: vector.signing_root_used_for_signature };
     const answer = await signCall(signer.url, publicKey, body, { headers: { accept: 'application/json' } });
     expect(answer.json).toEqual({ signature: vector.expected_signature });
@@ -125,7 +125,7 @@ describe.skipIf(captured === undefined)('captured Lodestar traffic', () => {
   });
 });
 
-/** Web3Signer lists keys in no order; ours are ascending (decisions.md section 3). */
+/** Web3Signer lists keys in no order; ours are ascending (specification/signing.md#public-keys). */
 function expectedBody(path: string, body: string): string {
   return path.endsWith('publicKeys') ? JSON.stringify((JSON.parse(body) as string[]).sort()) : body;
 }

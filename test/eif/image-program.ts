@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { keyArn } from '../config/loading.ts';
 import type { OtherUser } from '../support/nobody.ts';
 
-/** In an image: enclave.md, Ceremony compiled in. */
+/** In an image: specification/enclave.md#ceremony. */
 export const CEREMONY = `generation: 1
 kms_threshold: 1
 kms_keys:

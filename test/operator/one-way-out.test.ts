@@ -1,4 +1,4 @@
-// house.md: no other path to the network exists in the CLI than connect.ts, so that whoever reads it knows whom a token can reach. And no
+// docs/architecture.md: no other path to the network exists in the CLI than connect.ts, so that whoever reads it knows whom a token can reach. And no
 // flag skips a check.
 
 import { readdirSync, readFileSync } from 'node:fs';

@@ -1,5 +1,5 @@
 // `operator verify` as an auditor runs it: real documents through the real program, which trusts AWS alone; running enclaves through the same
-// program under the authority of the emulator. The exit codes are those of decisions.md section 10.
+// program under the authority of the emulator. The exit codes are those of specification/operating.md#exit-codes.
 
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

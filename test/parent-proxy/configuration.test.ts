@@ -118,7 +118,7 @@ parent_proxy:
     ]);
   });
 
-  it('refuses an egress port that is a port of a listener (service.md, startup failure 11)', () => {
+  it('refuses an egress port that is a port of a listener (specification/operating.md#startup-failures, 11)', () => {
     const endpoint = '{ hostname: a.example, loopback: 127.0.0.2, vsock_port: 9443 }';
     expect(
       violations(`tee:\n  platform: nitro\n  nitro:\n    egress:\n      endpoints:\n        - ${endpoint}\n`),

@@ -1,4 +1,4 @@
-// Rule evaluation against an oracle that reads decisions.md section 4 and specification/authorization.md#payments, word by
+// Rule evaluation against an oracle that reads specification/authorization.md#rules and #payments, word by
 // word and knows nothing of compiling, and the laws that any evaluation has to keep.
 
 import * as fc from 'fast-check';

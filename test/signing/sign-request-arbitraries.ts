@@ -1,5 +1,5 @@
 // Signing requests for property tests, spelled canonically (decimal strings, 0x and lower-case hex), of every type and
-// shape of wire.md; and ways to spell the same request differently.
+// shape of specification/signing.md#bodies; and ways to spell the same request differently.
 
 import * as fc from 'fast-check';
 import type { Json } from './root-oracle.ts';
@@ -183,7 +183,7 @@ export const signRequestBody: fc.Arbitrary<Body> = fc.oneof(
   ),
 );
 
-/** The same request, spelled in any way that wire.md allows. */
+/** The same request, spelled in any way that specification/signing.md#bodies allows. */
 export function respelled(body: Body): fc.Arbitrary<Body> {
   return fc.infiniteStream(fc.nat(255)).map((choices) => {
     const choose = (count: number): number => (choices.next().value as number) % count;

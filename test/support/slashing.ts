@@ -77,7 +77,7 @@ export function history(
   };
 }
 
-/** Test files of the official EIP-3076 interchange tests (SOURCE.md beside them). */
+/** Test files of the official EIP-3076 interchange tests (their own notes beside them). */
 export interface InterchangeTest {
   readonly name: string;
   readonly genesis_validators_root: string;

@@ -1,5 +1,5 @@
 // The transport between an enclave and its parent on a machine without vsock: one Unix socket a port, in a directory that
-// both sides know. What it answers is what vsock answers (enclave.md, Native addon), so that the same programs run on either:
+// both sides know. What it answers is what vsock answers (specification/enclave.md#transport), so that the same programs run on either:
 // nobody there, and an accept queue that is full, are both ECONNRESET at once.
 
 import { unlinkSync } from 'node:fs';

@@ -1,4 +1,4 @@
-// Creating, replacing and deleting policies (decisions.md section 4). Each is one durable change or a refusal with its
+// Creating, replacing and deleting policies (specification/authorization.md#auth-api). Each is one durable change or a refusal with its
 // reason. A policy that a live token is bound to stays: a deny rule must not vanish under a token.
 
 import assert from 'node:assert/strict';

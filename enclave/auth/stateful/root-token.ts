@@ -1,4 +1,4 @@
-// The root token's rows, as the chamber writes them inside its own transactions (service.md, Authentication 8): at the
+// The root token's rows, as the chamber writes them inside its own transactions (specification/authorization.md#root-token): at the
 // first boot of a fresh table, and again when ROOT_TOKEN_BOOTSTRAP was deleted. Pure. It trusts nothing in the table: a
 // head that does not verify is replaced by one that knows the new root token and nothing else.
 

@@ -1,5 +1,4 @@
-// How policies and tokens are spelled in the signer-state table, and what makes a row or a head count (decisions.md
-// section 6): an HMAC-SHA256 under the auth-row sub-key over the format's version, the pk, the revision and the content.
+// How policies and tokens are spelled in the signer-state table, and what makes a row or a head count (specification/tables.md#auth-rows): an HMAC-SHA256 under the auth-row sub-key over the format's version, the pk, the revision and the content.
 // The only file that makes or opens those codes. A row that does not verify, or that verifies and cannot be understood
 // (a newer version's), is undefined here and missing everywhere: it never widens access.
 

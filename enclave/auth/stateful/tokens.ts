@@ -1,4 +1,4 @@
-// Creating, revoking and renewing tokens (decisions.md section 4). A token is made here, shown in the one answer, and known
+// Creating, revoking and renewing tokens (specification/authorization.md#tokens). A token is made here, shown in the one answer, and known
 // by its digest afterwards. Expired tokens are kept for a day, so that audit lines can still be looked up, and are deleted
 // with later creations.
 

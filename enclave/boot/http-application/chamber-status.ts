@@ -1,5 +1,5 @@
 // What the chamber routes do in this process: sealing, and the status put together from the parts that know
-// (decisions.md section 5).
+// (specification/custody.md#chamber-status).
 
 import { toMilli } from '../../../observe/log.ts';
 import type { ChamberStatus, SealAnswer } from '../../api/chamber.ts';

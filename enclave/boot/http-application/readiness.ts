@@ -21,7 +21,7 @@ export interface ReadinessParts {
   readonly custodyRefusal: () => 'sealed' | 'state_stale' | undefined;
 }
 
-/** The same ids in every mode (decisions.md section 3), so that whoever watches one finds it: without a signer state nothing is lost sight of. */
+/** The same ids in every mode (specification/signing.md#probes), so that whoever watches one finds it: without a signer state nothing is lost sight of. */
 export function readinessOf(state: SignerState, parts: ReadinessParts): Readiness {
   return {
     checks: () => {
@@ -38,7 +38,7 @@ export function readinessOf(state: SignerState, parts: ReadinessParts): Readines
 
 /**
  * Whoever asks why nothing is signed may hold no credential that still counts: the latch is told to everybody
- * (decisions.md section 11).
+ * (specification/signing.md#probes).
  */
 function chamberCheck(
   { shuttingDown }: SignerState,

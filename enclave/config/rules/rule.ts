@@ -23,7 +23,7 @@ export interface Facts {
 }
 
 export interface Rule {
-  /** Its number in service.md, Startup failures. */
+  /** Its number in specification/operating.md#startup-failures. */
   readonly startupFailure?: number;
   readonly says: string;
   readonly reads: readonly (OptionPath | SectionPath)[];

@@ -1,4 +1,4 @@
-// Every cross-field rule: the startup failures of service.md that configuration alone decides, and what else would start a
+// Every cross-field rule: the startup failures (specification/operating.md#startup-failures) that configuration alone decides, and what else would start a
 // signer that does not do what its configuration asks for. A rule is skipped when an option it reads is refused already,
 // so that one mistake makes one violation.
 

@@ -105,7 +105,7 @@ export async function closeGracefully(servers: readonly ClosableServer[], timeou
 
 /**
  * A connection on which nothing moves is cut when it holds an answer that its client does not read, or no request at all. One
- * that waits for us is left alone: some requests take long (service.md, request_timeout_seconds).
+ * that waits for us is left alone: some requests take long (specification/signing.md#permits).
  */
 function cutStalledConnections(server: http.Server | https.Server): void {
   server.setTimeout(STALLED_AFTER_MS, (socket) => {

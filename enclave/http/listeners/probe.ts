@@ -1,4 +1,4 @@
-// The plain listener of an enclave: liveness and readiness, and nothing else (enclave.md, Shape). It has no way to the application's
+// The plain listener of an enclave: liveness and readiness, and nothing else (specification/enclave.md#shape). It has no way to the application's
 // routes: whatever else is asked for is not here, whoever asks.
 
 import http from 'node:http';

@@ -1,5 +1,5 @@
 // The RA-TLS listener: PROXY header, TLS 1.3 with an attested certificate, then the application's routes. No session is ever resumed,
-// because that would skip the evidence; without evidence that is good now, no new connection is served (enclave.md, RA-TLS). Whatever
+// because that would skip the evidence; without evidence that is good now, no new connection is served (specification/evidence.md#tls). Whatever
 // does not get as far as a request in time is cut off, and counted.
 
 import { constants } from 'node:crypto';

@@ -22,7 +22,7 @@ export interface TransportServer extends ClosableServer {
   connections(): number;
 }
 
-/** A full vsock queue resets the next connection at once (enclave.md, Native addon). */
+/** A full vsock queue resets the next connection at once (specification/enclave.md#transport). */
 const BACKLOG = 4096;
 
 export async function serveTransport(

@@ -1,4 +1,4 @@
-// The tokens of the Auth API (decisions.md section 4): management tokens create, list, show and revoke them; any token may
+// The tokens of the Auth API (specification/authorization.md#auth-api): management tokens create, list, show and revoke them; any token may
 // look itself up; client tokens renew themselves. Mounted in the stateful mode only. A token is in the answer to its
 // creation and nowhere else.
 

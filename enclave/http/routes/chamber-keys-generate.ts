@@ -1,4 +1,4 @@
-// Generated keys and deposit data over HTTP (decisions.md section 5), for signers with a key table. Each route is mounted only when
+// Generated keys and deposit data over HTTP (specification/keys.md#chamber-keys), for signers with a key table. Each route is mounted only when
 // enabled. What is refused is refused before a key is made.
 
 import type { FastifyInstance } from 'fastify';

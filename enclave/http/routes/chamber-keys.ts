@@ -1,4 +1,4 @@
-// The chamber's key routes (decisions.md section 5): the inventory, always; import, and lifecycle (PATCH and DELETE), each only when
+// The chamber's key routes (specification/keys.md#chamber-keys): the inventory, always; import, and lifecycle (PATCH and DELETE), each only when
 // enabled. A request that names a key the caller may not touch is refused as a whole.
 
 import type { FastifyInstance, FastifyRequest } from 'fastify';

@@ -24,7 +24,7 @@ const ACCESS = { kind: 'scope', namesKey: false, needsSigning: false } as const;
 
 export function mountKeystores(app: FastifyInstance, limits: KeyManagerLimits, keys: KeyManagementParts): void {
   const { maxConcurrentReads, maxConcurrentWrites, requestTimeoutSeconds } = limits;
-  // service.md, Endpoints: DELETE counts as a read.
+  // specification/keys.md#key-manager-api: DELETE counts as a read.
   const read = limitWork({ maxConcurrentRequests: maxConcurrentReads, requestTimeoutSeconds });
   const write = limitWork({ maxConcurrentRequests: maxConcurrentWrites, requestTimeoutSeconds });
 

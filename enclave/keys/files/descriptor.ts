@@ -1,4 +1,4 @@
-// The YAML files that describe keys (wire.md, Key files): several documents a file, unknown properties ignored. Every scalar is
+// The YAML files that describe keys (specification/keys.md#key-files): several documents a file, unknown properties ignored. Every scalar is
 // read as text, because YAML would take an unquoted 0x… private key for a number. What is wrong is said by place and by name,
 // never by quoting the file: it may hold a private key. YAML is text, so a raw key passes through the heap as a string that cannot be
 // wiped; whoever minds uses keystores.

@@ -1,5 +1,5 @@
 // What a load of key files comes to: what was loaded, which documents repeat a key, which files are bad; and a line in the log now
-// and then, because ten thousand keystores take an hour (performance.md, Keystores). Given places, public keys and reasons: no secrets.
+// and then, because ten thousand keystores take an hour (specification/keys.md#keystores). Given places, public keys and reasons: no secrets.
 
 import type { Clock } from '../../../observe/clock.ts';
 import { type Log, toMilli } from '../../../observe/log.ts';

@@ -1,5 +1,5 @@
 // Decrypts keystores in worker threads of its own, so many at once as memory and cores allow: scrypt takes 256 MiB and most of a
-// second (performance.md, Keystores). One pool serves the whole process, or two loads at once would take twice the memory.
+// second (specification/keys.md#keystores). One pool serves the whole process, or two loads at once would take twice the memory.
 // Waits in order, refuses when too many wait, starts workers when they are needed and ends them when told.
 
 import { totalmem } from 'node:os';

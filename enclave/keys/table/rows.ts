@@ -1,4 +1,4 @@
-// What the key table holds (decisions.md section 6): 16 shards of keys, each with a revision row that moves with every change.
+// What the key table holds (specification/tables.md#key-table): 16 shards of keys, each with a revision row that moves with every change.
 // Decoding trusts nobody: a row of another shape, or in the place of another key, is refused with a reason. Whether
 // its content is ours is for seal.ts to say.
 

@@ -74,7 +74,7 @@ function startReading(parts: ShardReaderParts, revision: number, batch: KeyBatch
   const present = new Set<string>();
   /** What stays loaded, or comes. */
   const wanted = new Set<string>();
-  /** No copy of these signs here, but one of a file: that is not the table's to stop (decisions.md section 11). */
+  /** No copy of these signs here, but one of a file: that is not the table's to stop (specification/keys.md#sources). */
   const inactive = new Set<string>();
 
   const load = (row: TableRow, secretKey: Buffer): string | undefined => {

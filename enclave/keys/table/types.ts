@@ -1,4 +1,4 @@
-// The seam between the key table and whoever manages keys (decisions.md sections 5 and 6). Rows that fail their
+// The seam between the key table and whoever manages keys (specification/tables.md#key-table). Rows that fail their
 // integrity check are left out of every answer as if they were not there, but of `existing`; `delete` removes them too.
 // Every call that cannot reach the table throws SignerError `key_table_unavailable`: the outcome of a write is unknown
 // then, and repeating it is safe.

@@ -1,4 +1,4 @@
-// Signing domains (consensus-specs, compute_domain and get_domain; wire.md, Request bodies; protocol.md): which message it is, on
+// Signing domains (consensus-specs, compute_domain and get_domain; specification/signing.md#bodies): which message it is, on
 // which chain, under which fork. Two messages of different domains never have the same signing root.
 
 import { ForkData } from './containers.ts';

@@ -61,7 +61,7 @@ export function slashableMessage(
   }
 }
 
-/** wire.md and protocol.md: the columns with the domains. */
+/** specification/signing.md#bodies: the columns with the domains. */
 const DOMAIN_OF: Readonly<Record<Operation, DomainType>> = {
   AGGREGATION_SLOT: DOMAIN_TYPES.SELECTION_PROOF,
   AGGREGATE_AND_PROOF: DOMAIN_TYPES.AGGREGATE_AND_PROOF,

@@ -1,4 +1,4 @@
-// The enclave as the recipient of what KMS decrypts (enclave.md, KMS in the enclave): an RSA key that lives as long as the process and
+// The enclave as the recipient of what KMS decrypts (specification/enclave.md#kms): an RSA key that lives as long as the process and
 // never leaves it, an attestation document for every call, which carries its public half, and the opening of what KMS encrypted to
 // it. It trusts KMS to have checked the document; it refuses envelopes of any other form, or for another key (cms.ts).
 

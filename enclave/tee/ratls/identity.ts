@@ -1,5 +1,5 @@
 // What the enclave shows a TLS client: a fresh key, and a certificate with evidence that the key lives in this image. The document binds
-// the key through its user data, so that it is worth nothing in another certificate (enclave.md, RA-TLS).
+// the key through its user data, so that it is worth nothing in another certificate (specification/evidence.md#tls).
 
 import { X509Certificate } from 'node:crypto';
 import type { Clock } from '../../../observe/clock.ts';

@@ -30,7 +30,7 @@ export interface RotationParts {
   readonly schedule?: (run: () => void, afterMs: number) => () => void;
 }
 
-/** The NSM's leaf lives three hours and is used again until its end: the next one is fetched in time (enclave.md, RA-TLS). */
+/** The NSM's leaf lives three hours and is used again until its end: the next one is fetched in time (specification/evidence.md#tls). */
 export const EVIDENCE_MARGIN_MS = 15 * 60_000;
 /** Between rotations at most, also when the clock is behind the NSM's, which the hypervisor decides; far below setTimeout's limit. */
 const MAX_PAUSE_MS = 3 * 3_600_000 - EVIDENCE_MARGIN_MS;
