@@ -6,7 +6,8 @@ export default defineConfig({
     include: ['test/**/*.test.ts'],
     pool: 'forks',
     maxWorkers: 2,
-    // Only so that a test that hangs is named: on a machine with twenty times more to do than cores everything else ends long before.
+    // Only so that a test that hangs is named: on a machine with twenty times more to do than cores everything else
+    // ends long before.
     testTimeout: 900_000,
     hookTimeout: 900_000,
     setupFiles: ['test/support/end-what-was-started.ts'],

@@ -1,4 +1,5 @@
-// The command tree's root: which program a command belongs to. Each program reads its own arguments and decides its exit code.
+// The command tree's root: which program a command belongs to. Each program reads its own arguments and decides its
+// exit code.
 
 const HELP = `strongroom: a remote signer for Ethereum validator keys
 

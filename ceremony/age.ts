@@ -1,5 +1,5 @@
-// The one file through which age (C2SP age v1) enters the program: armored text to X25519 recipients and back. It refuses
-// every other kind of recipient and identity, and tells "not for this identity" apart from "not an age file".
+// The one file through which age (C2SP age v1) enters the program: armored text to X25519 recipients and back. It
+// refuses every other kind of recipient and identity, and tells "not for this identity" apart from "not an age file".
 
 import { armor, Decrypter, Encrypter, generateX25519Identity, identityToRecipient } from 'age-encryption';
 

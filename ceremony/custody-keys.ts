@@ -38,7 +38,10 @@ export type KeyAnswer =
   | { readonly ok: true; readonly arn: string; readonly bytes: Buffer }
   | { readonly ok: false; readonly attempts: readonly KeyAttempt[] };
 
-/** The encryption context of a share (specification/custody.md#shares): the key serves it for nothing else. A key policy may ask for it. */
+/**
+ * The encryption context of a share (specification/custody.md#shares): the key serves it for nothing else. A key policy
+ * may ask for it.
+ */
 export type ShareContext = Readonly<Record<'service' | 'generation' | 'index', string>> &
   Partial<Readonly<Record<'network' | 'deployment', string>>>;
 
@@ -48,7 +51,10 @@ export function shareContext(deployment: Deployment | undefined, generation: num
   return deployment === undefined ? share : { ...share, network: deployment.network, deployment: deployment.id };
 }
 
-/** `arns` are one custody key's, in the order to try. Rejects for bugs only. The bytes of an answer are the receiver's to wipe. */
+/**
+ * `arns` are one custody key's, in the order to try. Rejects for bugs only. The bytes of an answer are the receiver's
+ * to wipe.
+ */
 export interface CustodyKeys {
   encryptShare(index: number, arns: readonly string[], share: Buffer, context: ShareContext): Promise<KeyAnswer>;
   decryptShare(index: number, arns: readonly string[], ciphertext: Buffer, context: ShareContext): Promise<KeyAnswer>;

@@ -1,6 +1,7 @@
-// The custody ceremony: which KMS keys hold a share of the master key, how many of them open it, and who may read the root
-// token (specification/custody.md#ceremony). The one definition of its rules, for the configuration and for the image. It refuses
-// aliases, a key that would count twice towards the threshold, a threshold nobody could meet, a mistyped recipient.
+// The custody ceremony: which KMS keys hold a share of the master key, how many of them open it, and who may read the
+// root token (specification/custody.md#ceremony). The one definition of its rules, for the configuration and for the
+// image. It refuses aliases, a key that would count twice towards the threshold, a threshold nobody could meet, a
+// mistyped recipient.
 
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
@@ -36,7 +37,10 @@ export const ageRecipientSchema = z
   .string('must be an age X25519 public key, age1…')
   .refine(isAgeRecipient, 'must be an age X25519 public key, age1…, with a valid checksum');
 
-/** The block as it is written, in the configuration or in a file of its own. `thresholdIsReachable` is checked beside it. */
+/**
+ * The block as it is written, in the configuration or in a file of its own. `thresholdIsReachable` is checked beside
+ * it.
+ */
 export const ceremonySchema = z
   .strictObject({
     generation: z.int().min(1).max(MAX_GENERATION),
@@ -80,8 +84,9 @@ export interface Ceremony {
   /** Keys of earlier generations, which may still open what was wrapped under them. */
   readonly retiredKmsKeys: readonly CustodyKey[];
   /**
-   * The least threshold of an earlier generation that is still rotated from; undefined: kmsThreshold. Without a floor, whoever
-   * may encrypt under one of the keys and write the row could plant a master key of their own as an "earlier generation".
+   * The least threshold of an earlier generation that is still rotated from; undefined: kmsThreshold. Without a floor,
+   * whoever may encrypt under one of the keys and write the row could plant a master key of their own as an "earlier
+   * generation".
    */
   readonly retiredKmsThreshold: number | undefined;
   readonly rootTokenRecipients: readonly string[];
@@ -144,15 +149,19 @@ export function ceremonyBlock(ceremony: Ceremony): CeremonyBlock {
 const CANONICAL_FORM = 'strongroom ceremony v1';
 
 /**
- * What the digest covers: the line `strongroom ceremony v1`, then the block as one line of JSON: every member in the order of
- * `ceremonyBlock`, no white space, lists as they are written (their order numbers the shares and says which replica is
- * tried first). Both lines end with LF; every character is ASCII. A change of this form is a new version in its first line.
+ * What the digest covers: the line `strongroom ceremony v1`, then the block as one line of JSON: every member in the
+ * order of `ceremonyBlock`, no white space, lists as they are written (their order numbers the shares and says which
+ * replica is tried first). Both lines end with LF; every character is ASCII. A change of this form is a new version in
+ * its first line.
  */
 export function canonicalBytes(ceremony: Ceremony): Buffer {
   return Buffer.from(`${CANONICAL_FORM}\n${JSON.stringify(ceremonyBlock(ceremony))}\n`, 'ascii');
 }
 
-/** SHA-384, the hash of the platform's measurements, so that it can be one of them (specification/evidence.md#registers: PCR17). */
+/**
+ * SHA-384, the hash of the platform's measurements, so that it can be one of them (specification/evidence.md#registers:
+ * PCR17).
+ */
 export function ceremonyDigest(ceremony: Ceremony): Buffer {
   return createHash('sha384').update(canonicalBytes(ceremony)).digest();
 }
@@ -179,7 +188,10 @@ function isOneMultiRegionKey(texts: readonly string[]): boolean {
   );
 }
 
-/** Key ids are unique; replicas of one multi-region key share theirs. An entry that is no ARN has its own violation already. */
+/**
+ * Key ids are unique; replicas of one multi-region key share theirs. An entry that is no ARN has its own violation
+ * already.
+ */
 function everyKeyOnce(keys: readonly CustodyKey[]): boolean {
   const ids = keys.map(({ arns: [first = ''] }) => parseKeyArn(first)?.keyId ?? first);
   return new Set(ids).size === ids.length;

@@ -1,6 +1,6 @@
-// Which deployment a master key belongs to: the network it signs for and an id that its custodians choose. Custody keys may serve several
-// deployments with the same threshold and generation; their keys tell the deployments apart by the encryption context that is made of this.
-// It refuses what would have two spellings.
+// Which deployment a master key belongs to: the network it signs for and an id that its custodians choose. Custody keys
+// may serve several deployments with the same threshold and generation; their keys tell the deployments apart by the
+// encryption context that is made of this. It refuses what would have two spellings.
 
 /** The root, because a custom network has no other name of its own. 32 bytes, lower case. */
 const NETWORK = /^0x[0-9a-f]{64}$/;

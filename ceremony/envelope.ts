@@ -1,6 +1,7 @@
-// The master key into the MASTER_KEY record and out of it (specification/custody.md#opening). What the record says is compared with
-// the ceremony before any key is called, and nothing of it is trusted until the share binding verifies under the master key
-// that came out. A record is handed out for writing only after it has been opened again. Shares are wiped, whatever happens.
+// The master key into the MASTER_KEY record and out of it (specification/custody.md#opening). What the record says is
+// compared with the ceremony before any key is called, and nothing of it is trusted until the share binding verifies
+// under the master key that came out. A record is handed out for writing only after it has been opened again. Shares
+// are wiped, whatever happens.
 
 import { type CustodyKeys, type KeyAnswer, type KeyResult, shareContext } from './custody-keys.ts';
 import { type Ceremony, type CustodyKey, ceremonyArns } from './definition.ts';
@@ -65,7 +66,8 @@ export async function wrapMasterKey(
     answer.ok ? [{ index, arns: [...arns].sort(), ciphertext: answer.bytes }] : [],
   );
   const record = bindRecord(masterKey, { deployment, generation, threshold, shares });
-  // A role that may encrypt and not decrypt would seal the master key for ever: found out here, before anything depends on it.
+  // A role that may encrypt and not decrypt would seal the master key for ever: found out here, before anything depends
+  // on it.
   const proof = await unwrapMasterKey(record, terms, custodyKeys);
   if (!proof.ok) return proof;
   proof.masterKey.fill(0);
@@ -116,8 +118,8 @@ interface Asked {
 }
 
 /**
- * Before a key is called, for words that help. What makes it certain is the encryption context: a record that gives itself out for one of
- * this deployment has shares that no key opens for it.
+ * Before a key is called, for words that help. What makes it certain is the encryption context: a record that gives
+ * itself out for one of this deployment has shares that no key opens for it.
  */
 function refuseForeign(
   record: MasterKeyRecord,
@@ -128,9 +130,9 @@ function refuseForeign(
 }
 
 /**
- * Threshold and key set, whatever the order of the entries. The binding cannot replace this: whoever may encrypt under one of
- * the keys and write the row could state the threshold 1 and bind a master key of their own. A record of an earlier generation
- * is held to the accepted keys and to `leastRetiredThreshold`, for the same reason.
+ * Threshold and key set, whatever the order of the entries. The binding cannot replace this: whoever may encrypt under
+ * one of the keys and write the row could state the threshold 1 and bind a master key of their own. A record of an
+ * earlier generation is held to the accepted keys and to `leastRetiredThreshold`, for the same reason.
  */
 function isOfCeremony(record: MasterKeyRecord, ceremony: Ceremony): boolean {
   return record.threshold === ceremony.kmsThreshold && keySet(record.shares) === keySet(ceremony.kmsKeys);
@@ -183,7 +185,10 @@ function decryptShares(
   });
 }
 
-/** All at once: at most MAX_CUSTODY_KEYS of them, and a lost key costs its timeout once. Waits for all, so that nothing opened is left behind. */
+/**
+ * All at once: at most MAX_CUSTODY_KEYS of them, and a lost key costs its timeout once. Waits for all, so that nothing
+ * opened is left behind.
+ */
 async function askAll<Key extends { readonly index: number; readonly arns: readonly string[] }>(
   keys: readonly Key[],
   ask: (key: Key) => Promise<KeyAnswer>,

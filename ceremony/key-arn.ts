@@ -1,5 +1,5 @@
-// The ARN of a KMS key, taken apart. Key ARNs only: an alias can be pointed at another key by whoever may change aliases,
-// and a bare key id says neither region nor account.
+// The ARN of a KMS key, taken apart. Key ARNs only: an alias can be pointed at another key by whoever may change
+// aliases, and a bare key id says neither region nor account.
 
 export interface KeyArn {
   readonly partition: string;

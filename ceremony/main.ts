@@ -1,5 +1,6 @@
-// `strongroom ceremony …`: planning a custody ceremony and holding its root token, offline. It touches files it is told to, and
-// neither network nor cloud. Exit codes: 0 done, 1 usage or local error, 70 a bug (specification/operating.md#exit-codes).
+// `strongroom ceremony …`: planning a custody ceremony and holding its root token, offline. It touches files it is told
+// to, and neither network nor cloud. Exit codes: 0 done, 1 usage or local error, 70 a bug
+// (specification/operating.md#exit-codes).
 
 import { type Command, CommandError, type LoadedCommand, type Terminal } from './commands/command.ts';
 import { keygen } from './commands/keygen.ts';

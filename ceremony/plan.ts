@@ -1,5 +1,6 @@
-// What a ceremony will bear, told before anything depends on it: which losses of keys, accounts and regions leave enough custody
-// keys to open the master key, and what about it an auditor would ask. Everything is read off the definition; no key is called.
+// What a ceremony will bear, told before anything depends on it: which losses of keys, accounts and regions leave
+// enough custody keys to open the master key, and what about it an auditor would ask. Everything is read off the
+// definition; no key is called.
 
 import { type Ceremony, type CustodyKey, canonicalBytes, ceremonyDigest } from './definition.ts';
 import { isMultiRegion, keyArn } from './key-arn.ts';
@@ -14,7 +15,9 @@ export interface CeremonyPlan {
   readonly warnings: readonly Warning[];
 }
 
-/** Everything that one AWS account, or one region, holds; a key with a replica elsewhere is not lost with its region. */
+/**
+ * Everything that one AWS account, or one region, holds; a key with a replica elsewhere is not lost with its region.
+ */
 export interface Loss {
   readonly of: 'account' | 'region';
   readonly name: string;

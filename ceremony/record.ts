@@ -1,7 +1,8 @@
-// The MASTER_KEY record: the shares of the master key as the custody keys encrypted them, and the share binding, an HMAC
-// under a key derived from the master key itself (specification/custody.md#share-binding). Version 2 names the deployment that it belongs to; version 1,
-// which was written before, names none, and is read and never written. The text is whatever the table returned: it is refused unless
-// every member has its exact form, and trusted only after the binding of the opened master key verifies.
+// The MASTER_KEY record: the shares of the master key as the custody keys encrypted them, and the share binding, an
+// HMAC under a key derived from the master key itself (specification/custody.md#share-binding). Version 2 names the
+// deployment that it belongs to; version 1, which was written before, names none, and is read and never written. The
+// text is whatever the table returned: it is refused unless every member has its exact form, and trusted only after the
+// binding of the opened master key verifies.
 
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
@@ -44,7 +45,10 @@ export function shareBindingKey(masterKey: Buffer): Buffer {
   return deriveSubKey(masterKey, BINDING_INFO);
 }
 
-/** HMAC-SHA256 over every member but the binding, each number as 32 bits big endian and each text or blob behind its length. */
+/**
+ * HMAC-SHA256 over every member but the binding, each number as 32 bits big endian and each text or blob behind its
+ * length.
+ */
 export function shareBinding(bindingKey: Buffer, record: RecordContent): Buffer {
   const hmac = createHmac('sha256', bindingKey);
   const number = (value: number) => {

@@ -1,5 +1,5 @@
-// The master key out of shares that their keys decrypted, some of which may be wrong: a result counts only when the share binding of the
-// record verifies under it. Candidates that do not are wiped.
+// The master key out of shares that their keys decrypted, some of which may be wrong: a result counts only when the
+// share binding of the record verifies under it. Candidates that do not are wiped.
 
 import { bindingVerifies, type MasterKeyRecord } from './record.ts';
 import { combineShares } from './shares.ts';
@@ -11,9 +11,9 @@ export interface OpenedShare {
 }
 
 /**
- * A share can be wrong although its key decrypted it, when the key service is at fault: AES-CBC to the enclave carries no MAC of
- * its own. So each run of `threshold` neighbours is tried, the last followed by the first: one of them is without any given
- * share, and they are no more than there are shares.
+ * A share can be wrong although its key decrypted it, when the key service is at fault: AES-CBC to the enclave carries
+ * no MAC of its own. So each run of `threshold` neighbours is tried, the last followed by the first: one of them is
+ * without any given share, and they are no more than there are shares.
  */
 export async function recover(
   record: MasterKeyRecord,
@@ -33,9 +33,10 @@ export async function recover(
 }
 
 /**
- * The shares that do not give the master key in place of one of the run that did, and those that came already: they count once, so the
- * redundancy that they seem to be is none (with a threshold of 1 all shares are copies). A share carries its point and not its
- * index, so nobody can tell which key gave another's share. It does not matter: the binding proves what came out.
+ * The shares that do not give the master key in place of one of the run that did, and those that came already: they
+ * count once, so the redundancy that they seem to be is none (with a threshold of 1 all shares are copies). A share
+ * carries its point and not its index, so nobody can tell which key gave another's share. It does not matter: the
+ * binding proves what came out.
  */
 async function strangers(
   masterKey: Buffer,

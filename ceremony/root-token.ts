@@ -1,6 +1,7 @@
-// The root token as the ROOT_TOKEN_BOOTSTRAP row keeps it: age-encrypted to the ceremony's recipients, armored, so that `age -d`
-// opens the row's `value` (specification/authorization.md#root-token). age authenticates no sender: whoever may write the row can put another text
-// there, so what comes out is refused unless it has the form of a management token.
+// The root token as the ROOT_TOKEN_BOOTSTRAP row keeps it: age-encrypted to the ceremony's recipients, armored, so that
+// `age -d` opens the row's `value` (specification/authorization.md#root-token). age authenticates no sender: whoever
+// may write the row can put another text there, so what comes out is refused unless it has the form of a management
+// token.
 
 import { decryptWithIdentities, encryptToRecipients } from './age.ts';
 

@@ -1,6 +1,6 @@
-// Shamir's secret sharing over GF(2^8), through this one seam (specification/custody.md#shares). Shares prove nothing by themselves:
-// whoever combines them verifies the share binding next. It refuses a share at x = 0, which the package does not: there
-// the polynomial is the secret itself, so a single forged share would choose the master key.
+// Shamir's secret sharing over GF(2^8), through this one seam (specification/custody.md#shares). Shares prove nothing
+// by themselves: whoever combines them verifies the share binding next. It refuses a share at x = 0, which the package
+// does not: there the polynomial is the secret itself, so a single forged share would choose the master key.
 
 import { combine, split } from 'shamir-secret-sharing';
 
@@ -36,8 +36,8 @@ function plainArray({ buffer, byteOffset, byteLength }: Uint8Array): Uint8Array 
 }
 
 /**
- * Into memory of its own, and the package's array wiped. That array is so small that it lies on the JavaScript heap; asking for its
- * `buffer` would copy it to other memory and leave the bytes behind where nobody can wipe them.
+ * Into memory of its own, and the package's array wiped. That array is so small that it lies on the JavaScript heap;
+ * asking for its `buffer` would copy it to other memory and leave the bytes behind where nobody can wipe them.
  */
 function moved(array: Uint8Array): Buffer {
   const own = Buffer.from(new ArrayBuffer(array.length));

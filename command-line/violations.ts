@@ -38,7 +38,9 @@ export function yamlViolations(problems: readonly YamlProblem[], name: string): 
   }));
 }
 
-/** `static_auth`, `tokens`, 2, `secret` as `static_auth.tokens[2].secret`; names that are not plain are not repeated. */
+/**
+ * `static_auth`, `tokens`, 2, `secret` as `static_auth.tokens[2].secret`; names that are not plain are not repeated.
+ */
 export function renderPath(path: readonly PropertyKey[]): string {
   return path
     .map((part, index) => {

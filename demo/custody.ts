@@ -1,5 +1,5 @@
-// What `make demo-custody` runs, to be read from top to bottom: a custody ceremony's whole life on local stand-ins for DynamoDB
-// and KMS, with two replicas of the real program and the real operator commands. All keys are TEST keys.
+// What `make demo-custody` runs, to be read from top to bottom: a custody ceremony's whole life on local stand-ins for
+// DynamoDB and KMS, with two replicas of the real program and the real operator commands. All keys are TEST keys.
 
 import { setStage } from '../rehearsal/stage.ts';
 

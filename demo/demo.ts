@@ -1,6 +1,6 @@
-// What `make demo` runs: the real program on its embedded default (SQLite, file keys, static tokens), a real attestation
-// signed through it, of Hoodi since Gloas, and a slashable second vote refused. Everything it makes is under build/demo and is a
-// TEST key.
+// What `make demo` runs: the real program on its embedded default (SQLite, file keys, static tokens), a real
+// attestation signed through it, of Hoodi since Gloas, and a slashable second vote refused. Everything it makes is
+// under build/demo and is a TEST key.
 
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';

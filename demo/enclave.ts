@@ -1,6 +1,7 @@
-// What `make demo-enclave` runs: the appliance's whole life on one ordinary machine. It builds an image, boots it in QEMU beside a parent, and
-// tells what happens there (test/guest/appliance/programs/life.ts, to be read from top to bottom). The NSM, KMS and DynamoDB are
-// stand-ins, all keys are TEST keys; the image, the parent proxy and the operator's commands are the program's own.
+// What `make demo-enclave` runs: the appliance's whole life on one ordinary machine. It builds an image, boots it in
+// QEMU beside a parent, and tells what happens there (test/guest/appliance/programs/life.ts, to be read from top to
+// bottom). The NSM, KMS and DynamoDB are stand-ins, all keys are TEST keys; the image, the parent proxy and the
+// operator's commands are the program's own.
 
 import { readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
@@ -68,7 +69,10 @@ function narrator(): (line: string) => void {
   };
 }
 
-/** The verdict and the steps to it, of the certificate's evidence; of the fresh document the verdict; no registers, no chains. */
+/**
+ * The verdict and the steps to it, of the certificate's evidence; of the fresh document the verdict; no registers, no
+ * chains.
+ */
 function partsOfTheReport(): (line: string) => boolean {
   let [tables, shown] = [0, true];
   return (line) => {

@@ -1,5 +1,5 @@
-// Writes the references that are generated from the source: `make docs`. A test compares each file with what its generator
-// says, so a reference cannot fall behind the code.
+// Writes the references that are generated from the source: `make docs`. A test compares each file with what its
+// generator says, so a reference cannot fall behind the code.
 
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

@@ -1,5 +1,6 @@
-// One image from its inputs: bundle, check, ramdisks, sections, measurements, signature. The same inputs give the same image, byte for
-// byte, whoever builds it and where; only a signature differs each time (ECDSA), and no measurement covers it.
+// One image from its inputs: bundle, check, ramdisks, sections, measurements, signature. The same inputs give the same
+// image, byte for byte, whoever builds it and where; only a signature differs each time (ECDSA), and no measurement
+// covers it.
 
 import { basename, join } from 'node:path';
 import { version as esbuildVersion } from 'esbuild';

@@ -1,5 +1,6 @@
-// The certificate authorities that the enclave trusts, all of them: Amazon's own roots, taken from the list inside the pinned Node.js, and
-// those that the image's owner adds (a database's). No other authority can vouch for an endpoint of the signer, whoever its name is.
+// The certificate authorities that the enclave trusts, all of them: Amazon's own roots, taken from the list inside the
+// pinned Node.js, and those that the image's owner adds (a database's). No other authority can vouch for an endpoint of
+// the signer, whoever its name is.
 
 import { execFileSync } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';

@@ -1,5 +1,6 @@
-// Runs the bundle itself, on this host, over the configuration that is to be baked in: an image whose signer would refuse its
-// configuration is not built. It also shows that the bundle is whole: every module of it that a start needs is found and loads.
+// Runs the bundle itself, on this host, over the configuration that is to be baked in: an image whose signer would
+// refuse its configuration is not built. It also shows that the bundle is whole: every module of it that a start needs
+// is found and loads.
 
 import { execFile } from 'node:child_process';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';

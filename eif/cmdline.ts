@@ -1,5 +1,5 @@
-// What the command line of an image says to its init (eif/init/settings.c), for whoever reads the image: it is measured in PCR0 and PCR1, so
-// a word there is a statement that clients can refuse. No image for Nitro needs any.
+// What the command line of an image says to its init (eif/init/settings.c), for whoever reads the image: it is measured
+// in PCR0 and PCR1, so a word there is a statement that clients can refuse. No image for Nitro needs any.
 
 const NITRO_PARENT_CID = '3';
 const PARENT_CID = /(?:^| )strongroom\.parent_cid=(\S*)/;

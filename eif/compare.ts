@@ -1,5 +1,5 @@
-// The first difference of two images, in the order in which a reader would look: what is measured first, by section and by file, then
-// what is not. Two images are equal when their bytes are.
+// The first difference of two images, in the order in which a reader would look: what is measured first, by section and
+// by file, then what is not. Two images are equal when their bytes are.
 
 import { describeRamdisk } from './describe.ts';
 import type { ReadEntry } from './format/cpio.ts';

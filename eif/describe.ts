@@ -1,5 +1,5 @@
-// What is in an image, computed from its bytes alone: sections, files, measurements, ceremony, signature. The image may be anybody's:
-// what cannot be read is said to be so, and nothing in it is believed about itself but by its digests.
+// What is in an image, computed from its bytes alone: sections, files, measurements, ceremony, signature. The image may
+// be anybody's: what cannot be read is said to be so, and nothing in it is believed about itself but by its digests.
 
 import { ceremonyDigest } from '../ceremony/definition.ts';
 import { type Compiled, readCompiledModule } from './bundle/compiled-module.ts';
@@ -59,8 +59,8 @@ export function describeRamdisk(bytes: Buffer): RamdiskDescription {
 }
 
 /**
- * Every ramdisk counts. The kernel unpacks them in turn, so a later entry, a link too, takes the place of an earlier one; and one ramdisk that
- * cannot be listed could take the place of any.
+ * Every ramdisk counts. The kernel unpacks them in turn, so a later entry, a link too, takes the place of an earlier
+ * one; and one ramdisk that cannot be listed could take the place of any.
  */
 function filesOf(ramdisks: readonly RamdiskDescription[]): ReadonlyMap<string, Buffer> {
   if (ramdisks.some(({ readable }) => !readable)) return new Map();

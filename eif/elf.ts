@@ -1,6 +1,6 @@
-// What a 64-bit little-endian ELF file (System V ABI, gABI chapters 4 and 5) asks of the system that runs it: its loader and its shared
-// libraries. Files are the build host's own or pinned; a file that is odd is refused all the same, because a library that is missing in
-// an image is found out when the enclave does not start.
+// What a 64-bit little-endian ELF file (System V ABI, gABI chapters 4 and 5) asks of the system that runs it: its
+// loader and its shared libraries. Files are the build host's own or pinned; a file that is odd is refused all the
+// same, because a library that is missing in an image is found out when the enclave does not start.
 
 import type { Architecture } from './format/format.ts';
 

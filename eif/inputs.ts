@@ -3,7 +3,10 @@
 import { readFileSync, statSync } from 'node:fs';
 import { sha256Hex } from './measure.ts';
 
-/** A file that went into an image. `path`: relative to the project, or as the build was told, or absolute for the system's. */
+/**
+ * A file that went into an image. `path`: relative to the project, or as the build was told, or absolute for the
+ * system's.
+ */
 export interface Input {
   readonly path: string;
   readonly sha256: string;

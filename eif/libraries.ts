@@ -1,5 +1,6 @@
-// The shared libraries that the programs of the image need, and theirs, from the build host: found where its loader finds them without
-// settings of anybody's, and put at the same paths. They are part of what is measured; their digests are in pcrs.json.
+// The shared libraries that the programs of the image need, and theirs, from the build host: found where its loader
+// finds them without settings of anybody's, and put at the same paths. They are part of what is measured; their digests
+// are in pcrs.json.
 
 import { existsSync } from 'node:fs';
 import { ElfError, type ElfFile, readElf } from './elf.ts';
@@ -22,7 +23,8 @@ const MAX_LIBRARIES = 64;
 
 /**
  * @param programs by a name for errors: executables and addons
- * @throws BuildError when a library is not there, or a program is of another architecture or brings a search path of its own
+ * @throws BuildError when a library is not there, or a program is of another architecture or brings a search path of
+ * its own
  */
 export function findLibraries(programs: ReadonlyMap<string, Buffer>, architecture: Architecture): Library[] {
   const found = new Map<string, Library>();

@@ -1,5 +1,6 @@
-// `strongroom eif …`: enclave images, on the host that builds or examines them. No network, no cloud. Exit codes: 0 done, 1 a usage or
-// local error or a check that failed, 70 a bug (specification/operating.md#exit-codes); `compare` has its own.
+// `strongroom eif …`: enclave images, on the host that builds or examines them. No network, no cloud. Exit codes: 0
+// done, 1 a usage or local error or a check that failed, 70 a bug (specification/operating.md#exit-codes); `compare`
+// has its own.
 
 import { buildCommand } from './commands/build.ts';
 import type { Command, Terminal } from './commands/command.ts';

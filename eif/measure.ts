@@ -1,5 +1,5 @@
-// What the platform measures of an image, and what the signer adds once it runs (specification/evidence.md#registers). A measurement says which
-// bytes were started; that they are good is for whoever read and built them.
+// What the platform measures of an image, and what the signer adds once it runs (specification/evidence.md#registers).
+// A measurement says which bytes were started; that they are good is for whoever read and built them.
 
 import { createHash, hash } from 'node:crypto';
 import type { EnclaveImage } from './format/format.ts';

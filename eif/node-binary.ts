@@ -1,5 +1,6 @@
-// The Node.js of the image: the binary of the platform package that the lockfile pins, and of no other bytes than these. The digests are
-// of `bin/node` in the packages; docs/guides/image.md says how to compare them with Node's own release.
+// The Node.js of the image: the binary of the platform package that the lockfile pins, and of no other bytes than
+// these. The digests are of `bin/node` in the packages; docs/guides/image.md says how to compare them with Node's own
+// release.
 
 import { join } from 'node:path';
 import type { Architecture } from './format/format.ts';

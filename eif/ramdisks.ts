@@ -1,5 +1,6 @@
-// What lies where in the two ramdisks. The first (PCR1) brings the system up and knows nothing of the signer; the second (PCR2) is the
-// signer with everything it runs on. The kernel unpacks both into one tree, so no file may be in both.
+// What lies where in the two ramdisks. The first (PCR1) brings the system up and knows nothing of the signer; the
+// second (PCR2) is the signer with everything it runs on. The kernel unpacks both into one tree, so no file may be in
+// both.
 
 import type { BundleFile } from './bundle/bundle.ts';
 import { COMPILED_FILE, CONFIGURATION_PATH } from './bundle/compiled-module.ts';

@@ -1,5 +1,6 @@
-// What only an enclave image has: the ceremony and where the configuration comes from. `strongroom eif build` replaces this module when
-// it bundles `enclave/main.ts`; outside an image there is nothing compiled in (specification/enclave.md#ceremony).
+// What only an enclave image has: the ceremony and where the configuration comes from. `strongroom eif build` replaces
+// this module when it bundles `enclave/main.ts`; outside an image there is nothing compiled in
+// (specification/enclave.md#ceremony).
 
 export interface CompiledImage {
   /** The canonical ceremony, as `parseCeremony` reads it. */

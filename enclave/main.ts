@@ -1,6 +1,6 @@
-// argv → configuration → boot → serve. The only file of the signer that reads arguments and ends the process. In an enclave image it
-// reads none: the image and the measured configuration decide everything (runEnclave).
-// Exit codes: 0 a clean end, 78 a configuration that cannot be used, 1 any other failure to start, 70 a bug.
+// argv → configuration → boot → serve. The only file of the signer that reads arguments and ends the process. In an
+// enclave image it reads none: the image and the measured configuration decide everything (runEnclave). Exit codes: 0 a
+// clean end, 78 a configuration that cannot be used, 1 any other failure to start, 70 a bug.
 
 import { setFlagsFromString } from 'node:v8';
 import type { Worker } from 'node:worker_threads';
@@ -81,7 +81,10 @@ async function run(
   }
 }
 
-/** On the host that builds an image: would its signer take this configuration? Inside, init gives no arguments; with some, nothing runs. */
+/**
+ * On the host that builds an image: would its signer take this configuration? Inside, init gives no arguments; with
+ * some, nothing runs.
+ */
 function checkForImage({ ceremony }: CompiledImage, argv: readonly string[]): void {
   if (asksForHelp(argv)) {
     process.stdout.write(serverHelp());
@@ -109,14 +112,18 @@ async function runImage(image: CompiledImage): Promise<void> {
   await runEnclave(image, platform);
 }
 
-/** The signer inside an enclave, from the first call of its NSM to the end of the process. Its parent's log says why a start fails. */
+/**
+ * The signer inside an enclave, from the first call of its NSM to the end of the process. Its parent's log says why a
+ * start fails.
+ */
 export async function runEnclave(
   image: CompiledImage,
   platform: EnclavePlatform,
   parts: Omit<EnclaveParts, 'log'> = {},
 ): Promise<void> {
   const output = openEnclaveLog(platform.parent);
-  const startLogger = output.logger({ level: 'info', format: 'json' }); // also when logging.level would be silent on the reason
+  // also when logging.level would be silent on the reason
+  const startLogger = output.logger({ level: 'info', format: 'json' });
   const log = startLogger.module('server');
   endOnBugs(startLogger);
   try {
@@ -134,8 +141,9 @@ export async function runEnclave(
 }
 
 /**
- * How much the heap may grow after a full collection before the next one, in percent. V8 would leave a signer that is not busy some 10 MB, and
- * collect every few seconds; each collection slows signing for some 70 ms (docs/performance.md).
+ * How much the heap may grow after a full collection before the next one, in percent. V8 would leave a signer that is
+ * not busy some 10 MB, and collect every few seconds; each collection slows signing for some 70 ms
+ * (docs/performance.md).
  */
 const HEAP_GROWTH_PERCENT = 100;
 
@@ -167,8 +175,8 @@ function liveWorkers(): ReadonlySet<Worker> {
 const WORKERS_END_MS = 250;
 
 /**
- * Ending a process joins its threads, and one that hangs in a call of the system, on a disk that does not answer, is joined never. Then
- * the kernel ends the process: what is durable is durable, and nothing else was signed.
+ * Ending a process joins its threads, and one that hangs in a call of the system, on a disk that does not answer, is
+ * joined never. Then the kernel ends the process: what is durable is durable, and nothing else was signed.
  */
 async function endProcess(code: number, workers: ReadonlySet<Worker>): Promise<void> {
   setTimeout(() => {
@@ -195,7 +203,10 @@ function endOnSignals(signer: RunningSigner, workers: ReadonlySet<Worker>, logge
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void end(signal));
 }
 
-/** `systemctl reload`. One that comes during the start is for the files as they are then read: nothing has to be read again. */
+/**
+ * `systemctl reload`. One that comes during the start is for the files as they are then read: nothing has to be read
+ * again.
+ */
 function reloadOnHangUps(logger: Logger): { serve(signer: RunningSigner): void } {
   const log = logger.module('server');
   let serving: RunningSigner | undefined;

@@ -1,6 +1,7 @@
-// The form of BER, byte by byte (ITU-T X.690 §8), for asn1js is lenient where a reader of somebody else's bytes must not be: it takes any
-// end-of-contents octets, bytes in a NULL, lengths in any number of octets, primitive types in the constructed form. What passes here is
-// nested to its last byte with nothing between, before or after; what the values mean is for whoever reads them next.
+// The form of BER, byte by byte (ITU-T X.690 §8), for asn1js is lenient where a reader of somebody else's bytes must
+// not be: it takes any end-of-contents octets, bytes in a NULL, lengths in any number of octets, primitive types in the
+// constructed form. What passes here is nested to its last byte with nothing between, before or after; what the values
+// mean is for whoever reads them next.
 
 /** Deeper than anything that is read with this. */
 const MAX_DEPTH = 16;
@@ -15,8 +16,9 @@ const SEQUENCE = 16;
 const SET = 17;
 
 /**
- * One value and nothing after it; every length in its shortest form, or indefinite in a constructed value with end-of-contents octets
- * of 00 00; NULL empty; the types that have one form only in that form; object identifiers without padding; tags below 31.
+ * One value and nothing after it; every length in its shortest form, or indefinite in a constructed value with
+ * end-of-contents octets of 00 00; NULL empty; the types that have one form only in that form; object identifiers
+ * without padding; tags below 31.
  */
 export function isStrictBer(bytes: Uint8Array): boolean {
   return valueEnd(bytes, 0, bytes.length, 0) === bytes.length;

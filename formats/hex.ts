@@ -32,7 +32,9 @@ export function canonicalPublicKey(text: string): string | undefined {
   return digits?.length === 96 ? `0x${digits.toLowerCase()}` : undefined;
 }
 
-/** Tested and then cut: a match with its groups would cost more than the decoding. `x` is no digit, so it ends a prefix. */
+/**
+ * Tested and then cut: a match with its groups would cost more than the decoding. `x` is no digit, so it ends a prefix.
+ */
 function digitsOf(text: string): string | undefined {
   if (!HEX.test(text)) return undefined;
   return text[1] === 'x' || text[1] === 'X' ? text.slice(2) : text;

@@ -1,16 +1,22 @@
-// IP addresses between text and bytes. It trusts no text: node:net's strict grammar decides what an address is (no octal, no short
-// forms). What is read from a socket or a header has one canonical spelling.
+// IP addresses between text and bytes. It trusts no text: node:net's strict grammar decides what an address is (no
+// octal, no short forms). What is read from a socket or a header has one canonical spelling.
 
 import { isIP, isIPv4, SocketAddress } from 'node:net';
 
 const MAPPED_PREFIX = Buffer.from('00000000000000000000ffff', 'hex');
 
-/** 4 or 16 bytes; undefined when the text is no IP address. An IPv4-mapped IPv6 address stays one; a zone is no part of it. */
+/**
+ * 4 or 16 bytes; undefined when the text is no IP address. An IPv4-mapped IPv6 address stays one; a zone is no part of
+ * it.
+ */
 export function parseAddress(text: string): Uint8Array | undefined {
   return isIP(text) === 0 || text.includes('%') ? undefined : addressBytes(text);
 }
 
-/** The bytes of a socket's peer: an IPv4-mapped IPv6 address becomes IPv4 (`::ffff:a.b.c.d`, also written in hex), a zone is dropped. */
+/**
+ * The bytes of a socket's peer: an IPv4-mapped IPv6 address becomes IPv4 (`::ffff:a.b.c.d`, also written in hex), a
+ * zone is dropped.
+ */
 export function parsePeerAddress(text: string): Uint8Array | undefined {
   const zone = text.indexOf('%');
   const bytes = parseAddress(zone === -1 ? text : text.slice(0, zone));

@@ -1,6 +1,7 @@
-// The PROXY protocol, version 2, binary (haproxy, doc/proxy-protocol.txt §2.2): how the parent proxy tells the enclave who connected.
-// Written by the parent, so it is as trustworthy as the parent is (specification/enclave.md#shape). Read narrowly: PROXY with TCP over IPv4 or IPv6,
-// or LOCAL, whose connection has no client; TLVs are skipped. The text form, other families and versions are refused. No I/O.
+// The PROXY protocol, version 2, binary (haproxy, doc/proxy-protocol.txt §2.2): how the parent proxy tells the enclave
+// who connected. Written by the parent, so it is as trustworthy as the parent is (specification/enclave.md#shape). Read
+// narrowly: PROXY with TCP over IPv4 or IPv6, or LOCAL, whose connection has no client; TLVs are skipped. The text
+// form, other families and versions are refused. No I/O.
 
 import { strict as assert } from 'node:assert';
 import { addressText, asIpv6, parsePeerAddress } from './ip-address.ts';

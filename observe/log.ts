@@ -1,8 +1,8 @@
 // The logging interface that modules take. pino satisfies it; tests pass a recorder.
 
 /**
- * The members of a log line: snake_case, which the compiler checks where they are written out. The same word for the same
- * thing in every line (`public_key`, `request_id`, `err`); the unit last; durations with at most three decimals.
+ * The members of a log line: snake_case, which the compiler checks where they are written out. The same word for the
+ * same thing in every line (`public_key`, `request_id`, `err`); the unit last; durations with at most three decimals.
  */
 export type LogFields = Readonly<Record<Lowercase<string>, unknown>>;
 

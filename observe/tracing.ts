@@ -1,5 +1,5 @@
-// One span per request with children for its parts, exported over OTLP gRPC. The exporter's packages are loaded only when
-// tracing is on; otherwise the signing path carries `undefined` and pays nothing. Span attributes hold no secrets.
+// One span per request with children for its parts, exported over OTLP gRPC. The exporter's packages are loaded only
+// when tracing is on; otherwise the signing path carries `undefined` and pays nothing. Span attributes hold no secrets.
 
 import type { Span as OtelSpan, Tracer } from '@opentelemetry/api';
 import type { Log } from './log.ts';

@@ -1,6 +1,6 @@
 // The arguments of one command, strictly: node:util parseArgs in strict mode has the last word; before it come our own
-// words for its refusals, and what it lets pass (a flag given twice, an empty value, a value outside its choices). A mistyped flag is never ignored: a command
-// that runs without what was asked of it may do the opposite.
+// words for its refusals, and what it lets pass (a flag given twice, an empty value, a value outside its choices). A
+// mistyped flag is never ignored: a command that runs without what was asked of it may do the opposite.
 
 import { parseArgs } from 'node:util';
 import { nearest } from '../command-line/nearest.ts';

@@ -1,6 +1,6 @@
-// Requests to one signer. Each takes a connection of its own, verified before a byte is sent (connect.ts); redirects are
-// not followed, answers are bounded and read with the schemas of enclave/api. Only a GET is repeated, once, when the
-// connection was reset: repeating anything else could do it twice.
+// Requests to one signer. Each takes a connection of its own, verified before a byte is sent (connect.ts); redirects
+// are not followed, answers are bounded and read with the schemas of enclave/api. Only a GET is repeated, once, when
+// the connection was reset: repeating anything else could do it twice.
 
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';

@@ -1,5 +1,5 @@
-// What a command of the tree is: its flags as data, from which parsing, help, completion and the reference are made, and
-// what it does. A remote command gets a client for the signer of the settings; a local one has no signer.
+// What a command of the tree is: its flags as data, from which parsing, help, completion and the reference are made,
+// and what it does. A remote command gets a client for the signer of the settings; a local one has no signer.
 
 import type { DocumentProvider } from './attestation/provider.ts';
 import type { Client, ClientOptions } from './client.ts';
@@ -34,7 +34,9 @@ export interface RemoteCall<F extends Flags> {
   readonly connection: ClientOptions;
   readonly output: Output;
   readonly terminal: Terminal;
-  /** Ends the command with exit code 7 unless the operator types `word`, or wrote --yes. The question names the signer. */
+  /**
+   * Ends the command with exit code 7 unless the operator types `word`, or wrote --yes. The question names the signer.
+   */
   confirm(consequence: string, word: string): Promise<void>;
 }
 

@@ -1,5 +1,6 @@
 // Completion scripts from the command tree. Each follows the words typed so far down the tree, skips what is no command
-// (flags and their values), and offers what comes next; after a flag that takes a value it offers the choices, or files.
+// (flags and their values), and offers what comes next; after a flag that takes a value it offers the choices, or
+// files.
 
 import type { Flag, Group } from './command.ts';
 import { flagsOf, type Node, walk } from './walk.ts';

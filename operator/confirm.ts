@@ -1,5 +1,5 @@
-// The question before something is destroyed. The operator types the name of what will be gone, so that a habit of typing
-// `y` cannot do it. Where nobody can be asked the answer is no, unless it was given beforehand with --yes.
+// The question before something is destroyed. The operator types the name of what will be gone, so that a habit of
+// typing `y` cannot do it. Where nobody can be asked the answer is no, unless it was given beforehand with --yes.
 
 import { createInterface } from 'node:readline';
 import { CommandFailure, EXIT } from './exit.ts';

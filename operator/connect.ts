@@ -1,7 +1,7 @@
-// The way to the signer: connect, verify the peer, and only then hand the connection out. Nothing is sent before the peer
-// is verified, so no token can reach a stranger; of an attested peer the certificate's evidence is verified, then a fresh document
-// of this very connection, and certificate authorities are never asked instead. The only file of the CLI that opens a connection;
-// nothing in the environment weakens what it checks.
+// The way to the signer: connect, verify the peer, and only then hand the connection out. Nothing is sent before the
+// peer is verified, so no token can reach a stranger; of an attested peer the certificate's evidence is verified, then
+// a fresh document of this very connection, and certificate authorities are never asked instead. The only file of the
+// CLI that opens a connection; nothing in the environment weakens what it checks.
 
 import { connect as connectPlain, isIP, type Socket } from 'node:net';
 import { type ConnectionOptions, checkServerIdentity, connect as connectTls, type TLSSocket } from 'node:tls';
@@ -111,7 +111,10 @@ function dial({ url, trustedCertificates, serverName }: Peer, onReady: () => voi
   );
 }
 
-/** Without authorities: the certificate signs itself, and its evidence is what is verified. TLS 1.3 for the exporter (RFC 8446 §7.5). */
+/**
+ * Without authorities: the certificate signs itself, and its evidence is what is verified. TLS 1.3 for the exporter
+ * (RFC 8446 §7.5).
+ */
 function dialAttested(url: URL, onReady: () => void): TLSSocket {
   return connectTls({ ...tlsOptions(url, hostOf(url)), minVersion: 'TLSv1.3', rejectUnauthorized: false }, onReady);
 }

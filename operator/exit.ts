@@ -1,5 +1,6 @@
-// Exit codes of the operator commands (specification/operating.md#exit-codes) and the one way a command fails. Scripts decide by the
-// code, people by the message: it says what happened and, where there is something to do, what. Never a stack, never a token.
+// Exit codes of the operator commands (specification/operating.md#exit-codes) and the one way a command fails. Scripts
+// decide by the code, people by the message: it says what happened and, where there is something to do, what. Never a
+// stack, never a token.
 
 export const EXIT = {
   ok: 0,

@@ -1,4 +1,5 @@
-// What the key commands share: naming keys, asking in batches with progress on stderr, and showing what came of each key.
+// What the key commands share: naming keys, asking in batches with progress on stderr, and showing what came of each
+// key.
 
 import { readFile } from 'node:fs/promises';
 import { canonicalPublicKey } from '../formats/hex.ts';

@@ -1,5 +1,5 @@
-// argv → command → exit code: the only file of the CLI that reads the process's arguments. Data goes to stdout, everything
-// else to stderr. Every failure becomes one line, advice where there is some, and an exit code (exit.ts).
+// argv → command → exit code: the only file of the CLI that reads the process's arguments. Data goes to stdout,
+// everything else to stderr. Every failure becomes one line, advice where there is some, and an exit code (exit.ts).
 
 import { asksForHelp, parseArguments } from './arguments.ts';
 import { AWS_NITRO, type DocumentProvider } from './attestation/provider.ts';

@@ -1,5 +1,5 @@
-// Data to stdout: a table for people, or the signer's answer for programs, exactly as it came. Only on a terminal its control
-// characters are escaped.
+// Data to stdout: a table for people, or the signer's answer for programs, exactly as it came. Only on a terminal its
+// control characters are escaped.
 
 import type { Answer } from './client.ts';
 import type { Terminal } from './terminal.ts';

@@ -1,5 +1,5 @@
-// A file that only its owner can read, for what the signer answers once. It is made before anything is sent, so that a result is never
-// without a place; it never replaces another file, and is gone again when nothing was written to it.
+// A file that only its owner can read, for what the signer answers once. It is made before anything is sent, so that a
+// result is never without a place; it never replaces another file, and is gone again when nothing was written to it.
 
 import { open, rm } from 'node:fs/promises';
 import { fileFailure } from './key-batches.ts';

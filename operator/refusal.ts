@@ -1,5 +1,5 @@
-// Answers that say no, as failures of the command: the signer's own reason and request id, the exit code that the reason
-// stands for, and what to do where something can be done.
+// Answers that say no, as failures of the command: the signer's own reason and request id, the exit code that the
+// reason stands for, and what to do where something can be done.
 
 import { z } from 'zod';
 import type { ErrorReason } from '../enclave/api/errors.ts';

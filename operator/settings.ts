@@ -1,7 +1,8 @@
 // The common flags of remote commands and where their values come from: flags, then SVC_OPERATOR_* variables, then the
-// profile, then defaults (specification/operating.md#operator). There is no flag that skips the verification of the signer's
-// certificate. A URL without TLS is refused unless plaintext is allowed by name, because it carries the token. Reference values say
-// that the signer is an enclave: it then has to be attested, and nothing that belongs to an ordinary signer stands in for that.
+// profile, then defaults (specification/operating.md#operator). There is no flag that skips the verification of the
+// signer's certificate. A URL without TLS is refused unless plaintext is allowed by name, because it carries the token.
+// Reference values say that the signer is an enclave: it then has to be attested, and nothing that belongs to an
+// ordinary signer stands in for that.
 
 import { readFileSync } from 'node:fs';
 import { nearest } from '../command-line/nearest.ts';

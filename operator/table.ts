@@ -7,7 +7,9 @@ const GAP = '  ';
 /** A last column narrower than this is not worth wrapping into. */
 const MIN_WRAPPED_COLUMNS = 20;
 
-/** Rows under headings. The last column takes what is left of the line and wraps; the others are as wide as they are. */
+/**
+ * Rows under headings. The last column takes what is left of the line and wraps; the others are as wide as they are.
+ */
 export function renderTable(headings: readonly string[], rows: readonly (readonly string[])[]): string {
   const cells = [headings, ...rows].map((row) => row.map(printable));
   const widths = headings.map((_, column) => Math.max(...cells.map((row) => row[column]?.length ?? 0)));

@@ -1,5 +1,5 @@
-// Text that others wrote, made fit for a terminal: a token's description or a refusal's message could hold escape sequences
-// that move the cursor, hide lines or turn the writing direction. They are shown as what they are.
+// Text that others wrote, made fit for a terminal: a token's description or a refusal's message could hold escape
+// sequences that move the cursor, hide lines or turn the writing direction. They are shown as what they are.
 
 /** Control, format (bidirectional among them) and line-separating characters. */
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
@@ -15,7 +15,9 @@ export function bounded(text: string, maxCharacters: number): string {
   return printable(shown);
 }
 
-/** JSON for a terminal: in its strings the escapes mean the same, and elsewhere none of these belong. Lines stay lines. */
+/**
+ * JSON for a terminal: in its strings the escapes mean the same, and elsewhere none of these belong. Lines stay lines.
+ */
 export function printableJson(json: string): string {
   return json.replace(UNPRINTABLE, (character) => (character === '\n' ? character : escapeUnits(character)));
 }

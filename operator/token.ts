@@ -1,6 +1,6 @@
-// The token: from a variable (env:VAR), a file (@FILE), stdin (-), or written out, which works but is visible to every user
-// of the machine when it is an argument. It goes into one header and is written nowhere. It is a string, unlike secrets of
-// the signer, because headers are strings; the process ends right after.
+// The token: from a variable (env:VAR), a file (@FILE), stdin (-), or written out, which works but is visible to every
+// user of the machine when it is an argument. It goes into one header and is written nowhere. It is a string, unlike
+// secrets of the signer, because headers are strings; the process ends right after.
 
 import { readFileSync, statSync } from 'node:fs';
 import { localFailure } from './exit.ts';
@@ -35,7 +35,10 @@ export async function readToken({ text, origin }: TokenSource, terminal: Termina
   return checked(text, origin);
 }
 
-/** RFC 6750 where the token allows it; else Basic, whose password may be any text (specification/authorization.md#credentials). */
+/**
+ * RFC 6750 where the token allows it; else Basic, whose password may be any text
+ * (specification/authorization.md#credentials).
+ */
 export function authorizationHeader(token: string): string {
   const isPlain = /^[\x21-\x7e]+$/.test(token);
   return isPlain ? `Bearer ${token}` : `Basic ${Buffer.from(`:${token}`, 'utf8').toString('base64')}`;

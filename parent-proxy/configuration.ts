@@ -1,6 +1,7 @@
-// What the parent proxy takes from the configuration file, which is the enclave's own: the declared egress, the enclave's ports and
-// the `parent_proxy` block. It refuses the file when any of these is wrong, and says all that is. The rest of the file is the
-// enclave's to judge (`strongroom server --check`); here it is only bytes, handed over as they are.
+// What the parent proxy takes from the configuration file, which is the enclave's own: the declared egress, the
+// enclave's ports and the `parent_proxy` block. It refuses the file when any of these is wrong, and says all that is.
+// The rest of the file is the enclave's to judge (`strongroom server --check`); here it is only bytes, handed over as
+// they are.
 
 import { createHash } from 'node:crypto';
 import { isIPv6 } from 'node:net';
@@ -172,7 +173,9 @@ function overlap(left: ListenAddress, right: ListenAddress): boolean {
   );
 }
 
-/** A section that is null or missing has no members; one that is no section is what is found, and refused by the schema. */
+/**
+ * A section that is null or missing has no members; one that is no section is what is found, and refused by the schema.
+ */
 function valueAt(value: unknown, path: readonly string[]): unknown {
   const [head, ...rest] = path;
   if (head === undefined) return value ?? undefined;

@@ -1,5 +1,5 @@
-// Whether the system lets this process have as many file descriptors as its connection limits promise. Without them the runtime
-// drops new connections without a word, so it is said at the start.
+// Whether the system lets this process have as many file descriptors as its connection limits promise. Without them the
+// runtime drops new connections without a word, so it is said at the start.
 
 import { readFileSync } from 'node:fs';
 import { INGRESS, type ProxyConfiguration } from './configuration.ts';

@@ -1,13 +1,15 @@
 // Limits that no operator has a reason to change; the others are options (`parent_proxy.limits`). All of them are in
 // docs/reference/parent-proxy.md.
 
-/** One at a time is what an enclave needs; more are there while it restarts. The newest takes the oldest one's place. */
+/**
+ * One at a time is what an enclave needs; more are there while it restarts. The newest takes the oldest one's place.
+ */
 export const MAX_LOG_CONNECTIONS = 4;
 /** The rest of a longer line is dropped, and the line says so. The enclave sends no longer ones. */
 export const MAX_LOG_LINE_BYTES = 64 * 1024;
 /**
- * Bytes of a line as it is written, escapes included; a longer one is cut, and says so. journald breaks lines at 48 KiB (journald.conf(5), LineMax),
- * and what is behind the break would stand there as a line of the proxy's own.
+ * Bytes of a line as it is written, escapes included; a longer one is cut, and says so. journald breaks lines at 48 KiB
+ * (journald.conf(5), LineMax), and what is behind the break would stand there as a line of the proxy's own.
  */
 export const MAX_WRITTEN_LOG_LINE_BYTES = 47 * 1024;
 
@@ -30,5 +32,8 @@ export const SCRAPE_TIMEOUT_MS = 10_000;
 /** When the proxy stops, a connection ends once nothing was carried for so long. */
 export const DRAIN_QUIET_MS = 2000;
 
-/** A client that has its whole answer, and was told that there is no more, may keep its connection for so long in silence. */
+/**
+ * A client that has its whole answer, and was told that there is no more, may keep its connection for so long in
+ * silence.
+ */
 export const CLIENT_LINGERS_MS = 10_000;

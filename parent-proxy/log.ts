@@ -1,5 +1,5 @@
-// The parent proxy's own log, in the form of the signer's: one JSON object a line. Credentials are never a field. What happens with
-// every connection of a flood is said once a minute: the metrics count, the log explains.
+// The parent proxy's own log, in the form of the signer's: one JSON object a line. Credentials are never a field. What
+// happens with every connection of a flood is said once a minute: the metrics count, the log explains.
 
 import type { PausingClock } from './clock.ts';
 

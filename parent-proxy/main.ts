@@ -1,5 +1,5 @@
-// argv → configuration → listeners → signals. The only file of the parent proxy that reads arguments and ends the process.
-// Exit codes: 0 a clean end, 78 a configuration that cannot be used, 1 any other failure to start, 70 a bug.
+// argv → configuration → listeners → signals. The only file of the parent proxy that reads arguments and ends the
+// process. Exit codes: 0 a clean end, 78 a configuration that cannot be used, 1 any other failure to start, 70 a bug.
 
 import { readFileSync } from 'node:fs';
 import { renderViolations, type Violation } from '../command-line/violations.ts';

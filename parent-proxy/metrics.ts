@@ -1,5 +1,6 @@
-// THE table of the parent proxy's metrics, and their Prometheus text. docs/reference/parent-proxy.md is generated from the table.
-// Labels are bounded by the configuration: a service, its port, and closed lists of outcomes. No address and no name is a label.
+// THE table of the parent proxy's metrics, and their Prometheus text. docs/reference/parent-proxy.md is generated from
+// the table. Labels are bounded by the configuration: a service, its port, and closed lists of outcomes. No address and
+// no name is a label.
 
 import { readdirSync } from 'node:fs';
 

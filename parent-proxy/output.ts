@@ -1,5 +1,6 @@
-// Where lines go: standard output, which journald reads, or a file. Written in the background, one write at a time, so that a
-// reader who has stopped holds up no connection; what waits is bounded. It never throws: a proxy without a log still proxies.
+// Where lines go: standard output, which journald reads, or a file. Written in the background, one write at a time, so
+// that a reader who has stopped holds up no connection; what waits is bounded. It never throws: a proxy without a log
+// still proxies.
 
 import { closeSync, openSync, write } from 'node:fs';
 
@@ -23,7 +24,10 @@ const MAX_BATCH_WRITES = 512;
 const RETRY_MS = 250;
 const STANDARD_OUTPUT = 1;
 
-/** @param target `stdout`, or the absolute path of a file, made for its owner and group and appended to. @throws when it cannot be opened */
+/**
+ * @param target `stdout`, or the absolute path of a file, made for its owner and group and appended to.
+ * @throws when it cannot be opened
+ */
 export function openOutput(target: string): Output {
   let descriptor = openTarget(target);
   let waiting: string[] = [];

@@ -1,4 +1,5 @@
-// docs/reference/parent-proxy.md, generated: what the parent proxy reads, its limits, its metrics. They are an interface.
+// docs/reference/parent-proxy.md, generated: what the parent proxy reads, its limits, its metrics. They are an
+// interface.
 
 import { MAX_CONFIGURATION_BYTES } from '../enclave/api/parent-ports.ts';
 import { parentProxySchema } from '../enclave/api/parent-proxy.ts';

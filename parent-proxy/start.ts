@@ -1,5 +1,6 @@
-// The parent proxy, started and stopped: what listens, in which order. Egress and services first, so that an enclave that finds the
-// proxy finds all of it; they close last, because what is being signed while the proxy stops needs them to the end.
+// The parent proxy, started and stopped: what listens, in which order. Egress and services first, so that an enclave
+// that finds the proxy finds all of it; they close last, because what is being signed while the proxy stops needs them
+// to the end.
 
 import { CREDENTIALS_PORT } from '../enclave/api/parent-ports.ts';
 import { INGRESS, type Ingress, type ProxyConfiguration } from './configuration.ts';

@@ -1,4 +1,5 @@
-// What the parts of the parent proxy share: the way to the enclave, time, the log, the metrics. main.ts makes it, and tests do.
+// What the parts of the parent proxy share: the way to the enclave, time, the log, the metrics. main.ts makes it, and
+// tests do.
 
 import type { Transport } from '../enclave/native/transport.ts';
 import type { PausingClock } from './clock.ts';

@@ -1,5 +1,6 @@
-// Everything a signer with a signer state needs, on loopback and thrown away: DynamoDB and KMS stand-ins, custody keys, an age
-// identity for the root token, and the configuration and environment that point the real program at them. All keys are TEST keys.
+// Everything a signer with a signer state needs, on loopback and thrown away: DynamoDB and KMS stand-ins, custody keys,
+// an age identity for the root token, and the configuration and environment that point the real program at them. All
+// keys are TEST keys.
 
 import { randomUUID } from 'node:crypto';
 import { generateAgeIdentity } from '../ceremony/age.ts';

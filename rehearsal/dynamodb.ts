@@ -1,6 +1,6 @@
-// A real DynamoDB-compatible server for tests and rehearsals: the static binary of @dynoxide on a free port of 127.0.0.1. A small
-// shell in between reads our pipe and ends the server when this process is gone, however it went: nothing stays
-// behind. Credentials are dummies given explicitly, so no test can reach for real ones.
+// A real DynamoDB-compatible server for tests and rehearsals: the static binary of @dynoxide on a free port of
+// 127.0.0.1. A small shell in between reads our pipe and ends the server when this process is gone, however it went:
+// nothing stays behind. Credentials are dummies given explicitly, so no test can reach for real ones.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';

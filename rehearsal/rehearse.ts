@@ -1,6 +1,7 @@
-// `strongroom ceremony rehearse`: the entire first boot of a ceremony against local stand-ins for DynamoDB and KMS, with
-// throw-away keys under the ceremony's own ARNs and a throw-away identity in place of its recipients. Nothing outside this
-// machine is called, nothing is kept, and every line says REHEARSAL, so that no output can pass for the real event.
+// `strongroom ceremony rehearse`: the entire first boot of a ceremony against local stand-ins for DynamoDB and KMS,
+// with throw-away keys under the ceremony's own ARNs and a throw-away identity in place of its recipients. Nothing
+// outside this machine is called, nothing is kept, and every line says REHEARSAL, so that no output can pass for the
+// real event.
 
 import { readFile } from 'node:fs/promises';
 import { type Command, CommandError, fileProblem, readArguments } from '../ceremony/commands/command.ts';
@@ -45,7 +46,8 @@ Examples:
 };
 
 /**
- * What the signer says when it refuses to start for want of one custody key; a start that failed otherwise proves nothing.
+ * What the signer says when it refuses to start for want of one custody key; a start that failed otherwise proves
+ * nothing.
  * @param failure undefined when it started
  */
 export function thresholdRefusal(failure: string | undefined, threshold: number, keys: number): string {

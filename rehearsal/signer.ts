@@ -10,7 +10,10 @@ import { createInterface } from 'node:readline';
 import { stringify } from 'yaml';
 import { kill, tracked } from './children.ts';
 
-/** A log line that must come is waited for; only so that it is named when it does not, before the test's own limit ends it. */
+/**
+ * A log line that must come is waited for; only so that it is named when it does not, before the test's own limit ends
+ * it.
+ */
 const LOG_WAIT_MS = 800_000;
 const PROGRAM = join(import.meta.dirname, '../bin/strongroom');
 

@@ -1,5 +1,5 @@
-// What the custody demonstration and the rehearsal share: stand-ins for DynamoDB and KMS on loopback, replicas of the real
-// program as processes, the real operator commands, and a narrator. Everything is thrown away at the end.
+// What the custody demonstration and the rehearsal share: stand-ins for DynamoDB and KMS on loopback, replicas of the
+// real program as processes, the real operator commands, and a narrator. Everything is thrown away at the end.
 
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

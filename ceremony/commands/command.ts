@@ -1,5 +1,5 @@
-// What every command of `strongroom ceremony` is given and gives back. Data goes to stdout, everything else to stderr; a failure
-// is one sentence. Exit codes: 0 done, 1 a usage or local error (specification/operating.md#exit-codes).
+// What every command of `strongroom ceremony` is given and gives back. Data goes to stdout, everything else to stderr;
+// a failure is one sentence. Exit codes: 0 done, 1 a usage or local error (specification/operating.md#exit-codes).
 
 import { parseArgs } from 'node:util';
 

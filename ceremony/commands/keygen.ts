@@ -1,5 +1,5 @@
-// `strongroom ceremony keygen`: a new age identity for a holder of the root token. The secret goes into a new file that only its
-// owner can read, as `age-keygen` writes it, and nowhere else; the recipient goes to stdout.
+// `strongroom ceremony keygen`: a new age identity for a holder of the root token. The secret goes into a new file that
+// only its owner can read, as `age-keygen` writes it, and nowhere else; the recipient goes to stdout.
 
 import { open } from 'node:fs/promises';
 import { generateAgeIdentity } from '../age.ts';

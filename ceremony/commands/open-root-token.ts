@@ -1,5 +1,6 @@
-// `strongroom ceremony open-root-token`: the root token from the ROOT_TOKEN_BOOTSTRAP row, offline, with an age identity. It reads the
-// row as `aws dynamodb get-item` prints it, or its `value` alone. The token goes to stdout and nowhere else; no input is repeated.
+// `strongroom ceremony open-root-token`: the root token from the ROOT_TOKEN_BOOTSTRAP row, offline, with an age
+// identity. It reads the row as `aws dynamodb get-item` prints it, or its `value` alone. The token goes to stdout and
+// nowhere else; no input is repeated.
 
 import { createReadStream } from 'node:fs';
 import { isAgeIdentity } from '../age.ts';

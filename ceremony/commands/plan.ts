@@ -1,5 +1,5 @@
-// `strongroom ceremony plan`: the ceremony of a file as the signer would take it, its digest, what it survives, and warnings.
-// It refuses, with every reason at once, what the signer would refuse.
+// `strongroom ceremony plan`: the ceremony of a file as the signer would take it, its digest, what it survives, and
+// warnings. It refuses, with every reason at once, what the signer would refuse.
 
 import { readFile } from 'node:fs/promises';
 import { type Ceremony, ceremonyBlock, InvalidCeremony, parseCeremony } from '../definition.ts';

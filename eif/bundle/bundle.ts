@@ -1,6 +1,6 @@
-// The signer as the image has it: what `enclave/main.ts` imports, and nothing else, in a few modules of one folder. The same sources and
-// packages give the same bytes in any folder, for any user. Refused: packages that are for development only, imports that would be
-// looked for at run time, sources that name files the image does not have.
+// The signer as the image has it: what `enclave/main.ts` imports, and nothing else, in a few modules of one folder. The
+// same sources and packages give the same bytes in any folder, for any user. Refused: packages that are for development
+// only, imports that would be looked for at run time, sources that name files the image does not have.
 
 import { readFileSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
@@ -137,7 +137,10 @@ function bundlingFailed(error: unknown): unknown {
   return new BuildError('the signer cannot be bundled', lines);
 }
 
-/** Imports that stay are Node's own modules and the compiled one: everything else would be looked for in the running image. */
+/**
+ * Imports that stay are Node's own modules and the compiled one: everything else would be looked for in the running
+ * image.
+ */
 function checkImports({ inputs }: Metafile): void {
   const wrong = Object.entries(inputs).flatMap(([importer, { imports }]) =>
     imports
@@ -151,7 +154,10 @@ function checkImports({ inputs }: Metafile): void {
 
 const lockfileSchema = z.object({ packages: z.record(z.string(), z.object({ dev: z.boolean().optional() })) });
 
-/** By the lockfile: what it calls `dev` is not installed by those who only run the program, and no test ran with it in the bundle. */
+/**
+ * By the lockfile: what it calls `dev` is not installed by those who only run the program, and no test ran with it in
+ * the bundle.
+ */
 function checkPackages(root: string, { inputs }: Metafile): void {
   const text = readInput(join(root, 'package-lock.json'), 'the lockfile').toString('utf8');
   const { packages } = lockfileSchema.parse(JSON.parse(text));

@@ -1,6 +1,6 @@
-// The module that takes the place of `enclave/compiled.ts` in an image: its ceremony, and where its configuration comes from. It stays a
-// file of its own beside the bundle, so that the bundle is the same in every image and the ceremony can be read from any of them.
-// One ceremony has one text, and only that text is read.
+// The module that takes the place of `enclave/compiled.ts` in an image: its ceremony, and where its configuration comes
+// from. It stays a file of its own beside the bundle, so that the bundle is the same in every image and the ceremony
+// can be read from any of them. One ceremony has one text, and only that text is read.
 
 import { type Ceremony, ceremonyBlock, parseCeremony } from '../../ceremony/definition.ts';
 

@@ -1,5 +1,6 @@
-// The parts of an image that a C compiler makes (`make image-parts`): the addon and the first process. One that is missing, or older than
-// its sources, stops the build: an image must not have the addon of an earlier version of the program.
+// The parts of an image that a C compiler makes (`make image-parts`): the addon and the first process. One that is
+// missing, or older than its sources, stops the build: an image must not have the addon of an earlier version of the
+// program.
 
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';

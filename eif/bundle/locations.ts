@@ -1,6 +1,7 @@
-// How the signer's own sources name files beside them: `new URL('./x-worker.ts', import.meta.url)` for a worker, and the addon. In the
-// image all of them lie in one folder, so the bundler rewrites these names and nothing else. A use of `import.meta` that it does not
-// know would name a place that the image does not have: it is refused while the image is built, not found out at the first request.
+// How the signer's own sources name files beside them: `new URL('./x-worker.ts', import.meta.url)` for a worker, and
+// the addon. In the image all of them lie in one folder, so the bundler rewrites these names and nothing else. A use of
+// `import.meta` that it does not know would name a place that the image does not have: it is refused while the image is
+// built, not found out at the first request.
 
 import { basename, dirname, join, relative } from 'node:path';
 import { BuildError } from '../inputs.ts';

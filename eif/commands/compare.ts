@@ -1,4 +1,5 @@
-// `strongroom eif compare`: whether two builds are one image, and where they first differ. Exit codes as diff(1) has them.
+// `strongroom eif compare`: whether two builds are one image, and where they first differ. Exit codes as diff(1) has
+// them.
 
 import { compareImages, type Difference } from '../compare.ts';
 import { type Command, json, outputOf, readArguments } from './command.ts';

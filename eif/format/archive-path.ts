@@ -1,6 +1,10 @@
-// The paths inside a ramdisk: relative to its root, one way to write each. What could name another place, or one place twice, is refused.
+// The paths inside a ramdisk: relative to its root, one way to write each. What could name another place, or one place
+// twice, is refused.
 
-/** PATH_MAX with the terminating NUL: the kernel leaves out, without a word, an entry whose name is longer (init/initramfs.c). */
+/**
+ * PATH_MAX with the terminating NUL: the kernel leaves out, without a word, an entry whose name is longer
+ * (init/initramfs.c).
+ */
 const MAX_PATH_BYTES = 4095;
 /** NAME_MAX. */
 const MAX_NAME_BYTES = 255;

@@ -1,7 +1,8 @@
-// Ramdisks: the "newc" cpio archive that the kernel unpacks (cpio(5); Documentation/driver-api/early-userspace/buffer-format.rst).
-// The same entries give the same bytes, whoever writes them and when: sorted by the bytes of their paths, owned by root, of time 0.
-// Read strictly: an archive that could unpack to something other than its listing says (a path twice, hard links, bytes behind the
-// end, a path that leaves the root) is refused, because people compare listings.
+// Ramdisks: the "newc" cpio archive that the kernel unpacks (cpio(5);
+// Documentation/driver-api/early-userspace/buffer-format.rst). The same entries give the same bytes, whoever writes
+// them and when: sorted by the bytes of their paths, owned by root, of time 0. Read strictly: an archive that could
+// unpack to something other than its listing says (a path twice, hard links, bytes behind the end, a path that leaves
+// the root) is refused, because people compare listings.
 
 import { parentOf, parentsOf, pathProblem, TRAILER_NAME } from './archive-path.ts';
 

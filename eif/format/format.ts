@@ -1,6 +1,7 @@
-// The enclave image file, version 4 (AWS, aws-nitro-enclaves-image-format): a header of 548 bytes, then sections, each behind a header of
-// its own; big endian; a CRC-32 over everything. The CRC finds accidents only: nothing here says that an image is to be trusted.
-// Read strictly, because a file may come from anybody: every offset, size and count is checked, and no byte is left over.
+// The enclave image file, version 4 (AWS, aws-nitro-enclaves-image-format): a header of 548 bytes, then sections, each
+// behind a header of its own; big endian; a CRC-32 over everything. The CRC finds accidents only: nothing here says
+// that an image is to be trusted. Read strictly, because a file may come from anybody: every offset, size and count is
+// checked, and no byte is left over.
 
 import { crc32 } from 'node:zlib';
 
@@ -172,7 +173,10 @@ function readSection(file: Buffer, offset: number, size: bigint, at: number): Se
   return { type, data: file.subarray(start, start + Number(size)) };
 }
 
-/** The platform measures sections as they come in the file: in another order PCR0 would be another one than is computed here. */
+/**
+ * The platform measures sections as they come in the file: in another order PCR0 would be another one than is computed
+ * here.
+ */
 function checkOrder(sections: readonly Section[]): void {
   const measured = sections.map(({ type }) => type).filter((type) => MEASURED.includes(type));
   const expected = measured.toSorted((a, b) => MEASURED.indexOf(a) - MEASURED.indexOf(b));

@@ -1,5 +1,6 @@
-// `image.yaml`: what of an image does not come from this project, each file pinned by its digest: the kernel, its command line and its
-// modules. It refuses members it does not know, with every violation and its place; a file of other bytes stops the build.
+// `image.yaml`: what of an image does not come from this project, each file pinned by its digest: the kernel, its
+// command line and its modules. It refuses members it does not know, with every violation and its place; a file of
+// other bytes stops the build.
 
 import { basename, dirname, resolve } from 'node:path';
 import { z } from 'zod';
@@ -87,8 +88,8 @@ export function readImageFile(file: string, architecture: Architecture): ImagePa
 }
 
 /**
- * The kernel's Documentation/arch/arm64/booting.rst: `ARM\x64` at byte 56, text_offset at byte 8. Since Linux 5.10 it is 0, "anywhere"; the Nitro
- * loader takes it for address 0 (aws-nitro-enclaves-sdk-bootstrap, kernel/kernel.nix).
+ * The kernel's Documentation/arch/arm64/booting.rst: `ARM\x64` at byte 56, text_offset at byte 8. Since Linux 5.10 it
+ * is 0, "anywhere"; the Nitro loader takes it for address 0 (aws-nitro-enclaves-sdk-bootstrap, kernel/kernel.nix).
  */
 function checkTextOffset(kernel: Buffer): void {
   const isImage = kernel.length >= 64 && kernel.toString('latin1', 56, 60) === 'ARM\x64';

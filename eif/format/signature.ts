@@ -1,5 +1,6 @@
-// An image's signature: PCR0 under an ECDSA P-384 key whose certificate becomes PCR8. The hypervisor checks it before it starts the
-// image, so that a key policy may name the signer instead of every image. Nothing here decides whom to trust: PCR8 does.
+// An image's signature: PCR0 under an ECDSA P-384 key whose certificate becomes PCR8. The hypervisor checks it before
+// it starts the image, so that a key policy may name the signer instead of every image. Nothing here decides whom to
+// trust: PCR8 does.
 
 import { createPrivateKey, type KeyObject, sign, verify, X509Certificate } from 'node:crypto';
 import {
@@ -40,7 +41,10 @@ export function readSigner(keyPem: Buffer, certificatePem: Buffer): ImageSigner 
   return { key, certificate };
 }
 
-/** ES384 over the register payload. The PEM is written anew from the certificate, so that the text around it does not matter. */
+/**
+ * ES384 over the register payload. The PEM is written anew from the certificate, so that the text around it does not
+ * matter.
+ */
 export function signImage(pcr0: Buffer, { key, certificate }: ImageSigner): Buffer {
   const payload = registerPayload(pcr0);
   const signature = sign('sha384', signedBytes(ES384_HEADER, payload), { key, dsaEncoding: 'ieee-p1363' });
@@ -53,7 +57,10 @@ export type SignatureCheck =
   /** `certificate` when there is one that can be read. */
   | { readonly valid: false; readonly problem: string; readonly certificate?: X509Certificate };
 
-/** Whether the section signs this PCR0, by the key of the certificate it carries. Dates are for the reader: the platform ignores them. */
+/**
+ * Whether the section signs this PCR0, by the key of the certificate it carries. Dates are for the reader: the platform
+ * ignores them.
+ */
 export function checkSignature(section: Buffer, pcr0: Buffer): SignatureCheck {
   try {
     const { certificate: pem, cose } = readSignatureRecord(section);

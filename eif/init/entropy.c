@@ -1,5 +1,5 @@
-// Waits until the kernel's random numbers are seeded, and stirs in the platform's when its generator is there: keys are made from them.
-// random(7), getrandom(2).
+// Waits until the kernel's random numbers are seeded, and stirs in the platform's when its generator is there: keys are
+// made from them. random(7), getrandom(2).
 
 #include "entropy.h"
 

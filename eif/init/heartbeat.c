@@ -1,5 +1,5 @@
-// Tells the parent instance that the image is up: one byte to its port 9000 and the same byte back. nitro-cli listens there while it
-// starts an enclave, and ends one that does not report. It proves nothing to either side. vsock(7).
+// Tells the parent instance that the image is up: one byte to its port 9000 and the same byte back. nitro-cli listens
+// there while it starts an enclave, and ends one that does not report. It proves nothing to either side. vsock(7).
 
 #include "heartbeat.h"
 

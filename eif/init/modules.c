@@ -1,5 +1,5 @@
-// Kernel modules that the image brings for its kernel, in the order of its list: finit_module(2). Those that the kernel has already are
-// left alone; one that it refuses ends the boot. Afterwards no module can be loaded any more.
+// Kernel modules that the image brings for its kernel, in the order of its list: finit_module(2). Those that the kernel
+// has already are left alone; one that it refuses ends the boot. Afterwards no module can be loaded any more.
 
 #include "modules.h"
 

@@ -1,5 +1,5 @@
-// The file systems of the kernel, and memory for what is written while it runs. Whatever is mounted already stays: a test's own first
-// process mounts before it hands over to this one.
+// The file systems of the kernel, and memory for what is written while it runs. Whatever is mounted already stays: a
+// test's own first process mounts before it hands over to this one.
 
 #include "mounts.h"
 

@@ -1,4 +1,5 @@
-// The loopback interface, on which the signer listens for what it sends to its egress endpoints. An enclave has no other. netdevice(7).
+// The loopback interface, on which the signer listens for what it sends to its egress endpoints. An enclave has no
+// other. netdevice(7).
 
 #include "network.h"
 

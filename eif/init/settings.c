@@ -1,5 +1,5 @@
-// Settings of the kernel, limits that the signer inherits, and the two settings of the kernel's command line (which is measured, PCR1):
-// `strongroom.parent_cid=N` and `strongroom.evidence=unsigned`.
+// Settings of the kernel, limits that the signer inherits, and the two settings of the kernel's command line (which is
+// measured, PCR1): `strongroom.parent_cid=N` and `strongroom.evidence=unsigned`.
 
 #include "settings.h"
 
@@ -41,10 +41,11 @@ static int set_kernel(const char *path, const char *value) {
 }
 
 void set_up_kernel(void) {
-  // Before Linux 5.4 it is 128, and a vsock connection that finds the queue full is reset at once. Without it fewer connect at the same time,
-  // and nothing else: no reason to stop.
+  // Before Linux 5.4 it is 128, and a vsock connection that finds the queue full is reset at once. Without it fewer
+  // connect at the same time, and nothing else: no reason to stop.
   if (set_kernel(MAX_ACCEPT_QUEUE, "4096") != 0) report("accept queues keep their limit: " MAX_ACCEPT_QUEUE ": %s", strerror(errno));
-  // What is done through a ring does not pass through the signer's filter of system calls (docs/security.md). Node does without one.
+  // What is done through a ring does not pass through the signer's filter of system calls (docs/security.md). Node does
+  // without one.
   if (set_kernel(IO_URING, "2") != 0) fail("disabling io_uring");
 }
 
@@ -75,7 +76,10 @@ static unsigned int parse_cid(const char *digits) {
   return (unsigned int)value;
 }
 
-/** @param name with its `=` @returns whether the kernel's command line has such a word; ends the boot when it has several */
+/**
+ * @param name with its `=`
+ * @returns whether the kernel's command line has such a word; ends the boot when it has several
+ */
 static int setting(const char *name, char value[MAX_VALUE_BYTES]) {
   char cmdline[MAX_CMDLINE_BYTES];
   if (read_text("/proc/cmdline", cmdline, sizeof cmdline) == -1) fail("opening /proc/cmdline");

@@ -1,4 +1,5 @@
-// Starts the signer with exactly these arguments and this environment, and waits for its end. Both are part of the measured image.
+// Starts the signer with exactly these arguments and this environment, and waits for its end. Both are part of the
+// measured image.
 
 #include "signer.h"
 

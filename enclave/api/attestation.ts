@@ -1,5 +1,6 @@
-// What an attested certificate and an attestation document have to say, for the side that makes them (enclave/tee) and the side that
-// checks them (operator/attestation): names, limits, and the two bindings. No I/O (specification/evidence.md#tls).
+// What an attested certificate and an attestation document have to say, for the side that makes them (enclave/tee) and
+// the side that checks them (operator/attestation): names, limits, and the two bindings. No I/O
+// (specification/evidence.md#tls).
 
 import { createHash } from 'node:crypto';
 
@@ -30,7 +31,10 @@ export function keyBinding(spki: Uint8Array): Buffer {
   return Buffer.concat([BINDING_TAG, createHash('sha384').update(spki).digest()]);
 }
 
-/** `nonce` of a document asked for over a connection: it belongs to that connection, and to no other that relays it. 32 bytes. */
+/**
+ * `nonce` of a document asked for over a connection: it belongs to that connection, and to no other that relays it. 32
+ * bytes.
+ */
 export function connectionNonce(clientNonce: Uint8Array, exported: Uint8Array): Buffer {
   return createHash('sha256').update(clientNonce).update(exported).digest();
 }

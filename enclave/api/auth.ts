@@ -1,6 +1,6 @@
-// What the Auth API answers (specification/authorization.md#auth-api); what it takes is in policy.ts (policySchema, policyRulesSchema,
-// tokenRequestSchema, renewRequestSchema). The signer writes these records and the operator's CLI reads them. A token is
-// in one answer only, that of its creation; no digest and no secret is in any record.
+// What the Auth API answers (specification/authorization.md#auth-api); what it takes is in policy.ts (policySchema,
+// policyRulesSchema, tokenRequestSchema, renewRequestSchema). The signer writes these records and the operator's CLI
+// reads them. A token is in one answer only, that of its creation; no digest and no secret is in any record.
 
 import { z } from 'zod';
 import { MAX_DESCRIPTION_CHARACTERS, policyNameSchema, ruleSchema } from './policy.ts';

@@ -1,6 +1,7 @@
-// Bodies of full PHASE0 and ALTAIR blocks, which BLOCK_V2 carries whole instead of as a header (specification/signing.md#blocks).
-// They are only hashed: nothing in a body decides anything, so every uint64 in it, slots and epochs too, has its whole
-// range. Limits are the mainnet preset's (consensus-specs, presets/mainnet/phase0.yaml); minimal's lists are the same.
+// Bodies of full PHASE0 and ALTAIR blocks, which BLOCK_V2 carries whole instead of as a header
+// (specification/signing.md#blocks). They are only hashed: nothing in a body decides anything, so every uint64 in it,
+// slots and epochs too, has its whole range. Limits are the mainnet preset's (consensus-specs,
+// presets/mainnet/phase0.yaml); minimal's lists are the same.
 
 import { z } from 'zod';
 import { bitlist, bytes, list, publicKey, root, signature, uint64, vector } from './primitives.ts';

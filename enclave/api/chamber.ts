@@ -1,5 +1,5 @@
-// What the chamber routes take and answer (specification/custody.md#sealing): sealing, and the status of one replica. The signer
-// writes with these schemas and the operator's CLI reads with them. Nothing secret is ever in a status.
+// What the chamber routes take and answer (specification/custody.md#sealing): sealing, and the status of one replica.
+// The signer writes with these schemas and the operator's CLI reads with them. Nothing secret is ever in a status.
 
 import { z } from 'zod';
 
@@ -63,7 +63,9 @@ export const chamberStatusSchema = z.object({
     /** unopened: the replica started sealed, and left its store alone. */
     status: z.enum(['up', 'down', 'unopened']),
     since: timestamp,
-    /** The store that this replica signs over, or the one that it waits for; null where nothing binds a fleet to one. */
+    /**
+     * The store that this replica signs over, or the one that it waits for; null where nothing binds a fleet to one.
+     */
     store: z.string().nullable(),
     /** Whether this replica has the right to sign over it now; null where nothing binds a fleet. */
     bound: z.boolean().nullable(),

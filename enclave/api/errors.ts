@@ -90,7 +90,9 @@ export const ERROR_REASONS = {
 
 export type ErrorReason = keyof typeof ERROR_REASONS;
 
-/** The one list of what slashing protection refuses a message for (412); slashing/types.ts says which condition each is. */
+/**
+ * The one list of what slashing protection refuses a message for (412); slashing/types.ts says which condition each is.
+ */
 export const SLASHING_REFUSALS = [
   'double_block',
   'block_below_low_water_mark',

@@ -1,11 +1,16 @@
-// The messages that Gloas adds, all but the large one (payload-envelope.ts), as they stand in a signing request (specification/signing.md#gloas). Members keep the specification's names. None of them decides which container it is: its fork version does.
+// The messages that Gloas adds, all but the large one (payload-envelope.ts), as they stand in a signing request
+// (specification/signing.md#gloas). Members keep the specification's names. None of them decides which container it is:
+// its fork version does.
 
 import { address, boolean, byteList, bytes, list, refuse, root, slotOrEpoch, uint64 } from './primitives.ts';
 import { bareOrVersioned } from './shapes.ts';
 
 /** MAX_BUILDER_AUTH_DATA_SIZE of the builder specification. */
 export const MAX_BUILDER_AUTH_BYTES = 4096;
-/** A progressive list has no limit of its own: this one is far beyond any blob schedule, and more than a body has room for. */
+/**
+ * A progressive list has no limit of its own: this one is far beyond any blob schedule, and more than a body has room
+ * for.
+ */
 const MAX_BLOB_COMMITMENTS = 2 ** 20;
 
 export const payloadAttestationData = bareOrVersioned(

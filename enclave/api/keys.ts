@@ -1,5 +1,5 @@
-// The key routes of the chamber on the wire (specification/keys.md#chamber-keys). What comes in is strict; results are per key and
-// in the order of the request. How many keys one request may name is each route's own option.
+// The key routes of the chamber on the wire (specification/keys.md#chamber-keys). What comes in is strict; results are
+// per key and in the order of the request. How many keys one request may name is each route's own option.
 
 import { z } from 'zod';
 import { publicKeySchema } from './policy.ts';

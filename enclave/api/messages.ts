@@ -1,6 +1,6 @@
-// The consensus messages that can be signed, as they stand in a signing request (specification/signing.md#bodies). Members keep
-// the consensus specification's names, so the parsed messages go into the SSZ containers as they are. Unknown members
-// are ignored at every level; a fork whose container we do not know is refused, never guessed.
+// The consensus messages that can be signed, as they stand in a signing request (specification/signing.md#bodies).
+// Members keep the consensus specification's names, so the parsed messages go into the SSZ containers as they are.
+// Unknown members are ignored at every level; a fork whose container we do not know is refused, never guessed.
 
 import { z } from 'zod';
 import { altairBody, MAX_VALIDATORS_PER_COMMITTEE, phase0Body, SYNC_COMMITTEE_BYTES } from './block-body.ts';

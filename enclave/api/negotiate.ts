@@ -1,5 +1,6 @@
-// How a signature is answered: JSON or bare hex, by the request's Accept (specification/signing.md#answers). Clients differ in what they
-// can read and break on the other form, so this is exact: no quality values, nothing but these two forms.
+// How a signature is answered: JSON or bare hex, by the request's Accept (specification/signing.md#answers). Clients
+// differ in what they can read and break on the other form, so this is exact: no quality values, nothing but these two
+// forms.
 
 import { encodeHex } from '../../formats/hex.ts';
 

@@ -1,4 +1,5 @@
-// The closed vocabularies of authorization: signing operations and scopes (specification/authorization.md#scopes, #operations).
+// The closed vocabularies of authorization: signing operations and scopes (specification/authorization.md#scopes,
+// #operations).
 
 export const OPERATIONS = [
   'AGGREGATION_SLOT',
@@ -21,7 +22,10 @@ export const OPERATIONS = [
 /** What a policy rule names. Some have other names on the wire too (sign-request.ts): they are authorised as these. */
 export type Operation = (typeof OPERATIONS)[number];
 
-/** The messages that state where a proposer is paid and how much gas its block may use (specification/authorization.md#payments). */
+/**
+ * The messages that state where a proposer is paid and how much gas its block may use
+ * (specification/authorization.md#payments).
+ */
 export const PAYMENT_OPERATIONS = [
   'PROPOSER_PREFERENCES',
   'VALIDATOR_REGISTRATION',

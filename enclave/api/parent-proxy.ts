@@ -1,5 +1,6 @@
-// The `parent_proxy` block of the configuration: what `strongroom parent-proxy` listens on and how much it lets through. The
-// enclave's server checks the block too and acts on none of it, because the file is one, and measured as one (specification/enclave.md#shape).
+// The `parent_proxy` block of the configuration: what `strongroom parent-proxy` listens on and how much it lets
+// through. The enclave's server checks the block too and acts on none of it, because the file is one, and measured as
+// one (specification/enclave.md#shape).
 
 import { isIP } from 'node:net';
 import { isAbsolute } from 'node:path';
@@ -48,7 +49,10 @@ export const parentProxySchema = z
       .prefault({}),
     credentials: z
       .strictObject({
-        /** aws_default_chain: the SDK's, which on an instance ends at the instance's role. none: nothing listens on 7002. */
+        /**
+         * aws_default_chain: the SDK's, which on an instance ends at the instance's role. none: nothing listens on
+         * 7002.
+         */
         source: z.enum(['aws_default_chain', 'none'], 'must be aws_default_chain or none').default('aws_default_chain'),
       })
       .prefault({}),

@@ -1,6 +1,6 @@
-// Where a message says that a proposer is paid, and how much gas its block may use: what rules with `fee_recipients` and
-// `max_gas_limit` are held to (specification/authorization.md#payments). A payment operation without a
-// case here does not compile.
+// Where a message says that a proposer is paid, and how much gas its block may use: what rules with `fee_recipients`
+// and `max_gas_limit` are held to (specification/authorization.md#payments). A payment operation without a case here
+// does not compile.
 
 import { encodeHex } from '../../formats/hex.ts';
 import type { Operation, PaymentOperation } from './operations.ts';

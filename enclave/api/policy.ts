@@ -1,5 +1,7 @@
-// What a policy and a token request look like on the wire and in the configuration file (specification/authorization.md#rules). Both authorization modes parse with these schemas, so both accept and refuse the same.
-// Strict: an unknown member, an empty list or a null is refused, because each of them could widen a rule unnoticed.
+// What a policy and a token request look like on the wire and in the configuration file
+// (specification/authorization.md#rules). Both authorization modes parse with these schemas, so both accept and refuse
+// the same. Strict: an unknown member, an empty list or a null is refused, because each of them could widen a rule
+// unnoticed.
 
 import { z } from 'zod';
 import { nearest } from '../../command-line/nearest.ts';
@@ -8,7 +10,9 @@ import { canonicalPublicKey } from '../../formats/hex.ts';
 import { OPERATIONS, SCOPES } from './operations.ts';
 
 export const MAX_RULES_PER_POLICY = 256;
-/** About 100,000 keys is the designed size of one signer (specification/limits.md#keys); twice that leaves room to grow. */
+/**
+ * About 100,000 keys is the designed size of one signer (specification/limits.md#keys); twice that leaves room to grow.
+ */
 export const MAX_KEYS_PER_RULE = 200_000;
 /** One for each of many customers. As many in one stored policy take about half of its row. */
 export const MAX_FEE_RECIPIENTS_PER_RULE = 4096;

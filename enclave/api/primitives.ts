@@ -1,6 +1,7 @@
-// The leaves of the consensus messages as validator clients write them (specification/signing.md#bodies): decimal strings or JSON numbers, hex
-// with or without 0x in any case. Each schema turns one spelling into one value or says what it expected; none of them
-// rounds, truncates or pads. The JSON schema of each is given by hand, because a transform has none.
+// The leaves of the consensus messages as validator clients write them (specification/signing.md#bodies): decimal
+// strings or JSON numbers, hex with or without 0x in any case. Each schema turns one spelling into one value or says
+// what it expected; none of them rounds, truncates or pads. The JSON schema of each is given by hand, because a
+// transform has none.
 
 import { z } from 'zod';
 import { decodeHex, decodeLongHex } from '../../formats/hex.ts';

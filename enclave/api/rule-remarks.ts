@@ -1,5 +1,5 @@
-// What rules about payments say and their author can hardly have meant: valid, and worth a remark where they are written
-// (the configuration, `operator auth policy`). Nothing is refused for it, and no decision is taken here.
+// What rules about payments say and their author can hardly have meant: valid, and worth a remark where they are
+// written (the configuration, `operator auth policy`). Nothing is refused for it, and no decision is taken here.
 
 import { PAYMENT_OPERATIONS, type PaymentOperation } from './operations.ts';
 import type { Rule } from './policy.ts';

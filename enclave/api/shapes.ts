@@ -1,6 +1,6 @@
-// Messages that come in more than one shape: bare, or as `{version, data}`; and schemas of which a body fits exactly one. Which shape is
-// meant is decided before anything is parsed: a refusal then names the place in that shape, and a body that fits one shape
-// badly is never taken for another.
+// Messages that come in more than one shape: bare, or as `{version, data}`; and schemas of which a body fits exactly
+// one. Which shape is meant is decided before anything is parsed: a refusal then names the place in that shape, and a
+// body that fits one shape badly is never taken for another.
 
 import { z } from 'zod';
 import { anyStatedFork, type ForkName } from './forks.ts';

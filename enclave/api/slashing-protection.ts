@@ -1,5 +1,5 @@
-// GET and POST /api/v1/chamber/slashing-protection: what an import answers (specification/slashing.md#interchange). The body both ways is
-// an EIP-3076 interchange file.
+// GET and POST /api/v1/chamber/slashing-protection: what an import answers (specification/slashing.md#interchange). The
+// body both ways is an EIP-3076 interchange file.
 
 import { z } from 'zod';
 

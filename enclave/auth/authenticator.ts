@@ -1,6 +1,6 @@
-// Who is asking? The interface of the two authorization modes: static.ts (stateless, tokens in the configuration) and the
-// stateful one (tokens in the signer-state table). Authentication trusts the credential and the raw TCP peer address,
-// never a proxy header, and a credential that is present but not good is never downgraded to anonymous access.
+// Who is asking? The interface of the two authorization modes: static.ts (stateless, tokens in the configuration) and
+// the stateful one (tokens in the signer-state table). Authentication trusts the credential and the raw TCP peer
+// address, never a proxy header, and a credential that is present but not good is never downgraded to anonymous access.
 
 import type { Credential } from './credentials.ts';
 import type { CompiledAccess } from './evaluate.ts';

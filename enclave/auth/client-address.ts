@@ -1,6 +1,7 @@
-// The client's address for audit lines (specification/authorization.md#client-address). Authorization never uses it: it goes by the TCP
-// peer. X-Forwarded-For is written from left to right by each proxy and its left end by the client itself, so it is read
-// from the right, only behind proxies that are trusted, and given up for the peer's address when it makes no sense.
+// The client's address for audit lines (specification/authorization.md#client-address). Authorization never uses it: it
+// goes by the TCP peer. X-Forwarded-For is written from left to right by each proxy and its left end by the client
+// itself, so it is read from the right, only behind proxies that are trusted, and given up for the peer's address when
+// it makes no sense.
 
 import { anyCidrContains, type Cidr, canonicalPeerAddress } from './cidr.ts';
 

@@ -1,6 +1,6 @@
-// The Authorization header, read once (specification/authorization.md#credentials): Bearer, or Basic whose password is the token and
-// whose user name is ignored. Trusts nothing: bounded length, strict base64, one header at most. Whatever is present
-// but not understood is malformed, never absent, so it cannot fall through to anonymous access.
+// The Authorization header, read once (specification/authorization.md#credentials): Bearer, or Basic whose password is
+// the token and whose user name is ignored. Trusts nothing: bounded length, strict base64, one header at most. Whatever
+// is present but not understood is malformed, never absent, so it cannot fall through to anonymous access.
 
 /** Longer headers are refused before they are decoded. The longest static token, 4096 bytes, fits in Basic's base64. */
 export const MAX_AUTHORIZATION_CHARACTERS = 8192;

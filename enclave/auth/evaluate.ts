@@ -1,9 +1,9 @@
-// Rule evaluation: may this caller do this? Pure, and the only place that answers it (specification/authorization.md#rules).
-// A rule matches when each of scopes, keys, operations, fee recipients and gas limit that it states is met by the request.
-// What it omits matches everything; what it states is not met by a request that has none of it
-// (specification/authorization.md#payments). Any matching deny beats every allow, across all policies. Without a matching
-// allow the answer is no.
-// Policies are compiled once: keys become Sets, scopes and operations bits, so a request costs one step a rule.
+// Rule evaluation: may this caller do this? Pure, and the only place that answers it
+// (specification/authorization.md#rules). A rule matches when each of scopes, keys, operations, fee recipients and gas
+// limit that it states is met by the request. What it omits matches everything; what it states is not met by a request
+// that has none of it (specification/authorization.md#payments). Any matching deny beats every allow, across all
+// policies. Without a matching allow the answer is no. Policies are compiled once: keys become Sets, scopes and
+// operations bits, so a request costs one step a rule.
 
 import assert from 'node:assert/strict';
 import { OPERATIONS, type Operation, PAYMENT_OPERATIONS, SCOPES, type Scope } from '../api/operations.ts';
@@ -21,8 +21,8 @@ export interface AccessRequest {
 }
 
 /**
- * `policy` names the policy whose deny rule matched: for the audit log, never for the caller. `unmet` is what a payment is
- * refused for by the rules that are about it.
+ * `policy` names the policy whose deny rule matched: for the audit log, never for the caller. `unmet` is what a payment
+ * is refused for by the rules that are about it.
  */
 export type AccessDecision =
   | { readonly allowed: true }
@@ -79,10 +79,10 @@ export function evaluate(access: CompiledAccess, request: AccessRequest): Access
 }
 
 /**
- * The decision on a keyed request whose message is not known yet, because its body is not read: allowed when some message
- * may be. An allow rule about payments counts, for the payment may meet it; a deny rule about payments does not, for the
- * payment may not meet it. So nothing is denied here that `evaluate` would allow; it decides again once the message is
- * known, and it alone decides about payments.
+ * The decision on a keyed request whose message is not known yet, because its body is not read: allowed when some
+ * message may be. An allow rule about payments counts, for the payment may meet it; a deny rule about payments does
+ * not, for the payment may not meet it. So nothing is denied here that `evaluate` would allow; it decides again once
+ * the message is known, and it alone decides about payments.
  */
 export function evaluateBeforeBody(
   access: CompiledAccess,
@@ -94,7 +94,9 @@ export function evaluateBeforeBody(
   return (allowed & ~denied) === 0 ? deniedBy(access, request, 'none', allowed) : ALLOWED;
 }
 
-/** The decision on a batch that names keys: one denied key refuses it whole. An empty batch is `admitsRoute`'s matter. */
+/**
+ * The decision on a batch that names keys: one denied key refuses it whole. An empty batch is `admitsRoute`'s matter.
+ */
 export function evaluateBatch(access: CompiledAccess, scope: Scope, publicKeys: Iterable<string>): AccessDecision {
   for (const publicKey of publicKeys) {
     const decision = evaluate(access, { scope, publicKey });
@@ -104,12 +106,12 @@ export function evaluateBatch(access: CompiledAccess, scope: Scope, publicKeys: 
 }
 
 /**
- * The decision on a route that carries no key, or none before its body is read; what it then shows or touches is decided
- * key by key. Admitted when an allow rule names the scope, whatever its keys and operations, and no deny rule without
- * keys and operations covers it. A rule that omits its scopes names every scope, with one exception: when it states keys
- * or operations it does not name a scope that acts on the signer as a whole, for there nothing narrows it afterwards and
- * "everything on this key" would include sealing the cluster. A rule about payments names no scope here: what follows
- * on these routes never is one.
+ * The decision on a route that carries no key, or none before its body is read; what it then shows or touches is
+ * decided key by key. Admitted when an allow rule names the scope, whatever its keys and operations, and no deny rule
+ * without keys and operations covers it. A rule that omits its scopes names every scope, with one exception: when it
+ * states keys or operations it does not name a scope that acts on the signer as a whole, for there nothing narrows it
+ * afterwards and "everything on this key" would include sealing the cluster. A rule about payments names no scope here:
+ * what follows on these routes never is one.
  */
 export function admitsRoute(access: CompiledAccess, scope: Scope): AccessDecision {
   if ((coveredOperations(access.denies, { scope }, 'none') & NO_OPERATION) !== 0) {
@@ -167,7 +169,9 @@ function compileRule(policy: string, rule: Rule): CompiledRule {
   };
 }
 
-/** What a decision knows of the payment: what it is, that there is none, or that it may be any and meet every condition. */
+/**
+ * What a decision knows of the payment: what it is, that there is none, or that it may be any and meet every condition.
+ */
 type KnownPayment = Payment | 'none' | 'some';
 
 interface Target {
@@ -196,7 +200,10 @@ function matchesPayment({ payment: conditions }: CompiledRule, payment: KnownPay
   return payment !== 'none' && unmetCondition(conditions, payment) === undefined;
 }
 
-/** Names the gas limit when a rule allows the recipient with a lower one, else the recipient; neither without such rules. */
+/**
+ * Names the gas limit when a rule allows the recipient with a lower one, else the recipient; neither without such
+ * rules.
+ */
 function paymentRefusal(access: CompiledAccess, target: Target, payment: Payment, wanted: number): AccessDecision {
   const unmet = new Set<UnmetCondition>();
   for (const rule of access.allows) {

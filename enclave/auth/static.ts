@@ -1,8 +1,9 @@
-// The stateless mode: policies and tokens declared under `static_auth`, fixed at startup (specification/authorization.md#static-auth).
-// It trusts the configuration to have checked names, lengths and ranges, and still refuses to start on a policy nobody
-// declared or a secret given twice, where going on would mean guessing. Secrets are digested under a key of this boot and
-// wiped; neither they nor their digests outlive the process. Deny by default: with nothing declared, nobody gets in.
-// What is declared may be replaced while the signer runs (a reload): all of it, or nothing when it would not have started a signer.
+// The stateless mode: policies and tokens declared under `static_auth`, fixed at startup
+// (specification/authorization.md#static-auth). It trusts the configuration to have checked names, lengths and ranges,
+// and still refuses to start on a policy nobody declared or a secret given twice, where going on would mean guessing.
+// Secrets are digested under a key of this boot and wiped; neither they nor their digests outlive the process. Deny by
+// default: with nothing declared, nobody gets in. What is declared may be replaced while the signer runs (a reload):
+// all of it, or nothing when it would not have started a signer.
 
 import { randomBytes } from 'node:crypto';
 import type { Policy } from '../api/policy.ts';
@@ -42,7 +43,8 @@ export interface StaticAuthenticator extends Authenticator {
 }
 
 /**
- * The accessor of a token is `static:` and its name, else its index in `static_auth.tokens`, from 0, as violations print it.
+ * The accessor of a token is `static:` and its name, else its index in `static_auth.tokens`, from 0, as violations
+ * print it.
  * @throws Error, a startup failure, naming the place in the configuration
  */
 export function createStaticAuthenticator(options: StaticAuthOptions): StaticAuthenticator {

@@ -29,8 +29,8 @@ export function createAccessor(): string {
 }
 
 /**
- * What a token is stored and looked up as: HMAC-SHA256 (RFC 2104), 64 hex digits. As two hashes in one call each, because every request
- * needs one and createHmac makes a stream for it, at four times the price.
+ * What a token is stored and looked up as: HMAC-SHA256 (RFC 2104), 64 hex digits. As two hashes in one call each,
+ * because every request needs one and createHmac makes a stream for it, at four times the price.
  * @param key at most 64 bytes: from the master key (stateful) or random bytes of this boot (stateless)
  */
 export function tokenDigest(key: Uint8Array, token: Uint8Array): string {
@@ -43,7 +43,8 @@ export function tokenDigest(key: Uint8Array, token: Uint8Array): string {
     outer[at] = byte ^ OUTER_PAD;
   }
   inner.set(token, SHA256_BLOCK_BYTES);
-  outer.write(hash('sha256', inner, 'latin1'), SHA256_BLOCK_BYTES, 'latin1'); // bytes cost memory of their own each time
+  // bytes cost memory of their own each time
+  outer.write(hash('sha256', inner, 'latin1'), SHA256_BLOCK_BYTES, 'latin1');
   const digest = hash('sha256', outer, 'hex');
   inner.fill(0);
   outer.fill(0);

@@ -58,7 +58,9 @@ export function awsClientConfiguration(options: AwsClientOptions) {
   };
 }
 
-/** For `client.middlewareStack.add(callWatcher(onCall), CALL_WATCHER_STEP)`: the outermost step, so it sees whole calls. */
+/**
+ * For `client.middlewareStack.add(callWatcher(onCall), CALL_WATCHER_STEP)`: the outermost step, so it sees whole calls.
+ */
 export function callWatcher(onCall: NonNullable<AwsClientOptions['onCall']>) {
   return <Call, Answer>(next: (call: Call) => Promise<Answer>, context: { readonly commandName?: string }) =>
     async (call: Call): Promise<Answer> => {

@@ -1,6 +1,7 @@
-// Making a table and looking at one that is there: on-demand capacity, deletion protection and point-in-time recovery, because the
-// rows cannot be made again (the master key, validator keys, what was signed). A table that exists is never altered. A
-// table that is pinned by its ARN is made by its name, and never in another region or account than the ARN's.
+// Making a table and looking at one that is there: on-demand capacity, deletion protection and point-in-time recovery,
+// because the rows cannot be made again (the master key, validator keys, what was signed). A table that exists is never
+// altered. A table that is pinned by its ARN is made by its name, and never in another region or account than the
+// ARN's.
 
 import { setTimeout as pause } from 'node:timers/promises';
 import {

@@ -1,5 +1,5 @@
-// A write transaction that is tried again until its outcome is known. The state table and the key table change through it;
-// each says with an error of its own when a fault stays.
+// A write transaction that is tried again until its outcome is known. The state table and the key table change through
+// it; each says with an error of its own when a fault stays.
 
 import { strict as assert } from 'node:assert';
 import { randomUUID } from 'node:crypto';
@@ -9,7 +9,9 @@ import { type AwsFault, awsFault } from './errors.ts';
 
 /** The service's own limit for one transaction. */
 const MAX_TRANSACTION_ITEMS = 100;
-/** Tries of one transaction, each with the SDK's own attempts inside; the pause before a try grows by this, with jitter. */
+/**
+ * Tries of one transaction, each with the SDK's own attempts inside; the pause before a try grows by this, with jitter.
+ */
 const MAX_TRIES = 3;
 export const RETRY_PAUSE_MS = 50;
 /** Faults after which the same call may well succeed, or may have succeeded already. */

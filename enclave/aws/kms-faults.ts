@@ -1,5 +1,6 @@
-// What an error of a KMS call says about the key, in the ceremony's words. The names come from the AWS KMS API Reference, Errors
-// of Encrypt, Decrypt and DescribeKey; what the SDK and every other service share is told apart in errors.ts.
+// What an error of a KMS call says about the key, in the ceremony's words. The names come from the AWS KMS API
+// Reference, Errors of Encrypt, Decrypt and DescribeKey; what the SDK and every other service share is told apart in
+// errors.ts.
 
 import type { KeyFault } from '../../ceremony/custody-keys.ts';
 import { EnvelopeError } from '../tee/kms/cms.ts';

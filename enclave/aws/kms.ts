@@ -1,7 +1,8 @@
-// The one file through which KMS enters the program, behind the ceremony guard: a key ARN outside the ceremony is refused before
-// any network call, even where the cloud's permissions would allow it (specification/custody.md#ceremony). One client a region, taken
-// from the ARN; replicas in the order given; an answer counts only when it names the key that was asked. In an enclave every Decrypt is
-// attested, and an answer that carries the plaintext is refused: it was readable on the way (specification/enclave.md#kms).
+// The one file through which KMS enters the program, behind the ceremony guard: a key ARN outside the ceremony is
+// refused before any network call, even where the cloud's permissions would allow it
+// (specification/custody.md#ceremony). One client a region, taken from the ARN; replicas in the order given; an answer
+// counts only when it names the key that was asked. In an enclave every Decrypt is attested, and an answer that carries
+// the plaintext is refused: it was readable on the way (specification/enclave.md#kms).
 
 import {
   DecryptCommand,
@@ -40,7 +41,10 @@ export interface Kms {
   encrypt(arns: readonly string[], plaintext: Buffer, context: EncryptionContext): Promise<KeyAnswer>;
   /** The answer's bytes are the caller's to wipe. */
   decrypt(arns: readonly string[], ciphertext: Buffer, context: EncryptionContext): Promise<KeyAnswer>;
-  /** Whether a replica answers and is enabled (DescribeKey): for the chamber's status, it proves no permission to decrypt. */
+  /**
+   * Whether a replica answers and is enabled (DescribeKey): for the chamber's status, it proves no permission to
+   * decrypt.
+   */
   reachable(arns: readonly string[]): Promise<Reachability>;
   close(): void;
 }
@@ -142,7 +146,10 @@ function createClient(options: KmsOptions, region: string): KMSClient {
   return client;
 }
 
-/** The document is asked for call by call; the SDK's attempts of one call share it, and are over long before KMS calls it too old. */
+/**
+ * The document is asked for call by call; the SDK's attempts of one call share it, and are over long before KMS calls
+ * it too old.
+ */
 async function decryptAttested(
   client: KMSClient,
   input: DecryptCommandInput & { readonly KeyId: string },

@@ -1,6 +1,6 @@
 // How a configuration names a DynamoDB table: by its name, or by its ARN, which says the account and region too.
-// DynamoDB looks for a bare name in the account of whoever asks, so whoever chooses the credentials chooses the table; an
-// ARN is that one table, or a refusal. DynamoDB takes either wherever a call has a TableName (Developer Guide,
+// DynamoDB looks for a bare name in the account of whoever asks, so whoever chooses the credentials chooses the table;
+// an ARN is that one table, or a refusal. DynamoDB takes either wherever a call has a TableName (Developer Guide,
 // Cross-account access with resource-based policies).
 
 export interface TableArn {

@@ -1,5 +1,5 @@
-// Step "authorization": who may do what, from the configuration (stateless) or from the signer-state table under the chamber's
-// master key (stateful). The two modes exclude each other (specification/operating.md#startup-failures, 1).
+// Step "authorization": who may do what, from the configuration (stateless) or from the signer-state table under the
+// chamber's master key (stateful). The two modes exclude each other (specification/operating.md#startup-failures, 1).
 
 import type { Log } from '../../observe/log.ts';
 import type { Authenticator } from '../auth/authenticator.ts';

@@ -42,7 +42,9 @@ export function startBackground(
   repeat(config.metrics.refresh_interval_seconds * 1000, refresh, opened);
 }
 
-/** A poll that does not answer in time counts as DOWN; the next one starts when it is due, not before this one ended. */
+/**
+ * A poll that does not answer in time counts as DOWN; the next one starts when it is due, not before this one ended.
+ */
 function pollSlashingHealth(
   { health_check: { poll_interval_seconds, poll_timeout_ms } }: Config['server'],
   slashing: SlashingProtection,

@@ -1,7 +1,7 @@
-// The boot order, as one list of awaited steps. It reads like the runbook: each step gives a result, or ends the start with
-// a message that names the step. What a step opens is closed in the opposite order, also when a later step fails.
-// A step takes what it needs of these, in this order: its sections of the configuration, what earlier steps gave, the world, and
-// the stack that closes what it opens. It trusts a configuration that config/ has checked.
+// The boot order, as one list of awaited steps. It reads like the runbook: each step gives a result, or ends the start
+// with a message that names the step. What a step opens is closed in the opposite order, also when a later step fails.
+// A step takes what it needs of these, in this order: its sections of the configuration, what earlier steps gave, the
+// world, and the stack that closes what it opens. It trusts a configuration that config/ has checked.
 
 import type { Config } from '../config/options.ts';
 import { keyTurns } from '../keys/turns.ts';
@@ -31,7 +31,10 @@ import type { SignerState, World } from './world.ts';
 
 export interface RunningSigner {
   readonly listeners: OpenListeners;
-  /** Resolves when every configured key source has been read once, or shutDown() ends that; rejects when one cannot be read. */
+  /**
+   * Resolves when every configured key source has been read once, or shutDown() ends that; rejects when one cannot be
+   * read.
+   */
   readonly keysLoaded: Promise<void>;
   /** Read again what may change while the signer runs; nothing where nothing may. */
   reload(): void;
@@ -110,7 +113,8 @@ async function runSteps(config: Config, world: World, opened: AsyncDisposableSta
   startBackground(config, { core: memory.core, listeners, loading, permits, slashing, telemetry }, world, opened);
 
   const keysLoaded = announceWhenLoaded(loading, world).catch((error: unknown) => {
-    const ended = state.shuttingDown || loading.keys.state === 'sealed'; // sealing stops a load, and the signer stays, sealed
+    // sealing stops a load, and the signer stays, sealed
+    const ended = state.shuttingDown || loading.keys.state === 'sealed';
     if (!ended) throw new StartupError('keys', error);
   });
   return {

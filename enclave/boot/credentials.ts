@@ -32,7 +32,8 @@ export async function openAwsAccess(
 ): Promise<AwsAccess> {
   if (enclave === undefined || !usesDynamoDB(config)) return DEFAULT_AWS_ACCESS;
   const [region] = dynamodbRegions(config.tee.nitro.egress.endpoints);
-  if (region === undefined) throw new Error('tee.nitro.egress declares no DynamoDB endpoint'); // the rules have seen to it
+  // the rules have seen to it
+  if (region === undefined) throw new Error('tee.nitro.egress declares no DynamoDB endpoint');
   const log = logger.module('tee');
   const credentials = parentCredentials(enclave.platform.parent, { clock, log });
   await firstCredentials(credentials, { log, patience: enclave.credentialsPatience });

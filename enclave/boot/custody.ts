@@ -47,7 +47,10 @@ export interface CustodyParts {
   readonly telemetry: Pick<Telemetry, 'metrics' | 'dynamodbCalled' | 'kmsCalled'>;
 }
 
-/** Undefined without `signer_state`. @throws StateTableFailure, CustodyFailure (specification/operating.md#startup-failures, 8 and 9) */
+/**
+ * Undefined without `signer_state`.
+ * @throws StateTableFailure, CustodyFailure (specification/operating.md#startup-failures, 8 and 9)
+ */
 export async function openCustody(
   config: CustodyConfig,
   parts: CustodyParts,
@@ -143,7 +146,10 @@ export function rootTokenMaker(clock: World['clock']): MakeRootToken {
   };
 }
 
-/** The row HMAC of the slashing store; undefined without a master key, and then rows carry checksums. The caller wipes it. */
+/**
+ * The row HMAC of the slashing store; undefined without a master key, and then rows carry checksums. The caller wipes
+ * it.
+ */
 export function slashingIntegrityKey(custody: Custody | undefined): Buffer | undefined {
   return custody === undefined || custody.chamber.state === 'Sealed'
     ? undefined

@@ -1,6 +1,6 @@
-// Step "keys": the store, and a load of every source that goes on in the background. A directory or table that is not there
-// ends the start; bad files are counted and make /healthcheck DOWN, refused rows of the table are counted, and the keys that
-// are loaded sign meanwhile. A key that two sources have stays with the one that loaded it first.
+// Step "keys": the store, and a load of every source that goes on in the background. A directory or table that is not
+// there ends the start; bad files are counted and make /healthcheck DOWN, refused rows of the table are counted, and
+// the keys that are loaded sign meanwhile. A key that two sources have stays with the one that loaded it first.
 
 import { availableParallelism } from 'node:os';
 import { SignerError } from '../api/errors.ts';
@@ -133,5 +133,6 @@ function keyFolders({ keystores, paths }: Config['key_sources']['filesystem']): 
   if (path === undefined) return { paths };
   if (folder !== undefined) return { paths, keystores: { path, passwords: { folder } } };
   if (file !== undefined) return { paths, keystores: { path, passwords: { file } } };
-  throw new Error('key_sources.filesystem.keystores.path: there are no passwords'); // a rule of the configuration refuses it before
+  // a rule of the configuration refuses it before
+  throw new Error('key_sources.filesystem.keystores.path: there are no passwords');
 }

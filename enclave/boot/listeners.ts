@@ -1,4 +1,5 @@
-// Step "listeners": metrics first, then the signing API over plain HTTP and, when configured, TLS. In an enclave: listeners/enclave.ts.
+// Step "listeners": metrics first, then the signing API over plain HTTP and, when configured, TLS. In an enclave:
+// listeners/enclave.ts.
 
 import type { Server } from 'node:http';
 import type { Server as TlsServer } from 'node:https';

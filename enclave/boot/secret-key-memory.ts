@@ -32,7 +32,10 @@ export async function openSecretMemory(
   return { core, watch };
 }
 
-/** `server.mlock`, which an enclave skips: it has no swap, no core dumps, and nobody beside it to look (specification/operating.md#secrets). */
+/**
+ * `server.mlock`, which an enclave skips: it has no swap, no core dumps, and nobody beside it to look
+ * (specification/operating.md#secrets).
+ */
 export function memoryPolicy({ mlock }: Config['server'], enclave: World['enclave']): MemoryPolicy {
   return enclave === undefined ? mlock : 'off';
 }

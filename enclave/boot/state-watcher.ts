@@ -1,5 +1,5 @@
-// Step "state watcher": what looks at the state table from now on, and seals the chamber when a latch appears there. It starts
-// when everything that holds secrets is open. Nothing of this exists without `signer_state`.
+// Step "state watcher": what looks at the state table from now on, and seals the chamber when a latch appears there. It
+// starts when everything that holds secrets is open. Nothing of this exists without `signer_state`.
 
 import { Watcher, type WatcherParts } from '../chamber/watcher.ts';
 import type { Config } from '../config/options.ts';
@@ -24,8 +24,8 @@ export interface WatchParts {
 }
 
 /**
- * Undefined when there is nothing to watch: no signer state, sealed already, or a refresh interval of 0. Resolves after the
- * first look, so that nothing is served on what was read before the other steps of the start.
+ * Undefined when there is nothing to watch: no signer state, sealed already, or a refresh interval of 0. Resolves after
+ * the first look, so that nothing is served on what was read before the other steps of the start.
  */
 export async function watchState(
   { refresh_interval_seconds: intervalSeconds }: Config['signer_state'],

@@ -1,5 +1,5 @@
-// Step "system call filter": what server.seccomp asks for, as early as it can be had, so that secrets are only ever in a filtered process.
-// No later step starts a program, mounts, or changes its user.
+// Step "system call filter": what server.seccomp asks for, as early as it can be had, so that secrets are only ever in
+// a filtered process. No later step starts a program, mounts, or changes its user.
 
 import type { Config } from '../config/options.ts';
 import { applySystemCallPolicy } from '../harden/seccomp.ts';

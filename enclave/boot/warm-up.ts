@@ -1,4 +1,5 @@
-// The first request of a process would pay for compiling the parser and the hasher (60 ms measured): it is paid at boot.
+// The first request of a process would pay for compiling the parser and the hasher (60 ms measured): it is paid at
+// boot.
 
 import { parseSignRequest } from '../api/sign-request.ts';
 import type { Network } from '../signing/networks.ts';

@@ -11,7 +11,9 @@ export const SLASHING_STORE = 'SLASHING_STORE';
 export interface BoundStore {
   /** 32 lower-case hex digits (StoreIdentity). */
   readonly storeId: string;
-  /** Tells copies of a store that only one signer may use (sqlite) from each other; empty for a store of many signers. */
+  /**
+   * Tells copies of a store that only one signer may use (sqlite) from each other; empty for a store of many signers.
+   */
   readonly seat: string;
   /** Counts the bindings of this fleet from 1: a store that is bound again is bound anew. */
   readonly binding: number;

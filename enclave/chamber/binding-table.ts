@@ -1,5 +1,5 @@
-// The calls on the row SLASHING_STORE: conditional writes and strongly consistent reads. What is unclear after the SDK's
-// attempts is an error (`state_stale`), never an answer.
+// The calls on the row SLASHING_STORE: conditional writes and strongly consistent reads. What is unclear after the
+// SDK's attempts is an error (`state_stale`), never an answer.
 
 import { type DynamoDBClient, GetItemCommand, PutItemCommand, UpdateItemCommand } from '../aws/dynamodb.ts';
 import { awsFault } from '../aws/errors.ts';

@@ -27,7 +27,10 @@ export interface NewRootToken extends AuthWrite {
   readonly dropsEverything: boolean;
 }
 
-/** What the chamber needs of authorization, which it does not know: a new root token in place of the head's, if it has one. */
+/**
+ * What the chamber needs of authorization, which it does not know: a new root token in place of the head's, if it has
+ * one.
+ */
 export type MakeRootToken = (masterKey: MasterKey, head: AuthHead | undefined) => NewRootToken;
 
 export interface BootChamberParts {
@@ -125,7 +128,10 @@ async function autoInit(rows: BootRows, parts: BootChamberParts): Promise<Master
   });
 }
 
-/** Policies, tokens or a root token without the key they were written under: something was lost (specification/custody.md#states). */
+/**
+ * Policies, tokens or a root token without the key they were written under: something was lost
+ * (specification/custody.md#states).
+ */
 function masterKeyLost({ tableName }: StateTable): StateTableFailure {
   return new StateTableFailure(
     tableName,
@@ -176,7 +182,10 @@ async function rotate(row: MasterKeyRow, masterKey: MasterKey, parts: BootChambe
   return ours;
 }
 
-/** Revokes the earlier root token in the same transaction (specification/authorization.md#root-token). False: another replica came first. */
+/**
+ * Revokes the earlier root token in the same transaction (specification/authorization.md#root-token). False: another
+ * replica came first.
+ */
 async function recreateRootToken(masterKey: MasterKey, parts: BootChamberParts): Promise<boolean> {
   const { table, makeRootToken, log } = parts;
   const head = await patiently(table, () => table.readHead());

@@ -1,6 +1,6 @@
-// The chamber: Unsealed or Sealed, and never from Sealed back (specification/custody.md#sealing). It owns the master key
-// and tells every part that holds a secret to forget it. The break-glass latch is written before this replica seals, so
-// that a seal that was answered holds for every replica and across restarts.
+// The chamber: Unsealed or Sealed, and never from Sealed back (specification/custody.md#sealing). It owns the master
+// key and tells every part that holds a secret to forget it. The break-glass latch is written before this replica
+// seals, so that a seal that was answered holds for every replica and across restarts.
 
 import type { Clock } from '../../observe/clock.ts';
 import type { Log } from '../../observe/log.ts';
@@ -52,7 +52,8 @@ export class Chamber {
 
   /**
    * Break-glass: the latch first, then this replica; the others see the latch. Sealing again answers the first latch.
-   * @throws SignerError `state_stale` when the latch could not be written; nothing is sealed then, and the call can be repeated
+   * @throws SignerError `state_stale` when the latch could not be written; nothing is sealed then, and the call can be
+   * repeated
    */
   async seal(reason: string | null, accessor: string): Promise<SealOverride> {
     if (this.#latch !== undefined) return this.#latch;

@@ -1,5 +1,6 @@
-// What the start says when the state table cannot be used (specification/operating.md#startup-failures, 8), with what to do about it; and
-// the patience of a start: faults that pass are tried again a bounded number of times before the process gives up.
+// What the start says when the state table cannot be used (specification/operating.md#startup-failures, 8), with what
+// to do about it; and the patience of a start: faults that pass are tried again a bounded number of times before the
+// process gives up.
 
 import { setTimeout as pause } from 'node:timers/promises';
 import { SignerError } from '../api/errors.ts';

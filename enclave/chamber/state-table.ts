@@ -52,7 +52,9 @@ export type WatchedRows =
       readonly authHead: Pick<AuthHead, 'revision' | 'mac'> | undefined;
     };
 
-/** Every method throws SignerError `state_stale` when the table cannot be used; its detail names the fault or the row. */
+/**
+ * Every method throws SignerError `state_stale` when the table cannot be used; its detail names the fault or the row.
+ */
 export interface StateTable {
   readonly tableName: string;
   /** One snapshot: never the middle of another replica's initialisation. */
@@ -65,11 +67,16 @@ export interface StateTable {
   readHead(): Promise<AuthHead | undefined>;
   /** auth's AuthState: of these pks, 100 at most, those that are there. */
   readRows(pks: readonly string[]): Promise<readonly AuthRow[]>;
-  /** auth's AuthState: the head and these rows from one moment, so that a table that is being written reads consistently. */
+  /**
+   * auth's AuthState: the head and these rows from one moment, so that a table that is being written reads
+   * consistently.
+   */
   readTogether(
     pks: readonly string[],
   ): Promise<{ readonly head: AuthHead | undefined; readonly rows: readonly AuthRow[] }>;
-  /** MASTER_KEY, ROOT_TOKEN_BOOTSTRAP and the first auth rows, on the condition that there is none of them and no latch. */
+  /**
+   * MASTER_KEY, ROOT_TOKEN_BOOTSTRAP and the first auth rows, on the condition that there is none of them and no latch.
+   */
   initialise(masterKey: MasterKeyRow, rootToken: RootTokenRow, auth: AuthWrite): Promise<WriteOutcome>;
   /** On the condition that the row is still `previous`. */
   replaceMasterKey(previous: MasterKeyRow, next: MasterKeyRow): Promise<WriteOutcome>;
@@ -175,7 +182,8 @@ export function stateTable(client: DynamoDBClient, tableName: string): StateTabl
     async writeSealOverride(override) {
       const outcome = await write([put(encodeSealOverride(override))]);
       if (outcome === 'written') return override;
-      return (await readSealOverride()) ?? override; // deleted again within a moment: it was there, so this replica seals
+      // deleted again within a moment: it was there, so this replica seals
+      return (await readSealOverride()) ?? override;
     },
 
     async commit(expectedRevision, changes, head) {

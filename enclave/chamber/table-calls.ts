@@ -1,5 +1,6 @@
 // How the state table is called: reads that are complete or fail, transactions that are tried again with one token
-// until their outcome is known. A fault that stays is SignerError `state_stale`, with the fault or the row in its detail.
+// until their outcome is known. A fault that stays is SignerError `state_stale`, with the fault or the row in its
+// detail.
 
 import { strict as assert } from 'node:assert';
 import { setTimeout as pause } from 'node:timers/promises';

@@ -1,6 +1,7 @@
-// Keeps sight of the state table: latch, generation and auth head, read consistently every interval. Seals when the latch
-// is there, has the auth state read again when the table says something else than this replica holds (newer, older, or
-// a fork at the same revision), and says `stale` after too long without a successful refresh. Time comes from the injected clock, so a process that was stopped is stale the moment it goes on.
+// Keeps sight of the state table: latch, generation and auth head, read consistently every interval. Seals when the
+// latch is there, has the auth state read again when the table says something else than this replica holds (newer,
+// older, or a fork at the same revision), and says `stale` after too long without a successful refresh. Time comes from
+// the injected clock, so a process that was stopped is stale the moment it goes on.
 
 import { strict as assert } from 'node:assert';
 import type { Clock } from '../../observe/clock.ts';
@@ -88,7 +89,9 @@ export class Watcher {
     await this.#catchingUp;
   }
 
-  /** One read. That the auth state is read again is begun, not awaited: the next look at the latch does not wait for it. */
+  /**
+   * One read. That the auth state is read again is begun, not awaited: the next look at the latch does not wait for it.
+   */
   async look(): Promise<void> {
     const startedAt = this.#parts.clock.monotonic();
     try {

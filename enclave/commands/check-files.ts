@@ -1,6 +1,6 @@
 // What a start would find of the files that a configuration names: `server --check` looks before anything is opened.
-// The network's config.yaml, key directories, TLS files, the roots of the database's certificate, and the folder of the SQLite
-// database. Stores are not opened, and nothing is written.
+// The network's config.yaml, key directories, TLS files, the roots of the database's certificate, and the folder of the
+// SQLite database. Stores are not opened, and nothing is written.
 
 import { accessSync, constants, readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';

@@ -1,6 +1,6 @@
-// `strongroom setup tables`: creates the DynamoDB tables that a configuration names, or prints their definitions as JSON for those
-// who create them otherwise. Tables that exist are looked at and left alone. Exit codes: 0 done, 1 usage, a table that cannot
-// be used or a fault, 78 a configuration that cannot be used.
+// `strongroom setup tables`: creates the DynamoDB tables that a configuration names, or prints their definitions as
+// JSON for those who create them otherwise. Tables that exist are looked at and left alone. Exit codes: 0 done, 1
+// usage, a table that cannot be used or a fault, 78 a configuration that cannot be used.
 
 import { parseArgs } from 'node:util';
 import { renderViolations } from '../../command-line/violations.ts';

@@ -1,5 +1,5 @@
-// `strongroom slashing …`: the slashing protection records of the configured backend, with the server stopped (sqlite) or
-// running (the others). Data goes to stdout, everything else to stderr. Exit codes: 0 done, 1 usage or a store that
+// `strongroom slashing …`: the slashing protection records of the configured backend, with the server stopped (sqlite)
+// or running (the others). Data goes to stdout, everything else to stderr. Exit codes: 0 done, 1 usage or a store that
 // cannot be used, 2 a file that is refused as a whole, 78 a configuration that cannot be used.
 
 import { createReadStream, createWriteStream } from 'node:fs';

@@ -1,6 +1,6 @@
-// The hosts that AWS clients call, as an enclave has to declare them: the regional endpoints that the SDK derives from a region
-// (AWS General Reference, service endpoints). The region of the tables is read off the declared DynamoDB endpoint, because that is
-// measured with the configuration and nothing else in an enclave knows a region.
+// The hosts that AWS clients call, as an enclave has to declare them: the regional endpoints that the SDK derives from
+// a region (AWS General Reference, service endpoints). The region of the tables is read off the declared DynamoDB
+// endpoint, because that is measured with the configuration and nothing else in an enclave knows a region.
 
 import { keyArn } from '../../ceremony/key-arn.ts';
 import type { EgressEndpoint } from '../api/egress.ts';

@@ -1,6 +1,6 @@
-// The flag layer: the arguments of `strongroom server`. node:util parseArgs splits them; the strictness is ours, over its
-// tokens, because its strict mode stops at the first mistake and every mistake is to be reported. Refused: unknown flags,
-// repeated single flags, flags without their value, stray arguments.
+// The flag layer: the arguments of `strongroom server`. node:util parseArgs splits them; the strictness is ours, over
+// its tokens, because its strict mode stops at the first mistake and every mistake is to be reported. Refused: unknown
+// flags, repeated single flags, flags without their value, stray arguments.
 
 import { parseArgs } from 'node:util';
 import { renderName, suggest, type Violation } from '../../command-line/violations.ts';

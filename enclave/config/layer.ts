@@ -13,7 +13,10 @@ export interface Setting {
 
 export interface Layer {
   readonly settings: ReadonlyMap<OptionPath, Setting>;
-  /** Members of object-valued options that are set one by one. They go over the whole object, whichever layer that comes from. */
+  /**
+   * Members of object-valued options that are set one by one. They go over the whole object, whichever layer that comes
+   * from.
+   */
   readonly members?: readonly MemberSetting[];
   /** Sections that are written down, even when they hold no option, and where. */
   readonly sections: ReadonlyMap<string, string>;

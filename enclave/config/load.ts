@@ -1,6 +1,6 @@
 // From arguments, environment and file to one frozen configuration, or to everything that is wrong with them. Layers in
-// order of precedence (specification/operating.md#configuration); only the value that takes effect is validated. Exits nothing
-// and writes nothing: main.ts prints the violations and exits 78 (specification/operating.md#startup-failures).
+// order of precedence (specification/operating.md#configuration); only the value that takes effect is validated. Exits
+// nothing and writes nothing: main.ts prints the violations and exits 78 (specification/operating.md#startup-failures).
 
 import { readFileSync } from 'node:fs';
 import type { Ceremony } from '../../ceremony/definition.ts';
@@ -191,7 +191,9 @@ function validate(
   };
 }
 
-/** The schemas of the API quote what they refuse, to who sent it; here it would go to a log, and may be a pasted secret. */
+/**
+ * The schemas of the API quote what they refuse, to who sent it; here it would go to a log, and may be a pasted secret.
+ */
 function sentence(message: string): string {
   const shown = message.replaceAll(/"(?:[^"\\]|\\.)*"/g, '(not shown)');
   return /^(?:must|is|has|refers) /.test(shown) ? shown : `is refused: ${shown}`;

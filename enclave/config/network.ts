@@ -1,6 +1,6 @@
-// The network that a configuration describes: one that is built in, Ephemery in the period that is stated, or a devnet by its
-// config.yaml or by members. Pure but for the file, which is read by what is given. It trusts that the rules between options
-// hold (rules/network.ts); what only the file or the schedule shows is answered as findings.
+// The network that a configuration describes: one that is built in, Ephemery in the period that is stated, or a devnet
+// by its config.yaml or by members. Pure but for the file, which is read by what is given. It trusts that the rules
+// between options hold (rules/network.ts); what only the file or the schedule shows is answered as findings.
 
 import { decodeHex } from '../../formats/hex.ts';
 import { FORK_NAMES } from '../api/forks.ts';

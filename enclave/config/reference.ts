@@ -1,5 +1,5 @@
-// docs/reference/configuration.md, from the option table and the rules. Prose here is only what the table cannot say: how
-// layers and text forms work, and the members of object-valued options.
+// docs/reference/configuration.md, from the option table and the rules. Prose here is only what the table cannot say:
+// how layers and text forms work, and the members of object-valued options.
 
 import { PAYMENT_OPERATIONS } from '../api/operations.ts';
 import { MAX_FEE_RECIPIENTS_PER_RULE } from '../api/policy.ts';

@@ -1,5 +1,6 @@
-// A value of the configuration that must not be shown: a token, or a connection URL that carries a password. It prints as
-// its shown form wherever it is written, serialised or inspected; only `reveal` gives the bytes, and `wipe` ends them.
+// A value of the configuration that must not be shown: a token, or a connection URL that carries a password. It prints
+// as its shown form wherever it is written, serialised or inspected; only `reveal` gives the bytes, and `wipe` ends
+// them.
 
 import { randomUUID } from 'node:crypto';
 import { inspect } from 'node:util';
@@ -39,7 +40,10 @@ export class Secret {
   }
 }
 
-/** A text that stands for no secret: a reference `env:VAR_NAME` that leads nowhere (specification/operating.md#startup-failures, 3), or a slip of the hand. */
+/**
+ * A text that stands for no secret: a reference `env:VAR_NAME` that leads nowhere
+ * (specification/operating.md#startup-failures, 3), or a slip of the hand.
+ */
 export class BrokenReference {
   readonly problem: string;
   readonly remedy: string;

@@ -1,5 +1,6 @@
-// The `static_auth` object of stateless mode (specification/authorization.md#static-auth). Rules and policies are parsed by the same
-// schemas as the Auth API's. Token secrets become Secrets before the schema sees them, so that no message can repeat one.
+// The `static_auth` object of stateless mode (specification/authorization.md#static-auth). Rules and policies are
+// parsed by the same schemas as the Auth API's. Token secrets become Secrets before the schema sees them, so that no
+// message can repeat one.
 
 import { z } from 'zod';
 import { MAX_CIDRS_PER_TOKEN, MAX_POLICIES_PER_TOKEN, policyNameSchema, policySchema } from '../api/policy.ts';

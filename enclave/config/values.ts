@@ -1,5 +1,5 @@
-// The kinds of value an option can take: each says what it accepts in words (for messages, help and reference), how it is
-// written as text (flags and environment), and which schema decides. No message repeats the value it refuses.
+// The kinds of value an option can take: each says what it accepts in words (for messages, help and reference), how it
+// is written as text (flags and environment), and which schema decides. No message repeats the value it refuses.
 
 import { isIP } from 'node:net';
 import { z } from 'zod';

@@ -1,6 +1,6 @@
-// `server.mlock`: secret keys lie in locked memory that is left out of core dumps, and the process leaves no core dumps at all
-// (specification/operating.md#secrets). Not mlockall: it crashes V8. JavaScript's own heap, where requests and passwords pass through, stays
-// unlocked, and docs/security.md says so.
+// `server.mlock`: secret keys lie in locked memory that is left out of core dumps, and the process leaves no core dumps
+// at all (specification/operating.md#secrets). Not mlockall: it crashes V8. JavaScript's own heap, where requests and
+// passwords pass through, stays unlocked, and docs/security.md says so.
 
 import type { Log } from '../../observe/log.ts';
 import { loadAddon, type MemoryPolicy, RAISE_MEMLOCK } from '../native/load.ts';
@@ -59,8 +59,8 @@ export interface KeyMemoryWatch {
 const SETTLE_MS = 1000;
 
 /**
- * The limit of locked memory may be reached by any key, long after the start. Under `required` the core refuses that key; under
- * `best_effort` it takes it, and somebody has to say so.
+ * The limit of locked memory may be reached by any key, long after the start. Under `required` the core refuses that
+ * key; under `best_effort` it takes it, and somebody has to say so.
  */
 export function watchKeyMemory(policy: MemoryPolicy, core: SecretKeyMemory, log: Log): KeyMemoryWatch {
   let said = 0;

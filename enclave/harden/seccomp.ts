@@ -1,5 +1,6 @@
-// `server.seccomp`: system calls that the signer never needs are refused for the rest of the process's life, in every thread (the list
-// is in native/seccomp.c, docs/security.md says what it is worth). It cannot be taken back, so nothing that runs later may need them.
+// `server.seccomp`: system calls that the signer never needs are refused for the rest of the process's life, in every
+// thread (the list is in native/seccomp.c, docs/security.md says what it is worth). It cannot be taken back, so nothing
+// that runs later may need them.
 
 import type { Log } from '../../observe/log.ts';
 import { type Addon, loadAddon, type MemoryPolicy } from '../native/load.ts';

@@ -1,5 +1,6 @@
-// What is not HTTP, or too much of it, in the shape of every other error (specification/signing.md#errors). Such a request never
-// reaches the application; the connection is closed after the answer. Who has sent nothing at all gets none.
+// What is not HTTP, or too much of it, in the shape of every other error (specification/signing.md#errors). Such a
+// request never reaches the application; the connection is closed after the answer. Who has sent nothing at all gets
+// none.
 
 import { randomUUIDv7 } from 'node:crypto';
 import { STATUS_CODES } from 'node:http';

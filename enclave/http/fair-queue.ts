@@ -1,6 +1,7 @@
-// Turns for work that anybody may ask for without a credential: a few at a time, the others wait in a bounded queue. Who asks is known by
-// address only, so the addresses take turns, and each gets its own requests in the order of their arrival: whoever asks most waits most.
-// When the queue is full, the one who holds most of it gives up its newest place.
+// Turns for work that anybody may ask for without a credential: a few at a time, the others wait in a bounded queue.
+// Who asks is known by address only, so the addresses take turns, and each gets its own requests in the order of their
+// arrival: whoever asks most waits most. When the queue is full, the one who holds most of it gives up its newest
+// place.
 
 import { SignerError } from '../api/errors.ts';
 
@@ -35,7 +36,8 @@ export class FairQueue {
   /**
    * @param from whose turn it is; all without an address share one
    * @param signal gives the place up
-   * @throws SignerError `overloaded`, when there is no place or no turn in time; `client_closed`; and what the work throws
+   * @throws SignerError `overloaded`, when there is no place or no turn in time; `client_closed`; and what the work
+   * throws
    */
   async run<T>(from: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
     if (this.#running >= this.#limits.maxRunning) await this.#wait(from, signal);

@@ -1,5 +1,6 @@
-// Every value of one header, in order, as node:http read them. `headers` drops all but the first Authorization in silence
-// and joins others; `headersDistinct` makes a table of all headers for each request that asks. This looks at the names.
+// Every value of one header, in order, as node:http read them. `headers` drops all but the first Authorization in
+// silence and joins others; `headersDistinct` makes a table of all headers for each request that asks. This looks at
+// the names.
 
 import type { IncomingMessage } from 'node:http';
 

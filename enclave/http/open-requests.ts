@@ -1,6 +1,6 @@
-// Every request from its headers to its end, whatever the end is: answered, refused, given up by the client, or cut with its
-// connection. What a request holds is given back here and nowhere else, so a client that goes away cannot keep it, and what
-// it did is recorded. A connection may have only so many requests without an answer.
+// Every request from its headers to its end, whatever the end is: answered, refused, given up by the client, or cut
+// with its connection. What a request holds is given back here and nowhere else, so a client that goes away cannot keep
+// it, and what it did is recorded. A connection may have only so many requests without an answer.
 
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -9,7 +9,10 @@ import type { HttpRequest } from './context.ts';
 /** Requests of one connection that wait for their answer. No client of ours pipelines; a flood that does is cut. */
 export const MAX_UNANSWERED_REQUESTS = 16;
 
-/** For the rest of a body that nobody reads, from the end of the answer: as long as an admitted client has for a whole one. */
+/**
+ * For the rest of a body that nobody reads, from the end of the answer: as long as an admitted client has for a whole
+ * one.
+ */
 const UNREAD_BODY_MS = 30_000;
 
 export interface OpenRequests {
@@ -60,7 +63,10 @@ export function trackOpenRequests(onEnd: (request: HttpRequest, response: Server
   };
 }
 
-/** Node reads on until the body is over, so that the connection can be used again: who sends it byte by byte would have it for ever. */
+/**
+ * Node reads on until the body is over, so that the connection can be used again: who sends it byte by byte would have
+ * it for ever.
+ */
 function boundUnreadBody({ raw }: HttpRequest): void {
   if (raw.complete || raw.destroyed) return;
   const timer = setTimeout(() => {

@@ -1,7 +1,7 @@
-// Web pages that use the API: what a browser is told of the allowed ones (CORS), and which requests it sends for a page of somebody
-// else: with them the page would use the network position of its reader. It trusts the two headers that no
-// page can set (Fetch Standard, forbidden request headers); whoever is no browser sets them as it likes and gains nothing by it,
-// because every token is asked for all the same.
+// Web pages that use the API: what a browser is told of the allowed ones (CORS), and which requests it sends for a page
+// of somebody else: with them the page would use the network position of its reader. It trusts the two headers that no
+// page can set (Fetch Standard, forbidden request headers); whoever is no browser sets them as it likes and gains
+// nothing by it, because every token is asked for all the same.
 
 import type { IncomingHttpHeaders } from 'node:http';
 import cors from '@fastify/cors';
@@ -39,7 +39,9 @@ export function foreignOrigin(allowed: readonly string[] | null): ForeignOrigin 
   };
 }
 
-/** The same host and port; a default port may be written or not. The scheme is the page's: a proxy may have ended TLS. */
+/**
+ * The same host and port; a default port may be written or not. The scheme is the page's: a proxy may have ended TLS.
+ */
 function isOwnHost(origin: string, host: string | undefined): boolean {
   const page = URL.parse(origin);
   if (page === null || host === undefined || !['http:', 'https:'].includes(page.protocol)) return false;

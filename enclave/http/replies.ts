@@ -1,4 +1,5 @@
-// The one way errors leave the server: the body of specification/signing.md#errors, with the headers its status calls for.
+// The one way errors leave the server: the body of specification/signing.md#errors, with the headers its status calls
+// for.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type ErrorBody, type ErrorReason, SignerError } from '../api/errors.ts';
@@ -24,7 +25,8 @@ export function errorAnswer(request: Pick<HttpRequest, 'id' | 'context'>, error:
   const headers: Record<string, string | string[]> = {};
   if (error.status === 401) headers['www-authenticate'] = CHALLENGES;
   if (error.status === 503) headers['retry-after'] = RETRY_AFTER_SECONDS;
-  // The rest of an oversized body is not read, and a signer that ends serves no further request: no reuse of the connection.
+  // The rest of an oversized body is not read, and a signer that ends serves no further request: no reuse of the
+  // connection.
   if (error.status === 413 || error.reason === 'shutting_down') headers['connection'] = 'close';
   return { status: error.status, headers, contentType: 'application/json; charset=utf-8', body: JSON.stringify(body) };
 }

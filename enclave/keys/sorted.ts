@@ -1,5 +1,5 @@
-// Sorted lists of many keys without holding up signing: merging takes a pass where sorting takes many, and a long list is
-// sorted in pieces with turns of the event loop between them.
+// Sorted lists of many keys without holding up signing: merging takes a pass where sorting takes many, and a long list
+// is sorted in pieces with turns of the event loop between them.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 

@@ -1,6 +1,7 @@
-// The keys that can sign: which public keys are loaded, from where, and the handle of each secret in the BLS core. Secrets pass
-// through on their way into the core and are never kept here. Whoever asks for the list of keys gets one complete, published set
-// or an error, never a shorter list: validator clients drop a validator that vanishes from it (specification/signing.md#public-keys).
+// The keys that can sign: which public keys are loaded, from where, and the handle of each secret in the BLS core.
+// Secrets pass through on their way into the core and are never kept here. Whoever asks for the list of keys gets one
+// complete, published set or an error, never a shorter list: validator clients drop a validator that vanishes from it
+// (specification/signing.md#public-keys).
 
 import assert from 'node:assert/strict';
 import { encodeHex } from '../../formats/hex.ts';
@@ -40,7 +41,9 @@ export type AddedKey =
 /** loading: keys can sign as they come, the list waits for the first complete load. sealed: empty for good. */
 export type KeyStoreState = 'loading' | 'ready' | 'sealed';
 
-/** Changes that the list of public keys shows all at once. Added keys can sign at once; removed ones can until the end. */
+/**
+ * Changes that the list of public keys shows all at once. Added keys can sign at once; removed ones can until the end.
+ */
 export interface KeyBatch {
   add(secretKey: Uint8Array, source: KeySource, expectedPublicKey?: string): AddedKey;
   remove(publicKey: string): void;
@@ -101,7 +104,8 @@ export class KeyStore {
   }
 
   /**
-   * Take a secret key (32 bytes, big endian) into the core; the caller wipes its own copy. A key that is loaded already stays.
+   * Take a secret key (32 bytes, big endian) into the core; the caller wipes its own copy. A key that is loaded already
+   * stays.
    * @param expectedPublicKey what the source says the public key is, canonical; another one refuses the key
    */
   add(secretKey: Uint8Array, source: KeySource, expectedPublicKey?: string): AddedKey {
@@ -126,8 +130,9 @@ export class KeyStore {
   }
 
   /**
-   * Run a refresh: what it adds and removes appears in the list of public keys in one step when it ends. When it throws, what it
-   * added is listed (those keys do sign) and what it wanted removed stays: a failed refresh never shortens the list.
+   * Run a refresh: what it adds and removes appears in the list of public keys in one step when it ends. When it
+   * throws, what it added is listed (those keys do sign) and what it wanted removed stays: a failed refresh never
+   * shortens the list.
    */
   async batch<T>(refresh: (batch: KeyBatch) => Promise<T>): Promise<T> {
     const added = new Set<string>();
@@ -190,7 +195,9 @@ export class KeyStore {
     return { ...this.#countBySource };
   }
 
-  /** Forget every key, wipe every secret, and refuse keys from now on: a load still under way must not bring any back. */
+  /**
+   * Forget every key, wipe every secret, and refuse keys from now on: a load still under way must not bring any back.
+   */
   seal(): void {
     this.#state = 'sealed';
     this.#keys.clear();

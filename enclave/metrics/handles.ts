@@ -1,4 +1,5 @@
-// What a metric of the catalogue is to whoever records it: its type says which labels and which of their values there are.
+// What a metric of the catalogue is to whoever records it: its type says which labels and which of their values there
+// are.
 
 import type { ClosedLabel, Labels, METRICS, MetricEntry } from './catalogue.ts';
 

@@ -1,6 +1,6 @@
-// Typed handles on every metric of the catalogue, in a registry of their own. The only file that uses the metrics library.
-// Recording resolves a series once and then adds to it: it is on the path of every signature. It trusts its callers for
-// values and bounds the labels itself.
+// Typed handles on every metric of the catalogue, in a registry of their own. The only file that uses the metrics
+// library. Recording resolves a series once and then adds to it: it is on the path of every signature. It trusts its
+// callers for values and bounds the labels itself.
 
 import assert from 'node:assert/strict';
 import { Counter, Gauge, Histogram, Registry } from '@prometheus-io/client';

@@ -1,5 +1,5 @@
-// What the addon exports: its memory for secrets, what it asks of the system about the process, and the lists of the other files.
-// Trusts nothing about its arguments; a wrong type or length throws. enclave/native/load.ts has the types.
+// What the addon exports: its memory for secrets, what it asks of the system about the process, and the lists of the
+// other files. Trusts nothing about its arguments; a wrong type or length throws. enclave/native/load.ts has the types.
 #include <node_api.h>
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-// What every function that JavaScript calls needs: reading its arguments, throwing, and being found by its name. Nothing here trusts
-// an argument: what has the wrong type or length is told apart from what was given.
+// What every function that JavaScript calls needs: reading its arguments, throwing, and being found by its name.
+// Nothing here trusts an argument: what has the wrong type or length is told apart from what was given.
 #ifndef STRONGROOM_ARGUMENTS_H
 #define STRONGROOM_ARGUMENTS_H
 

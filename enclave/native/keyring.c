@@ -1,5 +1,6 @@
-// See keyring.h. Secrets lie in slabs of locked memory, 32 bytes each and nothing else; what belongs to a slot besides its secret
-// lies in ordinary memory. Slabs are never moved or given back before the keyring closes, so a pointer to a secret stays good.
+// See keyring.h. Secrets lie in slabs of locked memory, 32 bytes each and nothing else; what belongs to a slot besides
+// its secret lies in ordinary memory. Slabs are never moved or given back before the keyring closes, so a pointer to a
+// secret stays good.
 #include "keyring.h"
 
 #include <stdlib.h>

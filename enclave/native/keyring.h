@@ -1,6 +1,6 @@
-// The secret keys of one BLS core and the handles that name them. Only the thread that opened a keyring may call these functions;
-// other threads may read a pinned secret through its pointer. So the table needs no lock, and a removed key is wiped only when no batch
-// reads it any more.
+// The secret keys of one BLS core and the handles that name them. Only the thread that opened a keyring may call these
+// functions; other threads may read a pinned secret through its pointer. So the table needs no lock, and a removed key
+// is wiped only when no batch reads it any more.
 #ifndef STRONGROOM_KEYRING_H
 #define STRONGROOM_KEYRING_H
 
@@ -13,7 +13,10 @@
 
 enum { SECRET_KEY_BYTES = 32, PUBLIC_KEY_BYTES = 48 };
 
-/** Handles are `generation × HANDLE_INDEX_LIMIT + slot index`, below 2^53, so JavaScript holds them exactly. No handle is 0. */
+/**
+ * Handles are `generation × HANDLE_INDEX_LIMIT + slot index`, below 2^53, so JavaScript holds them exactly. No handle
+ * is 0.
+ */
 #define HANDLE_INDEX_LIMIT ((uint64_t)1 << 24)
 #define HANDLE_GENERATION_LIMIT ((uint32_t)1 << 29)
 
@@ -37,7 +40,9 @@ void keyring_close(struct keyring *keyring);
 enum keyring_result keyring_add(struct keyring *keyring, const unsigned char secret_key[SECRET_KEY_BYTES], uint64_t *handle,
                                 unsigned char public_key[PUBLIC_KEY_BYTES]);
 
-/** Make the handle stale and wipe the key, at once or when the last batch that reads it ends. Stale handles are ignored. */
+/**
+ * Make the handle stale and wipe the key, at once or when the last batch that reads it ends. Stale handles are ignored.
+ */
 void keyring_remove(struct keyring *keyring, uint64_t handle);
 
 /** The secret of a handle, readable by any thread until keyring_unpin(slot). NULL when the handle is stale. */

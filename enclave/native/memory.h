@@ -1,5 +1,5 @@
-// Memory for secrets: whole pages between two guard pages, locked in RAM and left out of core dumps as far as the system allows.
-// Knows nothing of keys or of JavaScript.
+// Memory for secrets: whole pages between two guard pages, locked in RAM and left out of core dumps as far as the
+// system allows. Knows nothing of keys or of JavaScript.
 #ifndef STRONGROOM_MEMORY_H
 #define STRONGROOM_MEMORY_H
 
@@ -23,8 +23,8 @@ struct secret_memory_facts {
 };
 
 /**
- * Map at least `minimum_length` bytes. False when there is no memory, or when the policy is LOCK_REQUIRED and the region cannot
- * be locked: nothing stays mapped then.
+ * Map at least `minimum_length` bytes. False when there is no memory, or when the policy is LOCK_REQUIRED and the
+ * region cannot be locked: nothing stays mapped then.
  */
 bool secret_region_open(struct secret_region *region, size_t minimum_length, enum lock_policy policy);
 

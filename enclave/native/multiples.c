@@ -1,5 +1,6 @@
-// See multiples.h. Fixed windows of five bits with signed digits (Handbook of Applied Cryptography, 14.109 with the digits of 14.7.1): the
-// scalar is the sum of 52 digits from -15 to 16, each times a power of 32, and of each power the multiples 1 to 16 are in the table.
+// See multiples.h. Fixed windows of five bits with signed digits (Handbook of Applied Cryptography, 14.109 with the
+// digits of 14.7.1): the scalar is the sum of 52 digits from -15 to 16, each times a power of 32, and of each power the
+// multiples 1 to 16 are in the table.
 #include "multiples.h"
 
 #include <stdint.h>

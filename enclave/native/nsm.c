@@ -1,6 +1,6 @@
-// See nsm.h. One exchange with the device on a thread of libuv's pool: the driver sleeps until the hypervisor has answered. Bytes in,
-// bytes out: nothing here knows CBOR. Answers may be random bytes that become keys, so no copy outlives the exchange.
-// System call: ioctl.
+// See nsm.h. One exchange with the device on a thread of libuv's pool: the driver sleeps until the hypervisor has
+// answered. Bytes in, bytes out: nothing here knows CBOR. Answers may be random bytes that become keys, so no copy
+// outlives the exchange. System call: ioctl.
 #include "nsm.h"
 
 #include "arguments.h"

@@ -4,7 +4,9 @@
 
 #include <stdbool.h>
 
-/** No core dumps, for good: the limit goes to 0, and on Linux the process is marked not dumpable. False when refused. */
+/**
+ * No core dumps, for good: the limit goes to 0, and on Linux the process is marked not dumpable. False when refused.
+ */
 bool disable_core_dumps(void);
 
 #endif

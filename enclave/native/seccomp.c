@@ -1,7 +1,8 @@
-// See seccomp.h. A list of refusals, not of permissions: V8, libuv, glibc and SQLite choose among many calls by kernel and by version,
-// and a call that nobody foresaw must not fail in the middle of a commit. Refused is what smuggled-in code would reach for and the
-// signer never needs. Answers are EPERM; ENOSYS only where a library then falls back to a call that can be judged.
-// System calls: prctl(PR_SET_NO_NEW_PRIVS), seccomp(SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC).
+// See seccomp.h. A list of refusals, not of permissions: V8, libuv, glibc and SQLite choose among many calls by kernel
+// and by version, and a call that nobody foresaw must not fail in the middle of a commit. Refused is what smuggled-in
+// code would reach for and the signer never needs. Answers are EPERM; ENOSYS only where a library then falls back to a
+// call that can be judged. System calls: prctl(PR_SET_NO_NEW_PRIVS), seccomp(SECCOMP_SET_MODE_FILTER,
+// SECCOMP_FILTER_FLAG_TSYNC).
 #include "seccomp.h"
 
 #include <errno.h>
@@ -29,7 +30,8 @@
 #define OUR_ARCHITECTURE AUDIT_ARCH_AARCH64
 #endif
 
-// Calls younger than the headers of some build machines (glibc 2.34). Since Linux 5.1 every architecture has the same numbers.
+// Calls younger than the headers of some build machines (glibc 2.34). Since Linux 5.1 every architecture has the same
+// numbers.
 #ifndef SYS_quotactl_fd
 #define SYS_quotactl_fd 443
 #endif
@@ -52,8 +54,9 @@ static const uint32_t refused_calls[] = {
     // Code for the kernel, and other ways into it.
     SYS_init_module, SYS_finit_module, SYS_delete_module, SYS_kexec_load, SYS_kexec_file_load, SYS_bpf, SYS_perf_event_open,
     SYS_userfaultfd, SYS_add_key, SYS_request_key, SYS_keyctl, SYS_lookup_dcookie, SYS_fanotify_init, SYS_syslog, SYS_personality,
-    // io_uring, whose operations do not pass through a filter: no new rings. Node's libuv has made one for its own epoll calls before
-    // any filter and aborts when it may not enter it, so entering stays (docs/security.md, "The system call filter").
+    // io_uring, whose operations do not pass through a filter: no new rings. Node's libuv has made one for its own
+    // epoll calls before any filter and aborts when it may not enter it, so entering stays (docs/security.md, "The
+    // system call filter").
     SYS_io_uring_setup, SYS_io_uring_register,
     // Namespaces.
     SYS_unshare, SYS_setns,
@@ -70,7 +73,9 @@ static const uint32_t refused_calls[] = {
 #endif
 };
 
-/** Unix, IPv4, IPv6, vsock; netlink too, but only to ask for addresses and routes (getaddrinfo, os.networkInterfaces). */
+/**
+ * Unix, IPv4, IPv6, vsock; netlink too, but only to ask for addresses and routes (getaddrinfo, os.networkInterfaces).
+ */
 static const uint32_t socket_families[] = {AF_UNIX, AF_INET, AF_INET6, AF_VSOCK};
 
 /** What no thread's clone has. */
@@ -134,7 +139,10 @@ static void judge_number(struct filter *filter) {
   }
 }
 
-/** The flags of clone3 lie in memory, out of a filter's sight: glibc falls back to clone on ENOSYS (as under Docker's filter). */
+/**
+ * The flags of clone3 lie in memory, out of a filter's sight: glibc falls back to clone on ENOSYS (as under Docker's
+ * filter).
+ */
 static void judge_clone(struct filter *filter) {
   answer_if(filter, BPF_JEQ, SYS_clone3, UNKNOWN);
   only_if(filter, BPF_JEQ, SYS_clone, 6);

@@ -2,7 +2,9 @@
 #ifndef STRONGROOM_SECCOMP_H
 #define STRONGROOM_SECCOMP_H
 
-/** Install the filter in all threads of the process. 0, or an errno: ENOTSUP where there is no filter for this system. */
+/**
+ * Install the filter in all threads of the process. 0, or an errno: ENOTSUP where there is no filter for this system.
+ */
 int install_system_call_filter(void);
 
 #endif

@@ -1,6 +1,6 @@
-// BLS signatures of 32-byte roots under the Ethereum suite. A root is hashed to the curve once, and its point is shared among the
-// keys that sign it: hashing is half of a signature, and all attesters of a slot sign one root. The arithmetic is blst's, but for
-// the multiplication with a table of a root's multiples, which is ours (multiples.c).
+// BLS signatures of 32-byte roots under the Ethereum suite. A root is hashed to the curve once, and its point is shared
+// among the keys that sign it: hashing is half of a signature, and all attesters of a slot sign one root. The
+// arithmetic is blst's, but for the multiplication with a table of a root's multiples, which is ours (multiples.c).
 #ifndef STRONGROOM_SIGN_H
 #define STRONGROOM_SIGN_H
 

@@ -1,5 +1,6 @@
-// The one way between an enclave and its parent: numbered ports, streams in both directions. vsock is one implementation
-// (vsock.ts); the tests of the host have another over Unix sockets, because no vsock is opened outside a guest.
+// The one way between an enclave and its parent: numbered ports, streams in both directions. vsock is one
+// implementation (vsock.ts); the tests of the host have another over Unix sockets, because no vsock is opened outside a
+// guest.
 
 import type { Socket } from 'node:net';
 
@@ -15,7 +16,10 @@ export interface ListenOptions {
 
 /** Both ends of every stream are half-open: an end in one direction leaves the other. `remoteAddress` says nothing. */
 export interface Transport {
-  /** To the other side: from the enclave its parent, from the parent the enclave. @throws TransportError, the socket's own error */
+  /**
+   * To the other side: from the enclave its parent, from the parent the enclave.
+   * @throws TransportError, the socket's own error
+   */
   connect(port: number, options?: { readonly timeoutMs?: number; readonly signal?: AbortSignal }): Promise<Socket>;
   /** For connections from the other side only; any other peer is cut off. @throws when the port is taken */
   listen(port: number, onConnection: (socket: Socket) => void, options?: ListenOptions): Promise<TransportListener>;

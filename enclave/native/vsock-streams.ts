@@ -1,6 +1,7 @@
-// How a vsock descriptor becomes a stream of Node's: a real net.Socket with backpressure, half-close and everything that is built on
-// one. libuv's pipes serve any stream socket, but Node has no public door to them: either its own Pipe class opens the descriptor
-// ("pipe"), or a Unix socket that Node has opened is replaced by it under its number ("dup3"). Both trust the addon for descriptors.
+// How a vsock descriptor becomes a stream of Node's: a real net.Socket with backpressure, half-close and everything
+// that is built on one. libuv's pipes serve any stream socket, but Node has no public door to them: either its own Pipe
+// class opens the descriptor ("pipe"), or a Unix socket that Node has opened is replaced by it under its number
+// ("dup3"). Both trust the addon for descriptors.
 
 import { once } from 'node:events';
 import { closeSync } from 'node:fs';
@@ -18,7 +19,10 @@ export interface DescriptorListener {
 export interface DescriptorStreams {
   readonly variant: StreamVariant;
   open(descriptor: number): Socket;
-  /** @param descriptor bound, not listening @param accept whether the connection of this descriptor is wanted; cut off if not */
+  /**
+   * @param descriptor bound, not listening
+   * @param accept whether the connection of this descriptor is wanted; cut off if not
+   */
   listen(
     descriptor: number,
     backlog: number,
@@ -27,7 +31,10 @@ export interface DescriptorStreams {
   ): Promise<DescriptorListener>;
 }
 
-/** Part of Node's internal Pipe (src/pipe_wrap.cc), the same from Node 20 to 26. Numbers returned are 0 or a negated errno. */
+/**
+ * Part of Node's internal Pipe (src/pipe_wrap.cc), the same from Node 20 to 26. Numbers returned are 0 or a negated
+ * errno.
+ */
 interface PipeHandle {
   readonly fd: number;
   onconnection?: (status: number, accepted?: PipeHandle) => void;

@@ -1,6 +1,7 @@
-// See vsock.h. Results are a number each: a descriptor, a CID, 0, or a negated errno, which vsock.ts names. Whoever gets a descriptor
-// owns it. Waiting for a connect is on the caller's event loop, so it occupies no thread of libuv's pool.
-// System calls: socket, socketpair, bind, listen, connect, getsockopt, getpeername, dup3, open and ioctl of /dev/vsock, close.
+// See vsock.h. Results are a number each: a descriptor, a CID, 0, or a negated errno, which vsock.ts names. Whoever
+// gets a descriptor owns it. Waiting for a connect is on the caller's event loop, so it occupies no thread of libuv's
+// pool. System calls: socket, socketpair, bind, listen, connect, getsockopt, getpeername, dup3, open and ioctl of
+// /dev/vsock, close.
 #include "vsock.h"
 
 #include "arguments.h"
@@ -55,7 +56,8 @@ static int new_socket(void) {
   return errno_or(socket(AF_VSOCK, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
 
-// ---------------------------------------------------------------------------------------------------------------- listening
+// ----------------------------------------------------------------------------------------------------------------
+// listening
 
 static int bind_port(uint32_t port) {
   const struct sockaddr_vm address = address_of(VMADDR_CID_ANY, port);
@@ -105,7 +107,8 @@ static napi_value vsock_local_cid(napi_env env, napi_callback_info info) {
   return make_number(env, result < 0 ? result : (double)cid);
 }
 
-// ---------------------------------------------------------------------------------------------------------------- connecting
+// ----------------------------------------------------------------------------------------------------------------
+// connecting
 
 static void settle_connecting(struct connecting *connecting) {
   if (connecting->closed && connecting->collected) free(connecting);
@@ -224,7 +227,9 @@ static int watch(napi_env env, struct connecting *connecting, napi_value done) {
   return 0;
 }
 
-/** @returns 0, with `external` made and everything under way; or an error, with nothing left behind but the descriptor */
+/**
+ * @returns 0, with `external` made and everything under way; or an error, with nothing left behind but the descriptor
+ */
 static int start_connecting(napi_env env, int descriptor, napi_value done, napi_value *external) {
   struct connecting *connecting = calloc(1, sizeof *connecting);
   if (connecting == NULL) return -ENOMEM;
@@ -281,7 +286,8 @@ static napi_value vsock_cancel(napi_env env, napi_callback_info info) {
   return NULL;
 }
 
-// ---------------------------------------------------------------------------------------------------------------- donors
+// ----------------------------------------------------------------------------------------------------------------
+// donors
 
 static napi_value unix_stream(napi_env env, napi_callback_info info) {
   (void)info;
@@ -291,7 +297,9 @@ static napi_value unix_stream(napi_env env, napi_callback_info info) {
   return make_number(env, pair[0]);
 }
 
-/** Bound to a name the kernel chooses in the abstract namespace (unix(7), autobind): nothing is left in a file system. */
+/**
+ * Bound to a name the kernel chooses in the abstract namespace (unix(7), autobind): nothing is left in a file system.
+ */
 static napi_value unix_listener(napi_env env, napi_callback_info info) {
   (void)info;
   const struct sockaddr unnamed = {.sa_family = AF_UNIX};

@@ -6,7 +6,10 @@
 
 #include <stdbool.h>
 
-/** Export vsockBind, vsockListen, vsockConnect, vsockCancel, vsockPeerCid, vsockLocalCid, unixStream, unixListener, replaceDescriptor. */
+/**
+ * Export vsockBind, vsockListen, vsockConnect, vsockCancel, vsockPeerCid, vsockLocalCid, unixStream, unixListener,
+ * replaceDescriptor.
+ */
 bool export_vsock(napi_env env, napi_value exports);
 
 #endif

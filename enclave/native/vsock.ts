@@ -1,6 +1,6 @@
-// The transport over vsock: from an enclave to its parent instance and back (specification/enclave.md#transport). The one file that decides who
-// may be at the other end: a connection from any CID but the peer's is cut off before anybody sees it, and connects go nowhere else.
-// A guest or the parent only: nothing may open a vsock on a development machine.
+// The transport over vsock: from an enclave to its parent instance and back (specification/enclave.md#transport). The
+// one file that decides who may be at the other end: a connection from any CID but the peer's is cut off before anybody
+// sees it, and connects go nowhere else. A guest or the parent only: nothing may open a vsock on a development machine.
 
 import type { Socket } from 'node:net';
 import type { Addon } from './load.ts';
@@ -11,8 +11,9 @@ import { type DescriptorStreams, openDescriptorStreams, type StreamVariant } fro
 /** The parent, as an enclave sees it (AWS Nitro Enclaves, "vsock"). */
 export const PARENT_CID = 3;
 /**
- * A full accept queue resets the next connection at once: with 128, 271 of 400 simultaneous ones were lost. libuv accepts one connection in
- * a round of the event loop, so the queue has to hold a burst. The kernel takes net.core.somaxconn when that is less.
+ * A full accept queue resets the next connection at once: with 128, 271 of 400 simultaneous ones were lost. libuv
+ * accepts one connection in a round of the event loop, so the queue has to hold a burst. The kernel takes
+ * net.core.somaxconn when that is less.
  */
 export const DEFAULT_BACKLOG = 4096;
 export const DEFAULT_CONNECT_TIMEOUT_MS = 3000;

@@ -1,6 +1,6 @@
-// A network's consensus config.yaml, as clients and ethereum-package write it (consensus-specs, configs) → what a signer needs
-// of it. Every value is read as the text that stands there, because YAML takes unquoted hex for numbers. Keys that are not
-// needed are not looked at; one that is needed and wrong is refused by its name and line.
+// A network's consensus config.yaml, as clients and ethereum-package write it (consensus-specs, configs) → what a
+// signer needs of it. Every value is read as the text that stands there, because YAML takes unquoted hex for numbers.
+// Keys that are not needed are not looked at; one that is needed and wrong is refused by its name and line.
 
 import { decodeHex } from '../../formats/hex.ts';
 import { parseStrictYaml } from '../../formats/yaml.ts';
@@ -113,7 +113,10 @@ function preset(reader: Reader): Preset | undefined {
   return name;
 }
 
-/** SECONDS_PER_SLOT is the older key, and rounded where a slot is no whole number of seconds: beside the other one it is only compared. */
+/**
+ * SECONDS_PER_SLOT is the older key, and rounded where a slot is no whole number of seconds: beside the other one it is
+ * only compared.
+ */
 function slotDuration(reader: Reader): number | undefined {
   const [inMs, inSeconds] = ['SLOT_DURATION_MS', 'SECONDS_PER_SLOT'] as const;
   const { min, max } = SLOT_DURATION_MS_LIMITS;

@@ -1,6 +1,6 @@
-// The epochs of forks, put together: what a table or a file knows, and what the configuration adds for forks whose epoch was
-// not announced when the table was made. Refused: an epoch that contradicts a known one, a fork that begins before an
-// earlier one, and a fork whose version nobody knows.
+// The epochs of forks, put together: what a table or a file knows, and what the configuration adds for forks whose
+// epoch was not announced when the table was made. Refused: an epoch that contradicts a known one, a fork that begins
+// before an earlier one, and a fork whose version nobody knows.
 
 import { FORK_NAMES, type ForkName } from '../api/forks.ts';
 import type { Fork } from './networks.ts';

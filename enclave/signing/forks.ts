@@ -1,6 +1,6 @@
 // Questions about a network's forks: which of them a fork version names, and which of them can be in force at an epoch.
-// Pure, from the network's table alone. Where the table does not say (an epoch that is not announced, a version that it does
-// not have) the answer says so, and never guesses.
+// Pure, from the network's table alone. Where the table does not say (an epoch that is not announced, a version that it
+// does not have) the answer says so, and never guesses.
 
 import type { Fork, Network } from './networks.ts';
 
@@ -13,8 +13,8 @@ export function forkOfVersion({ forks }: ForkSchedule, version: Uint8Array): For
 }
 
 /**
- * The forks that can be in force at an epoch, in their order: one where the schedule is known, more where a fork's epoch is
- * not announced. Never none for a network whose first fork begins at 0.
+ * The forks that can be in force at an epoch, in their order: one where the schedule is known, more where a fork's
+ * epoch is not announced. Never none for a network whose first fork begins at 0.
  */
 export function possibleForksAt({ forks }: ForkSchedule, epoch: number): readonly Fork[] {
   const latest = forks.findLastIndex(({ epoch: first }) => first !== null && first <= epoch);

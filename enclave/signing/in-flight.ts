@@ -1,5 +1,6 @@
-// Which keys are signing now. A key that is taken out of service stops being found first; then whoever took it out waits here until
-// the signatures under way with it are handed over or given up. Only after that is its slashing history final.
+// Which keys are signing now. A key that is taken out of service stops being found first; then whoever took it out
+// waits here until the signatures under way with it are handed over or given up. Only after that is its slashing
+// history final.
 
 export interface InFlightSigning {
   /** In the same turn in which the key was found, so that no removal falls between the two. */

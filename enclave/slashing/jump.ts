@@ -1,7 +1,7 @@
 // The jump: what a store refuses after records may have been lost. Nothing that was lost can lie beyond the present, so
-// every key's marks are raised to the present epoch and slot, with a tolerance for clocks; then signing goes on. It costs
-// a validator at most one vote. It rests on the clock: one that is behind what any key has signed is not believed, and
-// whoever jumps must also have kept its keys from signing far ahead of the clock (local-floor.ts). Pure.
+// every key's marks are raised to the present epoch and slot, with a tolerance for clocks; then signing goes on. It
+// costs a validator at most one vote. It rests on the clock: one that is behind what any key has signed is not
+// believed, and whoever jumps must also have kept its keys from signing far ahead of the clock (local-floor.ts). Pure.
 
 import { SignerError } from '../api/errors.ts';
 import type { HighWaterMarks, SlashingBackend, StoreFloor, StoreIdentity } from './types.ts';
@@ -17,8 +17,8 @@ export interface ChainTime {
 export const CLOCK_TOLERANCE_SECONDS = 12;
 
 /**
- * A jump raises a store's revision by this: more than signers count up between two notes of it. So a store that was jumped
- * has a higher revision than any that was noted of it before it lost records.
+ * A jump raises a store's revision by this: more than signers count up between two notes of it. So a store that was
+ * jumped has a higher revision than any that was noted of it before it lost records.
  */
 export const JUMP_REVISIONS = 2 ** 20;
 
@@ -38,7 +38,9 @@ export function isClockBehind(now: number, chain: ChainTime, { blockSlot, target
 /** What a jump made now raises a store to, given what its keys have signed; throws when no clock can be believed. */
 export type JumpFloor = (highest: HighWaterMarks) => StoreFloor;
 
-/** @throws SignerError slashing_unavailable, from the function: the genesis time is not known, or the clock is behind */
+/**
+ * @throws SignerError slashing_unavailable, from the function: the genesis time is not known, or the clock is behind
+ */
 export function jumpFloor(chain: ChainTime | undefined, now: () => number): JumpFloor {
   return (highest) => {
     if (chain === undefined) throw new SignerError('slashing_unavailable', { hint: NO_GENESIS_TIME });

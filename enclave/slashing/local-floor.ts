@@ -1,7 +1,7 @@
-// A store behind a floor of this process, for enclaves: whoever holds the tables may have put older ones back around the
-// restart, so what was signed before this process began is refused whatever the store says. Nothing signed before lies
-// beyond the floor, because no process behind one signs ahead of its clock either: that is refused here too.
-// It trusts the clock that it is given (in an enclave the security module's) and adds to the store, never takes away.
+// A store behind a floor of this process, for enclaves: whoever holds the tables may have put older ones back around
+// the restart, so what was signed before this process began is refused whatever the store says. Nothing signed before
+// lies beyond the floor, because no process behind one signs ahead of its clock either: that is refused here too. It
+// trusts the clock that it is given (in an enclave the security module's) and adds to the store, never takes away.
 
 import { forwardedStore } from './forwarded-store.ts';
 import { historyOfFloor } from './history/export.ts';
@@ -67,8 +67,8 @@ function judge(message: SlashableMessage, floor: StoreFloor, latest: StoreFloor)
 }
 
 /**
- * A source of the present epoch is ahead too: no chain has justified it. After a jump in that epoch the vote, if it were lost,
- * could be surrounded by one from the epoch before.
+ * A source of the present epoch is ahead too: no chain has justified it. After a jump in that epoch the vote, if it
+ * were lost, could be surrounded by one from the epoch before.
  */
 function isAhead(message: SlashableMessage, latest: StoreFloor): boolean {
   if (message.kind === 'block') return message.slot > latest.slot;

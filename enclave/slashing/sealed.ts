@@ -1,5 +1,6 @@
-// Stands in for the slashing store of a replica that started sealed: there is no master key, so no row could be verified, and
-// nothing may be signed. Every call is refused; the real store is not touched, so nothing is said of its health.
+// Stands in for the slashing store of a replica that started sealed: there is no master key, so no row could be
+// verified, and nothing may be signed. Every call is refused; the real store is not touched, so nothing is said of its
+// health.
 
 import { SignerError } from '../api/errors.ts';
 import type { SlashingBackend } from './types.ts';

@@ -36,8 +36,8 @@ export type SlashableMessage = BlockProposal | AttestationVote;
 export type SlashingRefusal = (typeof SLASHING_REFUSALS)[number];
 
 /**
- * `unavailable` verdicts concern one key only (its record fails its check, or somebody else holds it: nothing was decided
- * or recorded); the rest of the batch is good.
+ * `unavailable` verdicts concern one key only (its record fails its check, or somebody else holds it: nothing was
+ * decided or recorded); the rest of the batch is good.
  */
 export type Verdict =
   | { readonly kind: 'safe'; readonly repeat: boolean }
@@ -69,8 +69,8 @@ export interface ValidatorHistory {
 }
 
 /**
- * Entries that a reader left out of a history, because they lie far behind the highest ones (interchange/reduce.ts): their
- * highest slot and epochs, which a store refuses up to, and how many there were, for the numbers of the import.
+ * Entries that a reader left out of a history, because they lie far behind the highest ones (interchange/reduce.ts):
+ * their highest slot and epochs, which a store refuses up to, and how many there were, for the numbers of the import.
  */
 export interface LeftOutEntries extends HighWaterMarks {
   readonly blocks: number;
@@ -78,10 +78,10 @@ export interface LeftOutEntries extends HighWaterMarks {
 }
 
 /**
- * How a file is merged beside records of a key:
- * `by_key` (the rule): a key that the store has records of as `minimal`, a key that is new to it with the file's entries;
- * `minimal`: everything at or below the file's highest entries is refused, for new keys too;
- * `complete`: the complete strategy of EIP-3076, for whoever knows that the file lists everything the key ever signed.
+ * How a file is merged beside records of a key: `by_key` (the rule): a key that the store has records of as `minimal`,
+ * a key that is new to it with the file's entries; `minimal`: everything at or below the file's highest entries is
+ * refused, for new keys too; `complete`: the complete strategy of EIP-3076, for whoever knows that the file lists
+ * everything the key ever signed.
  */
 export type MergeStrategy = 'by_key' | 'minimal' | 'complete';
 
@@ -91,8 +91,8 @@ export interface ImportOptions {
 }
 
 /**
- * What a store refuses of every key, whatever it knows of the key: blocks at or below the slot, votes with a target at or
- * below the target epoch or a source below the source epoch. Raised by a jump, and never lowered.
+ * What a store refuses of every key, whatever it knows of the key: blocks at or below the slot, votes with a target at
+ * or below the target epoch or a source below the source epoch. Raised by a jump, and never lowered.
  */
 export interface StoreFloor {
   readonly slot: number;
@@ -126,7 +126,9 @@ export interface BatchLimits {
   readonly maxMessages: number;
   /** Batches under way at once at most. */
   readonly maxInFlight: number;
-  /** Milliseconds between the starts of two batches while requests keep coming; 0 for none. A lone request never waits. */
+  /**
+   * Milliseconds between the starts of two batches while requests keep coming; 0 for none. A lone request never waits.
+   */
   readonly minIntervalMs: number;
 }
 
@@ -160,9 +162,9 @@ export interface SlashingBackend {
   advance(atLeast?: number): Promise<number>;
 
   /**
-   * Raise the floor, member by member, for every key and every signer of this store. When the promise resolves the floor is
-   * durable, no batch that began before is still undecided, and every later check is judged by it.
-   * The revision rises too, at least to `revision` when that is given. Retired keys stay retired.
+   * Raise the floor, member by member, for every key and every signer of this store. When the promise resolves the
+   * floor is durable, no batch that began before is still undecided, and every later check is judged by it. The
+   * revision rises too, at least to `revision` when that is given. Retired keys stay retired.
    */
   jump(floor: StoreFloor, options?: { readonly revision?: number }): Promise<StoreIdentity>;
 

@@ -1,6 +1,6 @@
-// What this boot measures beside the image: the configuration's bytes into PCR16, the ceremony into PCR17, each extended once and
-// locked, before anything acts on them (specification/enclave.md#measured-configuration). A register that somebody has used before is refused: its
-// value would not say what this boot runs.
+// What this boot measures beside the image: the configuration's bytes into PCR16, the ceremony into PCR17, each
+// extended once and locked, before anything acts on them (specification/enclave.md#measured-configuration). A register
+// that somebody has used before is refused: its value would not say what this boot runs.
 
 import { extendedOnce, PCR_BYTES } from '../api/attestation.ts';
 import type { Nsm, NsmDescription } from './nsm/nsm.ts';

@@ -1,4 +1,5 @@
-// Trying again for a bounded time, with a pause that doubles and jitter on it, so that many enclaves of one parent do not knock at once.
+// Trying again for a bounded time, with a pause that doubles and jitter on it, so that many enclaves of one parent do
+// not knock at once.
 
 import { setTimeout as pause } from 'node:timers/promises';
 

@@ -1,5 +1,5 @@
-// What an enclave finds around it: the Nitro Secure Module and its parent, and nothing else. The one place that opens them; tests put
-// an emulator and Unix sockets in their stead and start the same program.
+// What an enclave finds around it: the Nitro Secure Module and its parent, and nothing else. The one place that opens
+// them; tests put an emulator and Unix sockets in their stead and start the same program.
 
 import { type Addon, loadAddon } from '../native/load.ts';
 import { openNsmDevice } from '../native/nsm-device.ts';
@@ -10,7 +10,10 @@ import type { NsmDevice } from './nsm/nsm.ts';
 export interface EnclavePlatform {
   readonly nsmDevice: NsmDevice;
   readonly parent: Transport;
-  /** The image states that its NSM signs nothing (QEMU's machine): no client and no KMS believes what such an enclave shows. */
+  /**
+   * The image states that its NSM signs nothing (QEMU's machine): no client and no KMS believes what such an enclave
+   * shows.
+   */
   readonly unsignedEvidence?: true;
   /** Written from `tee.nitro.egress`; what resolves a name reads it. */
   readonly hostsPath: string;
@@ -23,7 +26,8 @@ const HOSTS_PATH = '/etc/hosts';
 const MAX_CID = 0xffff_fffe;
 
 /**
- * @param env `STRONGROOM_PARENT_CID` and `STRONGROOM_EVIDENCE`, which init takes from the kernel's command line: measured with the image
+ * @param env `STRONGROOM_PARENT_CID` and `STRONGROOM_EVIDENCE`, which init takes from the kernel's command line:
+ * measured with the image
  */
 export function openNitroPlatform(env: Readonly<Record<string, string | undefined>>): EnclavePlatform {
   const addon = requiredAddon();
@@ -42,7 +46,10 @@ function requiredAddon(): Addon {
   return addon;
 }
 
-/** 1 loops back, for a parent and an enclave in one guest (specification/enclave.md#tests); 2 is the host of QEMU's machine. */
+/**
+ * 1 loops back, for a parent and an enclave in one guest (specification/enclave.md#tests); 2 is the host of QEMU's
+ * machine.
+ */
 export function parentCid(text: string | undefined): number {
   if (text === undefined) return PARENT_CID;
   const cid = /^[0-9]{1,10}$/.test(text) ? Number(text) : Number.NaN;

@@ -44,7 +44,9 @@ export async function readCertificatePair({ certPath, keyPath }: CertificateFile
   return { cert, key, fingerprint: leaf.fingerprint256, notBefore: notBefore ?? '', notAfter: notAfter ?? '' };
 }
 
-/** Why clients will not take the certificate now, or soon; undefined when they will. Completes the option to a sentence. */
+/**
+ * Why clients will not take the certificate now, or soon; undefined when they will. Completes the option to a sentence.
+ */
 export function certificateWarning(
   { notBefore, notAfter }: Pick<CertificatePair, 'notBefore' | 'notAfter'>,
   nowMs: number,

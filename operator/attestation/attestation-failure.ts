@@ -1,5 +1,5 @@
-// A verdict that is no success, as the failure of a command: exit 5 when the evidence is bad, 6 when it is good and of somebody else, 1 when
-// nobody said whom to expect. The code of each failing check is in the message.
+// A verdict that is no success, as the failure of a command: exit 5 when the evidence is bad, 6 when it is good and of
+// somebody else, 1 when nobody said whom to expect. The code of each failing check is in the message.
 
 import { CommandFailure, EXIT, type ExitCode } from '../exit.ts';
 import { FAILURES, type Failure, type Fault } from './failure.ts';

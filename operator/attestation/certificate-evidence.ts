@@ -1,6 +1,6 @@
-// The evidence in an attested TLS certificate: the extension id-pe-cmw (RFC 9999) with a Nitro document that is bound to the certificate's
-// own key. It trusts nothing of the certificate, which anybody can make: it has to be in its validity and signed by itself, and a certificate
-// without evidence, or with more than one form of it, is refused.
+// The evidence in an attested TLS certificate: the extension id-pe-cmw (RFC 9999) with a Nitro document that is bound
+// to the certificate's own key. It trusts nothing of the certificate, which anybody can make: it has to be in its
+// validity and signed by itself, and a certificate without evidence, or with more than one form of it, is refused.
 
 import type { X509Certificate } from 'node:crypto';
 import { CMW_EVIDENCE, CMW_EXTENSION_OID, DOCUMENT_MEDIA_TYPE, keyBinding } from '../../enclave/api/attestation.ts';

@@ -1,5 +1,6 @@
-// Extensions of X.509 certificates, which node:crypto does not show: the one file through which the ASN.1 packages enter the CLI. What
-// cannot be read, or is there twice, is refused; which extensions are critical and handled by nobody is told (RFC 5280 §4.2).
+// Extensions of X.509 certificates, which node:crypto does not show: the one file through which the ASN.1 packages
+// enter the CLI. What cannot be read, or is there twice, is refused; which extensions are critical and handled by
+// nobody is told (RFC 5280 §4.2).
 
 import { AsnConvert, OctetString } from '@peculiar/asn1-schema';
 import {

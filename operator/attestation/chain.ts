@@ -1,5 +1,6 @@
-// The certificate chain of an attestation document, leaf first: it ends in the one pinned root, never in whatever the bundle begins with;
-// every certificate is inside its validity at the chosen time, issued by the next one, and used for what it may be (RFC 5280 §6.1; specification/evidence.md#checks, chain).
+// The certificate chain of an attestation document, leaf first: it ends in the one pinned root, never in whatever the
+// bundle begins with; every certificate is inside its validity at the chosen time, issued by the next one, and used for
+// what it may be (RFC 5280 §6.1; specification/evidence.md#checks, chain).
 
 import { createHash, type KeyObject, X509Certificate } from 'node:crypto';
 import { bounded } from '../text.ts';

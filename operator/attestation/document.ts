@@ -1,6 +1,7 @@
-// Nitro attestation documents as bytes: COSE_Sign1 (RFC 9052 §4.2) around a CBOR payload. It trusts nothing: one encoding of the structure is
-// accepted, with tag 18 or without it, so that nothing outside the signature can be varied; in the payload every field has its type and its
-// limits, and fields that are not known are refused (AWS Nitro Enclaves attestation process, §3.1; specification/evidence.md#document).
+// Nitro attestation documents as bytes: COSE_Sign1 (RFC 9052 §4.2) around a CBOR payload. It trusts nothing: one
+// encoding of the structure is accepted, with tag 18 or without it, so that nothing outside the signature can be
+// varied; in the payload every field has its type and its limits, and fields that are not known are refused (AWS Nitro
+// Enclaves attestation process, §3.1; specification/evidence.md#document).
 
 import { type KeyObject, verify as verifySignature } from 'node:crypto';
 import { MAX_DOCUMENT_FIELD_BYTES, PCR_BYTES, PCR_COUNT } from '../../enclave/api/attestation.ts';
@@ -68,7 +69,8 @@ export function readCoseSign1(bytes: Uint8Array): CoseSign1 {
     'malformed_document',
     `the signature is not of ${SIGNATURE_BYTES} bytes`,
   );
-  // Outside of the signed bytes stands nothing that could be written in another way and mean the same (RFC 8949 §4.2.1).
+  // Outside of the signed bytes stands nothing that could be written in another way and mean the same (RFC 8949
+  // §4.2.1).
   const untagged = bytes[0] === TAG_HEAD ? bytes.subarray(1) : bytes;
   const canonical = encodeCbor([protectedHeader, new Map(), payload, signature]);
   demand(canonical.equals(untagged), 'malformed_document', 'not in the deterministic encoding');

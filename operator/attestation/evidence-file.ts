@@ -1,5 +1,5 @@
-// Evidence kept in a file: an attestation document as it came, in base64 or in hex, or a PEM certificate that carries one. What is none of
-// these is taken for a document, whose verification then says what is wrong with it.
+// Evidence kept in a file: an attestation document as it came, in base64 or in hex, or a PEM certificate that carries
+// one. What is none of these is taken for a document, whose verification then says what is wrong with it.
 
 import { readFileSync, statSync } from 'node:fs';
 import { localFailure } from '../exit.ts';

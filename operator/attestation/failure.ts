@@ -1,5 +1,6 @@
-// What can be wrong with evidence, each under a literal code. Two verdicts are kept apart: evidence that is bad proves nothing; evidence that
-// is good may still be of somebody else than was asked for. Only codes of the second kind stand beside an authentic document.
+// What can be wrong with evidence, each under a literal code. Two verdicts are kept apart: evidence that is bad proves
+// nothing; evidence that is good may still be of somebody else than was asked for. Only codes of the second kind stand
+// beside an authentic document.
 
 export type Fault = 'not_authentic' | 'not_expected' | 'no_reference_values';
 

@@ -1,6 +1,7 @@
-// The nonce route of an enclave's RA-TLS listener: GET /api/v1/attestation?nonce=…, over a connection that is there already. It sends no
-// token and nothing else than the nonce. The enclave makes a few documents at a time and lets others wait in turns; a 503, which says that its
-// queue is full, is asked again a few times (specification/evidence.md#nonce).
+// The nonce route of an enclave's RA-TLS listener: GET /api/v1/attestation?nonce=…, over a connection that is there
+// already. It sends no token and nothing else than the nonce. The enclave makes a few documents at a time and lets
+// others wait in turns; a 503, which says that its queue is full, is asked again a few times
+// (specification/evidence.md#nonce).
 
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';

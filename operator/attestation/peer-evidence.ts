@@ -1,6 +1,6 @@
-// What an attested peer proves over one TLS 1.3 connection: first the evidence in its certificate, then a fresh document that is bound to this
-// connection by its exporter, so that neither an old document nor one of another connection will do (specification/evidence.md#nonce). Nothing but
-// the nonce is sent.
+// What an attested peer proves over one TLS 1.3 connection: first the evidence in its certificate, then a fresh
+// document that is bound to this connection by its exporter, so that neither an old document nor one of another
+// connection will do (specification/evidence.md#nonce). Nothing but the nonce is sent.
 
 import { randomBytes } from 'node:crypto';
 import type { TLSSocket } from 'node:tls';

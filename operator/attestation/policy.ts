@@ -1,6 +1,7 @@
-// Reference values: which register contents are the expected image. A register may have several accepted values, for the time of a rollout.
-// PCR0 is always among them, because the other registers alone do not name an image. Values that only an enclave without measurement has
-// are refused as values to expect. Read from pcrs.json of `strongroom eif build` or of nitro-cli, and from N=HEX.
+// Reference values: which register contents are the expected image. A register may have several accepted values, for
+// the time of a rollout. PCR0 is always among them, because the other registers alone do not name an image. Values that
+// only an enclave without measurement has are refused as values to expect. Read from pcrs.json of
+// `strongroom eif build` or of nitro-cli, and from N=HEX.
 
 import { PCR_BYTES, PCR_COUNT } from '../../enclave/api/attestation.ts';
 import { parseStrictJson } from '../../formats/strict-json.ts';

@@ -1,5 +1,6 @@
-// Who makes attestation documents, and the one root that its documents lead to. The trust root belongs to the provider: tests hand the
-// program another provider, and no flag, variable or file of an operator can (specification/evidence.md#checks).
+// Who makes attestation documents, and the one root that its documents lead to. The trust root belongs to the provider:
+// tests hand the program another provider, and no flag, variable or file of an operator can
+// (specification/evidence.md#checks).
 
 export interface DocumentProvider {
   readonly name: string;

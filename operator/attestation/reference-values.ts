@@ -1,5 +1,6 @@
-// Reference values as an operator gives them: a pcrs.json, single registers, or both. Messages name who gave them. Values that leave the
-// configuration open are refused unless that is asked for: the record of an image that fetches its configuration has none (PCR16).
+// Reference values as an operator gives them: a pcrs.json, single registers, or both. Messages name who gave them.
+// Values that leave the configuration open are refused unless that is asked for: the record of an image that fetches
+// its configuration has none (PCR16).
 
 import { readFileSync, statSync } from 'node:fs';
 import { CONFIGURATION_PCR } from '../../enclave/api/attestation.ts';

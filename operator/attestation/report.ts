@@ -1,5 +1,6 @@
-// What a verification found, for an auditor: every step with its result, who signed, what each register holds and whether that was asked
-// for. As JSON for programs, as tables for people. Text of the evidence is made fit for a terminal; what is not authentic is called a claim.
+// What a verification found, for an auditor: every step with its result, who signed, what each register holds and
+// whether that was asked for. As JSON for programs, as tables for people. Text of the evidence is made fit for a
+// terminal; what is not authentic is called a claim.
 
 import { CEREMONY_PCR, CONFIGURATION_PCR } from '../../enclave/api/attestation.ts';
 import { renderFields, renderTable } from '../table.ts';
@@ -48,7 +49,10 @@ const WORDS: Readonly<Record<Fault | 'expected', string>> = {
 };
 const MAX_MODULE_ID_CHARACTERS = 256;
 
-/** The worst decides: what is not authentic before what is not expected, so that a relayed connection is never called authentic. */
+/**
+ * The worst decides: what is not authentic before what is not expected, so that a relayed connection is never called
+ * authentic.
+ */
 export function decisive(findings: readonly [Finding, ...Finding[]]): Verdict {
   const verdicts = findings.map(({ verdict }) => verdict);
   return (

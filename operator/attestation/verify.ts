@@ -1,6 +1,7 @@
-// Verification of a Nitro attestation document: an ordered list of named steps (specification/evidence.md#checks), of which the first that
-// fails ends it. Steps 1 to 6 decide whether it is authentic, 7 and 8 whether it is of the expected image: two verdicts. It trusts the root of
-// the given provider and the time it is given, nothing in the document; without reference values nothing is expected, and there is no success.
+// Verification of a Nitro attestation document: an ordered list of named steps (specification/evidence.md#checks), of
+// which the first that fails ends it. Steps 1 to 6 decide whether it is authentic, 7 and 8 whether it is of the
+// expected image: two verdicts. It trusts the root of the given provider and the time it is given, nothing in the
+// document; without reference values nothing is expected, and there is no success.
 
 import { type Chain, checkChain } from './chain.ts';
 import { type AttestationDocument, checkSignature, readCoseSign1, readPayload } from './document.ts';
@@ -62,7 +63,10 @@ export interface RefusedVerdict extends Report {
 
 export type Verdict = AuthenticVerdict | RefusedVerdict;
 
-/** How much later than the chosen time a certificate may begin. Evidence of the past is judged by the time that was chosen for it. */
+/**
+ * How much later than the chosen time a certificate may begin. Evidence of the past is judged by the time that was
+ * chosen for it.
+ */
 export function toleranceMs({ live = false }: Pick<VerifyOptions, 'live'>): number {
   return live ? CLOCK_SKEW_SECONDS * 1000 : 0;
 }

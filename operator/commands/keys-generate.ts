@@ -1,5 +1,6 @@
-// `strongroom operator keys generate|deposit-data`: keys that the signer makes, and the deposit data of keys that it has. What is made
-// for good is written to files that only their owner can read; backups are age files, which the recipients open.
+// `strongroom operator keys generate|deposit-data`: keys that the signer makes, and the deposit data of keys that it
+// has. What is made for good is written to files that only their owner can read; backups are age files, which the
+// recipients open.
 
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

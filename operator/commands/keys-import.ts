@@ -1,5 +1,6 @@
-// `strongroom operator keys import`: a directory of EIP-2335 keystores, each with its password beside it. Everything is read before
-// anything is sent; the slashing protection records go with the first request, so that they are merged before any of the keys signs.
+// `strongroom operator keys import`: a directory of EIP-2335 keystores, each with its password beside it. Everything is
+// read before anything is sent; the slashing protection records go with the first request, so that they are merged
+// before any of the keys signs.
 
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,4 +1,5 @@
-// `strongroom operator keys …`: the inventory, and the life of keys that are there. Making and importing them are files of their own.
+// `strongroom operator keys …`: the inventory, and the life of keys that are there. Making and importing them are files
+// of their own.
 
 import {
   type KeyRecord,

@@ -144,7 +144,10 @@ function renderPolicy({ name, revision, created_at, updated_at, rules }: PolicyR
   return [fields, ...rules.map(renderRule)].join('\n');
 }
 
-/** Keys and addresses stand on lines of their own, where they can be copied. What a rule does not ask of payments is left out. */
+/**
+ * Keys and addresses stand on lines of their own, where they can be copied. What a rule does not ask of payments is
+ * left out.
+ */
 function renderRule(rule: PolicyRecord['rules'][number], index: number): string {
   const { effect, scopes, operations, keys, fee_recipients: recipients, max_gas_limit: gasLimit } = rule;
   const fields = renderFields([

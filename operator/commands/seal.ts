@@ -1,4 +1,5 @@
-// `strongroom operator seal`: break-glass. Writes the latch that seals every replica (specification/custody.md#sealing).
+// `strongroom operator seal`: break-glass. Writes the latch that seals every replica
+// (specification/custody.md#sealing).
 
 import { MAX_SEAL_REASON_CHARACTERS, type SealRequest, sealAnswerSchema } from '../../enclave/api/chamber.ts';
 import { remoteCommand, YES } from '../command.ts';

@@ -1,5 +1,6 @@
-// `strongroom operator slashing …`: EIP-3076 interchange through the signer, for where it has no shell. An export appears
-// under its name only when it is whole and on disk; an import is merged by the signer, all or nothing, never weakening.
+// `strongroom operator slashing …`: EIP-3076 interchange through the signer, for where it has no shell. An export
+// appears under its name only when it is whole and on disk; an import is merged by the signer, all or nothing, never
+// weakening.
 
 import { randomBytes } from 'node:crypto';
 import { createWriteStream } from 'node:fs';

@@ -33,7 +33,10 @@ const STATUS = { method: 'GET', path: '/api/v1/chamber/status' } as const;
 /** A sealed signer says it with 503. */
 const HEALTH = { method: 'GET', path: '/healthcheck', alsoAnswers: 503 } as const;
 
-/** No credential can be checked any more, and what everybody may know says when and why (specification/signing.md#probes). */
+/**
+ * No credential can be checked any more, and what everybody may know says when and why
+ * (specification/signing.md#probes).
+ */
 async function showSealed(client: Client, output: Output): Promise<void> {
   const answer = await client.request(HEALTH, healthSchema).catch(() => undefined);
   if (answer !== undefined) output.answer(answer, renderSealed);

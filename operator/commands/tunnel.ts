@@ -1,5 +1,5 @@
-// `strongroom operator tunnel`: for validator clients, which cannot verify an enclave themselves: a listener on this machine, behind which every
-// connection to the enclave is attested and carries the token.
+// `strongroom operator tunnel`: for validator clients, which cannot verify an enclave themselves: a listener on this
+// machine, behind which every connection to the enclave is attested and carries the token.
 
 import { remoteCommand } from '../command.ts';
 import { UsageFailure } from '../exit.ts';

@@ -1,6 +1,6 @@
-// `strongroom operator verify`: judge attestation evidence, kept in a file or asked of a running enclave, and report every step. Exit 0 only when
-// it is authentic and of the reference values (specification/operating.md#operator). It sends no token; settings and profiles play no part, so that
-// what was asked for is on the command line.
+// `strongroom operator verify`: judge attestation evidence, kept in a file or asked of a running enclave, and report
+// every step. Exit 0 only when it is authentic and of the reference values (specification/operating.md#operator). It
+// sends no token; settings and profiles play no part, so that what was asked for is on the command line.
 
 import { AttestationFailure } from '../attestation/attestation-failure.ts';
 import { verifyCertificate } from '../attestation/certificate-evidence.ts';

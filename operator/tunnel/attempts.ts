@@ -1,6 +1,7 @@
-// What follows an attempt to connect that failed. An enclave that is not there is tried on without end, and so is one whose evidence has not
-// begun yet: clocks that differ are put right. Other evidence that does not verify is refused, and asked again after a growing pause; several
-// in a row end the tunnel, because then it is not the enclave that was meant.
+// What follows an attempt to connect that failed. An enclave that is not there is tried on without end, and so is one
+// whose evidence has not begun yet: clocks that differ are put right. Other evidence that does not verify is refused,
+// and asked again after a growing pause; several in a row end the tunnel, because then it is not the enclave that was
+// meant.
 
 import { AttestationFailure } from '../attestation/attestation-failure.ts';
 import type { FailureCode } from '../attestation/failure.ts';

@@ -1,6 +1,6 @@
-// One request through the tunnel: to the enclave over a verified connection, its answer back, both as they come and with limits. A client that
-// goes away ends what was asked for it; nothing is asked twice. Requests that a web page may have caused are refused, because the tunnel
-// adds a token to whatever reaches it.
+// One request through the tunnel: to the enclave over a verified connection, its answer back, both as they come and
+// with limits. A client that goes away ends what was asked for it; nothing is asked twice. Requests that a web page may
+// have caused are refused, because the tunnel adds a token to whatever reaches it.
 
 import { randomUUID } from 'node:crypto';
 import { request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http';

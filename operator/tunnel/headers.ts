@@ -1,5 +1,6 @@
-// Which headers go through the tunnel. Of a request only those that mean something to the signer, so that no client can bring a credential,
-// a forwarded address or a framing of its own; of an answer all but those of one connection (RFC 9110 §7.6.1).
+// Which headers go through the tunnel. Of a request only those that mean something to the signer, so that no client can
+// bring a credential, a forwarded address or a framing of its own; of an answer all but those of one connection (RFC
+// 9110 §7.6.1).
 
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http';
 

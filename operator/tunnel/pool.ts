@@ -1,6 +1,7 @@
-// Verified connections to one enclave, kept for the next request: bounded in number and in who waits for one, each attested when it is made
-// and gone when its evidence has ended. One is kept warm, so that a request need not wait for a verification. What follows an attempt that
-// failed is decided in attempts.ts; meanwhile whoever needs a new connection hears so at once.
+// Verified connections to one enclave, kept for the next request: bounded in number and in who waits for one, each
+// attested when it is made and gone when its evidence has ended. One is kept warm, so that a request need not wait for
+// a verification. What follows an attempt that failed is decided in attempts.ts; meanwhile whoever needs a new
+// connection hears so at once.
 
 import type { Socket } from 'node:net';
 import { AttestationFailure } from '../attestation/attestation-failure.ts';
@@ -44,7 +45,10 @@ interface Waiter {
 
 /** So long before the evidence of the only connection ends, another one is made. */
 const RENEW_AHEAD_MS = 60_000;
-/** Before the only connection is replaced that the other side closed: an enclave that closes each is not asked without a pause. */
+/**
+ * Before the only connection is replaced that the other side closed: an enclave that closes each is not asked without a
+ * pause.
+ */
 const REPLACE_MS = 2000;
 const MAX_TIMER_MS = 2 ** 31 - 1;
 

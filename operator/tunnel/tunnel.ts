@@ -1,6 +1,6 @@
-// The tunnel: a listener on this machine for programs that speak plain HTTP, and verified connections to one enclave behind it. It listens only
-// when the enclave was verified or is merely not there; a connection whose evidence does not verify carries nothing, and several in a row
-// close everything.
+// The tunnel: a listener on this machine for programs that speak plain HTTP, and verified connections to one enclave
+// behind it. It listens only when the enclave was verified or is merely not there; a connection whose evidence does not
+// verify carries nothing, and several in a row close everything.
 
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
@@ -43,14 +43,16 @@ const LISTENER = {
   headersTimeout: 10_000,
   requestTimeout: 300_000,
   keepAliveTimeout: 60_000,
-  insecureHTTPParser: false, // said here, so that NODE_OPTIONS cannot say otherwise: two framings of one body would pass
+  // said here, so that NODE_OPTIONS cannot say otherwise: two framings of one body would pass
+  insecureHTTPParser: false,
 } as const;
 /** Local connections beyond those that can be served or wait. */
 const SPARE_CLIENTS = 64;
 
 /**
  * Serve until the signal.
- * @throws AttestationFailure when the enclave is not, or no longer, who it should be; CommandFailure when the address is taken
+ * @throws AttestationFailure when the enclave is not, or no longer, who it should be; CommandFailure when the address
+ * is taken
  */
 export async function runTunnel(options: TunnelOptions, signal: AbortSignal): Promise<void> {
   const { peer, log } = options;

@@ -1,5 +1,6 @@
-// One vsock port a declared endpoint → TCP to that host and port, and nowhere else: nothing that comes from the enclave names a host
-// or a port. TLS goes through as it is, so the parent sees ciphertext. The name is resolved anew for every connection.
+// One vsock port a declared endpoint → TCP to that host and port, and nowhere else: nothing that comes from the enclave
+// names a host or a port. TLS goes through as it is, so the parent sees ciphertext. The name is resolved anew for every
+// connection.
 
 import { lookup as systemLookup } from 'node:dns';
 import { createConnection, type LookupFunction, type Socket, type TcpNetConnectOpts } from 'node:net';
@@ -102,7 +103,10 @@ function connectEndpoint(
 
 type LookupAnswer = Parameters<Parameters<LookupFunction>[2]>;
 
-/** Connections that come together share one question: a resolver that hangs holds one thread of the pool, not all of them. */
+/**
+ * Connections that come together share one question: a resolver that hangs holds one thread of the pool, not all of
+ * them.
+ */
 function sharedLookup(lookup: LookupFunction): LookupFunction {
   const waiting = new Map<string, ((...answer: LookupAnswer) => void)[]>();
   return (hostname, options, callback) => {

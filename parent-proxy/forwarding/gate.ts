@@ -1,5 +1,5 @@
-// The gate of one port: so many connections at a time, each of them known until it is closed. Whatever holds a place gives it back when
-// its socket closes, and in no other way, so that no path through the proxy can keep one.
+// The gate of one port: so many connections at a time, each of them known until it is closed. Whatever holds a place
+// gives it back when its socket closes, and in no other way, so that no path through the proxy can keep one.
 
 import type { Socket } from 'node:net';
 import type { Metrics, ServiceName } from '../metrics.ts';

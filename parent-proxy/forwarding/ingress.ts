@@ -1,5 +1,6 @@
-// TCP on the parent → one port of the enclave. The connection to the enclave is made when a client comes; to the RA-TLS port it opens
-// with a PROXY protocol header that names the client. Clients are anybody on the network: nothing of what they send is looked at.
+// TCP on the parent → one port of the enclave. The connection to the enclave is made when a client comes; to the RA-TLS
+// port it opens with a PROXY protocol header that names the client. Clients are anybody on the network: nothing of what
+// they send is looked at.
 
 import { createServer, type Server, type Socket } from 'node:net';
 import { encodeProxyHeader } from '../../formats/proxy-header.ts';

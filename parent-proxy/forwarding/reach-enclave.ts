@@ -1,5 +1,6 @@
-// A connection to a port of the enclave, tried again while nobody is there: an enclave that boots, or whose accept queue is full,
-// answers a moment later. For a bounded time, with full jitter, so that the clients of a restarted enclave do not come in step.
+// A connection to a port of the enclave, tried again while nobody is there: an enclave that boots, or whose accept
+// queue is full, answers a moment later. For a bounded time, with full jitter, so that the clients of a restarted
+// enclave do not come in step.
 
 import type { Socket } from 'node:net';
 import type { PausingClock } from '../clock.ts';

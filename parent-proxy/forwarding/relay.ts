@@ -1,6 +1,6 @@
-// Carries bytes between a TCP connection and a stream of the enclave, both ways, as they are. An end in one direction is passed on
-// and leaves the other; a slow reader stops its writer, so that a connection holds two buffers and no more; a connection that
-// breaks is broken on the other side too, never ended as if it were complete.
+// Carries bytes between a TCP connection and a stream of the enclave, both ways, as they are. An end in one direction
+// is passed on and leaves the other; a slow reader stops its writer, so that a connection holds two buffers and no
+// more; a connection that breaks is broken on the other side too, never ended as if it were complete.
 
 import type { Socket } from 'node:net';
 

@@ -1,5 +1,6 @@
-// Port 7001: the configuration file, as it was when the proxy started: a 4-byte big-endian length, the bytes, the end. The enclave
-// measures them into PCR16, so a parent that sends others changes the measurement. What the enclave sends here is not read.
+// Port 7001: the configuration file, as it was when the proxy started: a 4-byte big-endian length, the bytes, the end.
+// The enclave measures them into PCR16, so a parent that sends others changes the measurement. What the enclave sends
+// here is not read.
 
 import type { Socket } from 'node:net';
 import { CONFIGURATION_LENGTH_BYTES, CONFIGURATION_PORT } from '../../enclave/api/parent-ports.ts';

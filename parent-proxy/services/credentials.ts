@@ -1,5 +1,6 @@
-// Port 7002: `GET /credentials` answers the container-credentials JSON, so that the SDK in the enclave refreshes by itself. One request a
-// connection. Whoever gets them may do what the instance's role may: the port is the enclave's alone, and no log or error holds them.
+// Port 7002: `GET /credentials` answers the container-credentials JSON, so that the SDK in the enclave refreshes by
+// itself. One request a connection. Whoever gets them may do what the instance's role may: the port is the enclave's
+// alone, and no log or error holds them.
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { CREDENTIALS_PATH, CREDENTIALS_PORT } from '../../enclave/api/parent-ports.ts';

@@ -1,5 +1,6 @@
-// Lines of the enclave's log, as they are written on the parent. They are untrusted text: each becomes one JSON object that says where it
-// comes from, with every control character escaped, so that no line passes for another's, hides, or speaks to a terminal.
+// Lines of the enclave's log, as they are written on the parent. They are untrusted text: each becomes one JSON object
+// that says where it comes from, with every control character escaped, so that no line passes for another's, hides, or
+// speaks to a terminal.
 
 import { MAX_LOG_LINE_BYTES, MAX_WRITTEN_LOG_LINE_BYTES } from '../limits.ts';
 
@@ -69,7 +70,8 @@ function wrap(line: string, truncated: boolean): Wrapped {
 }
 
 function wrapWhole(line: string): Wrapped {
-  // The record stays as it was written, digits and order: parsing only proves that it is one object and ends where it ends.
+  // The record stays as it was written, digits and order: parsing only proves that it is one object and ends where it
+  // ends.
   if (isObject(line)) return { form: 'json', wrapped: `{"source":"enclave","record":${escaped(line)}}\n` };
   return { form: 'text', wrapped: `{"source":"enclave","text":${quoted(line)}}\n` };
 }
@@ -100,7 +102,9 @@ function quoted(text: string): string {
   return escaped(JSON.stringify(text));
 }
 
-/** In JSON text raw C0 controls stand between tokens only; the others stand in strings, where an escape says the same. */
+/**
+ * In JSON text raw C0 controls stand between tokens only; the others stand in strings, where an escape says the same.
+ */
 function escaped(json: string): string {
   return json.replaceAll(UNSEEN, (character) => {
     if (character < ' ') return ' ';

@@ -1,5 +1,6 @@
-// The parent's AWS credentials, from the SDK's default provider chain: environment, profile, container, and on an instance its role.
-// The chain refreshes them before they expire. One question at a time, whoever asks. Nothing here is logged but the kind of a failure.
+// The parent's AWS credentials, from the SDK's default provider chain: environment, profile, container, and on an
+// instance its role. The chain refreshes them before they expire. One question at a time, whoever asks. Nothing here is
+// logged but the kind of a failure.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { PausingClock } from '../clock.ts';
@@ -30,7 +31,10 @@ export async function defaultChain(): Promise<CredentialsProvider> {
   return defaultProvider();
 }
 
-/** Those who ask together get one answer; a failure is told again for a moment, so that nobody's retries become the chain's. */
+/**
+ * Those who ask together get one answer; a failure is told again for a moment, so that nobody's retries become the
+ * chain's.
+ */
 export function sharedCredentials(provider: CredentialsProvider, clock: PausingClock): CredentialsProvider {
   let current: Promise<Credentials> | undefined;
   let failedAt = Number.NEGATIVE_INFINITY;

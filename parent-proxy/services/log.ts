@@ -1,5 +1,6 @@
-// Port 7000: the enclave's log, line by line, to the proxy's output. Never faster than the configured rate, and never faster than the
-// output takes it: then reading stops, and the enclave, whose log never holds up a signature, keeps or drops and counts.
+// Port 7000: the enclave's log, line by line, to the proxy's output. Never faster than the configured rate, and never
+// faster than the output takes it: then reading stops, and the enclave, whose log never holds up a signature, keeps or
+// drops and counts.
 
 import type { Socket } from 'node:net';
 import { LOG_PORT } from '../../enclave/api/parent-ports.ts';
@@ -22,7 +23,10 @@ export async function listenLogs(maxBytesPerSecond: number, world: ProxyWorld): 
   const pauses = metrics.at('logPauses', {});
   const budget = createBudget(maxBytesPerSecond, clock);
   const ending = new AbortController();
-  /** Connections that are not read until the wait is over: one wait for all, so that those that come and go leave none behind. */
+  /**
+   * Connections that are not read until the wait is over: one wait for all, so that those that come and go leave none
+   * behind.
+   */
   const held = new Set<Socket>();
   let waiting = false;
 

@@ -1,6 +1,7 @@
-// What the KMS stand-in does with `Recipient`, as AWS KMS documents it: the document is verified (chain to the given root, signature, at most
-// five minutes old), its registers are compared with the conditions of the key, and what would be Plaintext leaves in an envelope for the
-// key in the document. And every way in which KMS, or whoever stands in its place, could get that wrong.
+// What the KMS stand-in does with `Recipient`, as AWS KMS documents it: the document is verified (chain to the given
+// root, signature, at most five minutes old), its registers are compared with the conditions of the key, and what would
+// be Plaintext leaves in an envelope for the key in the document. And every way in which KMS, or whoever stands in its
+// place, could get that wrong.
 
 import { generateKeyPairSync } from 'node:crypto';
 import { decodeCbor } from '../../formats/cbor.ts';

@@ -1,5 +1,6 @@
-// The sending side of KMS's envelope, for the KMS stand-in and for tests: written from RFC 5652 and from the captured envelopes, without
-// a line of the code that reads it. Every part can be replaced, so that tests send what KMS never would.
+// The sending side of KMS's envelope, for the KMS stand-in and for tests: written from RFC 5652 and from the captured
+// envelopes, without a line of the code that reads it. Every part can be replaced, so that tests send what KMS never
+// would.
 
 import { constants, createCipheriv, createHash, createPublicKey, publicEncrypt, randomBytes } from 'node:crypto';
 

@@ -1,5 +1,6 @@
-// The keys of the KMS stand-in and what it does with them: encryption contexts, replicas that share material and nothing else, a key
-// served in its own region only, and every way of failing that a test asks for. Nothing it holds protects anything.
+// The keys of the KMS stand-in and what it does with them: encryption contexts, replicas that share material and
+// nothing else, a key served in its own region only, and every way of failing that a test asks for. Nothing it holds
+// protects anything.
 
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { keyArn } from '../../ceremony/key-arn.ts';
@@ -28,7 +29,9 @@ export interface Key {
   /** Replicas of one multi-region key share it. */
   readonly material: { readonly fingerprint: Buffer; readonly secret: Buffer };
   readonly behaviours: Map<KmsOperation, KeyBehaviour>;
-  /** For Decrypt: condition keys of AWS KMS with the values that they accept. Undefined: no attestation is asked for. */
+  /**
+   * For Decrypt: condition keys of AWS KMS with the values that they accept. Undefined: no attestation is asked for.
+   */
   conditions?: AttestationConditions;
 }
 

@@ -1,6 +1,6 @@
-// A small KMS with key material of its own, for tests and rehearsals: AWS JSON 1.1 over HTTP or TLS on loopback. What its keys do is in
-// keys.ts, what it makes of attestation in attestation.ts. Signatures of requests are looked for and not verified. Nothing it
-// holds protects anything.
+// A small KMS with key material of its own, for tests and rehearsals: AWS JSON 1.1 over HTTP or TLS on loopback. What
+// its keys do is in keys.ts, what it makes of attestation in attestation.ts. Signatures of requests are looked for and
+// not verified. Nothing it holds protects anything.
 
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
@@ -25,7 +25,10 @@ export type { KeyBehaviour, KmsOperation } from './keys.ts';
 export interface KmsServerOptions {
   /** SHA-256 of the root certificate that attestation documents lead to, hex. Without it no document is taken. */
   readonly attestationRoot?: string;
-  /** Take documents that nobody has signed, as QEMU's security module makes them: their registers count, who wrote them does not. */
+  /**
+   * Take documents that nobody has signed, as QEMU's security module makes them: their registers count, who wrote them
+   * does not.
+   */
   readonly unsafeUnsignedDocuments?: boolean;
   /** PEM; then the endpoint is https. */
   readonly tls?: { readonly key: string; readonly cert: string };

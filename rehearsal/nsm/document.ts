@@ -1,5 +1,5 @@
-// Attestation documents as a Nitro Secure Module writes them: COSE_Sign1 (RFC 9052 §4.2) with ES384 over a CBOR payload. Whatever
-// payload a test gives is signed, right or wrong.
+// Attestation documents as a Nitro Secure Module writes them: COSE_Sign1 (RFC 9052 §4.2) with ES384 over a CBOR
+// payload. Whatever payload a test gives is signed, right or wrong.
 
 import { type CborValue, encodeCbor } from '../../formats/cbor.ts';
 import type { Credential } from './pki.ts';

@@ -1,6 +1,6 @@
-// A Nitro Secure Module in this process: the CBOR requests and answers of /dev/nsm (aws-nitro-enclaves-nsm-api, src/api/mod.rs), real
-// documents signed under a test authority of its own. Registers 0 to 15 are locked from the start, 16 to 31 are the enclave's; a
-// document holds the locked ones only. Test keys only.
+// A Nitro Secure Module in this process: the CBOR requests and answers of /dev/nsm (aws-nitro-enclaves-nsm-api,
+// src/api/mod.rs), real documents signed under a test authority of its own. Registers 0 to 15 are locked from the
+// start, 16 to 31 are the enclave's; a document holds the locked ones only. Test keys only.
 
 import { createHash, randomBytes } from 'node:crypto';
 import { MAX_DOCUMENT_FIELD_BYTES, PCR_BYTES, PCR_COUNT } from '../../enclave/api/attestation.ts';

@@ -1,6 +1,6 @@
-// A throw-away certificate authority shaped like that of AWS Nitro Enclaves, as real documents show it: root → region → zone →
-// instance → enclave leaf, all P-384 with SHA-384, the leaf good for three hours. Test keys only, made anew for every process: no
-// production code can trust them, because the root's digest belongs to the provider of documents.
+// A throw-away certificate authority shaped like that of AWS Nitro Enclaves, as real documents show it: root → region →
+// zone → instance → enclave leaf, all P-384 with SHA-384, the leaf good for three hours. Test keys only, made anew for
+// every process: no production code can trust them, because the root's digest belongs to the provider of documents.
 
 import 'reflect-metadata';
 import { createHash, type webcrypto } from 'node:crypto';
@@ -55,7 +55,8 @@ const SHA384 = { name: 'ECDSA', hash: 'SHA-384' } as const;
 const CA_USAGES = KeyUsageFlags.digitalSignature | KeyUsageFlags.keyCertSign | KeyUsageFlags.cRLSign;
 
 /**
- * @param options.at the moment around which the authorities are valid (default: now); the zone for 6 days, the instance for one
+ * @param options.at the moment around which the authorities are valid (default: now); the zone for 6 days, the instance
+ * for one
  * @param options.root another one's root, for chains that differ below it
  */
 export async function createNsmPki(

@@ -577,7 +577,10 @@ const negative = vectorJson<{ cases: { case: string; body: object | string; web3
   'signing/negative-requests.json',
 )?.cases;
 
-/** specification/signing.md#answers: 400 whatever Web3Signer answers; what is decided later than the parser is a request here. */
+/**
+ * specification/signing.md#answers: 400 whatever Web3Signer answers; what is decided later than the parser is a request
+ * here.
+ */
 const NEGATIVE_OUTCOMES: Readonly<Record<string, string>> = {
   'unknown identifier (64..96 hex or any string)': 'request',
   'signingRoot present and wrong': 'request',

@@ -1,6 +1,7 @@
 // Every citation leads somewhere: sources, tests and documents name documents of this repository only, and the section
 // that they name is there. Other law has its own numbers (EIP, RFC, NIST); a document that only its author has is none.
-// A citation is a path that ends in .md, from the file's folder, the root or docs/, with `#anchor` where it means a section.
+// A citation is a path that ends in .md, from the file's folder, the root or docs/, with `#anchor` where it means a
+// section.
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';

@@ -1,5 +1,5 @@
-// What the front door promises (CONTRIBUTING.md): every target is listed, and the parts of `make test` run what they say.
-// Nothing is run here but make itself, which only says what it would do.
+// What the front door promises (CONTRIBUTING.md): every target is listed, and the parts of `make test` run what they
+// say. Nothing is run here but make itself, which only says what it would do.
 
 import { execFileSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';

@@ -1,5 +1,5 @@
-// The Auth API as its users see it (specification/authorization.md#auth-api): every answer and every refusal, decided before the body where
-// the credential decides, each with its audit line, and a token shown exactly once.
+// The Auth API as its users see it (specification/authorization.md#auth-api): every answer and every refusal, decided
+// before the body where the credential decides, each with its audit line, and a token shown exactly once.
 
 import http, { type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';

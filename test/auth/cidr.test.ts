@@ -1,4 +1,5 @@
-// Which ranges are well-formed and safe, and which addresses lie in them (specification/authorization.md#source-networks).
+// Which ranges are well-formed and safe, and which addresses lie in them
+// (specification/authorization.md#source-networks).
 
 import { expect, test } from 'vitest';
 import {

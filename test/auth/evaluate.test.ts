@@ -1,4 +1,5 @@
-// The rules of specification/authorization.md#rules, one by one. test/property/auth-evaluate.test.ts compares them with an oracle.
+// The rules of specification/authorization.md#rules, one by one. test/property/auth-evaluate.test.ts compares them with
+// an oracle.
 
 import { expect, test } from 'vitest';
 import { OPERATIONS, SCOPES, type Scope } from '../../enclave/api/operations.ts';

@@ -1,5 +1,5 @@
-// The catalogue of scopes against what it describes: a running application, and the tree of operator commands. Every route
-// is admitted by its scope alone, and refused by all others together, with the scope's name.
+// The catalogue of scopes against what it describes: a running application, and the tree of operator commands. Every
+// route is admitted by its scope alone, and refused by all others together, with the scope's name.
 
 import type { FastifyInstance } from 'fastify';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -54,7 +54,8 @@ describe.each(SCOPES.flatMap((scope) => SCOPE_CATALOGUE[scope].routes.map((route
       expect((await refusalOf(route, only(scope))).reason).not.toBe('not_found');
       expect((await refusalOf(route, only(scope))).reason).not.toBe('denied');
       const others = await refusalOf(route, allBut(scope));
-      if (route.endsWith('/generate-keys')) return expect(others.reason).not.toBe('denied'); // either of two scopes will do
+      // either of two scopes will do
+      if (route.endsWith('/generate-keys')) return expect(others.reason).not.toBe('denied');
       expect(others.reason).toBe('denied');
       if (scope !== 'sign') expect(others.message).toContain(`the scope ${scope}`);
     });

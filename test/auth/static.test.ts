@@ -1,4 +1,5 @@
-// The stateless mode, driven through the header parser as the HTTP side does it (specification/authorization.md#credentials).
+// The stateless mode, driven through the header parser as the HTTP side does it
+// (specification/authorization.md#credentials).
 
 import { expect, test } from 'vitest';
 import type { Policy } from '../../enclave/api/policy.ts';

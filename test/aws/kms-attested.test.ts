@@ -1,5 +1,5 @@
-// Attested calls, with the real client over the wire: what KMS decrypts reaches this process only, in an envelope; whatever else comes
-// back is refused and says what it means.
+// Attested calls, with the real client over the wire: what KMS decrypts reaches this process only, in an envelope;
+// whatever else comes back is refused and says what it means.
 
 import { createHash, randomBytes } from 'node:crypto';
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';

@@ -1,5 +1,5 @@
-// The envelope over KMS: the master key wrapped, unwrapped and rotated through the real client and a real server, with keys that
-// fail in every way they can.
+// The envelope over KMS: the master key wrapped, unwrapped and rotated through the real client and a real server, with
+// keys that fail in every way they can.
 
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';

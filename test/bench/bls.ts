@@ -1,6 +1,6 @@
-// What the BLS cores cost beside raw signing with @chainsafe/blst, measured in turns in one run: R2 is the rate of raw signing on all
-// cores, S the CPU time of one raw signature. The machine may be shared, so only the ratios mean something; medians of the rounds.
-// Run: bin/pinned-node test/bench/bls.ts [rounds]
+// What the BLS cores cost beside raw signing with @chainsafe/blst, measured in turns in one run: R2 is the rate of raw
+// signing on all cores, S the CPU time of one raw signature. The machine may be shared, so only the ratios mean
+// something; medians of the rounds. Run: bin/pinned-node test/bench/bls.ts [rounds]
 
 import { randomBytes } from 'node:crypto';
 import { availableParallelism } from 'node:os';

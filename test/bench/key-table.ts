@@ -1,6 +1,6 @@
-// What a large key table costs: time until every key signs, memory a key, refreshes that find nothing and one changed key, and how
-// long the main thread was ever busy at once. The table server is the stand-in on this machine, which shares its cores.
-// Run: bin/pinned-node test/bench/key-table.ts [--keys N] [--core portable]
+// What a large key table costs: time until every key signs, memory a key, refreshes that find nothing and one changed
+// key, and how long the main thread was ever busy at once. The table server is the stand-in on this machine, which
+// shares its cores. Run: bin/pinned-node test/bench/key-table.ts [--keys N] [--core portable]
 
 import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -105,7 +105,9 @@ async function measure(name: string, run: () => Promise<void>): Promise<void> {
   );
 }
 
-/** CPU time of the main thread between turns of its event loop: what other programs on this machine do is not counted. */
+/**
+ * CPU time of the main thread between turns of its event loop: what other programs on this machine do is not counted.
+ */
 function watchTurns() {
   const took: number[] = [];
   const cpuMs = () => {

@@ -1,5 +1,6 @@
-// How fast keys load and what they cost to keep: EIP-2335 keystores at their full price, raw key files, and memory a key.
-// Run: bin/pinned-node --expose-gc test/bench/keystores.ts [--keystores N] [--raw N] [--kept N] [--cached N] [--core portable]
+// How fast keys load and what they cost to keep: EIP-2335 keystores at their full price, raw key files, and memory a
+// key. Run: bin/pinned-node --expose-gc test/bench/keystores.ts [--keystores N] [--raw N] [--kept N] [--cached N]
+// [--core portable]
 
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';

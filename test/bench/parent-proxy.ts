@@ -1,6 +1,6 @@
-// The parent proxy beside plain TCP, as ratios of one run: throughput, round trips, connections. Unix sockets stand for vsock here; a guest
-// runs the same over vsock (test/guest/throughput). The proxy is a process of its own; client and server share this one, so plain TCP has the
-// easier part.
+// The parent proxy beside plain TCP, as ratios of one run: throughput, round trips, connections. Unix sockets stand for
+// vsock here; a guest runs the same over vsock (test/guest/throughput). The proxy is a process of its own; client and
+// server share this one, so plain TCP has the easier part.
 //
 // Usage: bin/pinned-node test/bench/parent-proxy.ts [--rounds N] [--mebibytes N]
 

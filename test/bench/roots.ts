@@ -1,5 +1,5 @@
-// CPU µs of parsing and of the signing root, by type of request; and of an attestation's root with each hasher of the SSZ
-// library. Run it directly: bin/pinned-node test/bench/roots.ts
+// CPU µs of parsing and of the signing root, by type of request; and of an attestation's root with each hasher of the
+// SSZ library. Run it directly: bin/pinned-node test/bench/roots.ts
 
 import { setHasher } from '@chainsafe/persistent-merkle-tree';
 import { hasher as webAssembly } from '@chainsafe/persistent-merkle-tree/hasher/as-sha256';

@@ -1,8 +1,8 @@
-// What a check costs on DynamoDB (a local stand-in): concurrent checks through SlashingProtection, whose writes share requests, beside
-// single writes one after another, and beside concurrent writes of a request each, measured in turns in one run. The machine may be
-// shared, so the ratio is what counts: specification/limits.md#performance asks for 5 at 64 concurrent signings. A stand-in has no network; the second part
-// puts one in front of it, DELAY_MS a call, where the ratio is what a real table would show.
-// Run: bin/pinned-node test/bench/slashing-dynamodb.ts [rounds]
+// What a check costs on DynamoDB (a local stand-in): concurrent checks through SlashingProtection, whose writes share
+// requests, beside single writes one after another, and beside concurrent writes of a request each, measured in turns
+// in one run. The machine may be shared, so the ratio is what counts: specification/limits.md#performance asks for 5 at
+// 64 concurrent signings. A stand-in has no network; the second part puts one in front of it, DELAY_MS a call, where
+// the ratio is what a real table would show. Run: bin/pinned-node test/bench/slashing-dynamodb.ts [rounds]
 
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { createDynamoDBClient } from '../../enclave/aws/dynamodb.ts';

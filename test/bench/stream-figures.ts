@@ -1,5 +1,5 @@
-// Ways from a client to a server, measured beside each other in one run: throughput, round trips, connections. What comes back is compared with
-// what was sent; what it costs to compare is part of every way alike.
+// Ways from a client to a server, measured beside each other in one run: throughput, round trips, connections. What
+// comes back is compared with what was sent; what it costs to compare is part of every way alike.
 
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';

@@ -1,4 +1,5 @@
-// One deadline for the whole of ending: what the requests have of it, what is left for the rest, and what happens to work that hangs.
+// One deadline for the whole of ending: what the requests have of it, what is left for the rest, and what happens to
+// work that hangs.
 
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createEnding } from '../../enclave/boot/ending.ts';

@@ -1,5 +1,6 @@
-// Ceremonies and custody keys for tests: keys in this process, each with AES-256-GCM material of its own and the encryption context
-// as associated data. They keep hold of every share they saw, so that tests can look whether it was wiped.
+// Ceremonies and custody keys for tests: keys in this process, each with AES-256-GCM material of its own and the
+// encryption context as associated data. They keep hold of every share they saw, so that tests can look whether it was
+// wiped.
 
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import type { CustodyKeys, KeyFault } from '../../ceremony/custody-keys.ts';

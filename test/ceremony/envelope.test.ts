@@ -1,5 +1,5 @@
-// The master key through its envelope: any k of n custody keys open it and k − 1 do not, an altered record never gives a master
-// key, refusals say what to do, and no share outlives the call.
+// The master key through its envelope: any k of n custody keys open it and k − 1 do not, an altered record never gives
+// a master key, refusals say what to do, and no share outlives the call.
 
 import { randomBytes } from 'node:crypto';
 import * as fc from 'fast-check';

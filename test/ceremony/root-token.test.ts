@@ -1,5 +1,5 @@
-// The root token between the signer and the holder of an age identity: any recipient alone opens it, nobody else does, and Debian's
-// `age` opens it too.
+// The root token between the signer and the holder of an age identity: any recipient alone opens it, nobody else does,
+// and Debian's `age` opens it too.
 
 import { execFileSync, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';

@@ -1,5 +1,6 @@
-// Custody in an enclave: replicas come to their master key through attested calls only, against key policies that name their image. What
-// this image could not open again is never written, and no answer of KMS that is wrong in any way becomes a master key.
+// Custody in an enclave: replicas come to their master key through attested calls only, against key policies that name
+// their image. What this image could not open again is never written, and no answer of KMS that is wrong in any way
+// becomes a master key.
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { CeremonyBlock } from '../../ceremony/definition.ts';

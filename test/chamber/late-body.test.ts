@@ -1,5 +1,6 @@
-// A request whose headers were admitted and whose body comes later: what was revoked, changed, sealed or lost in between counts.
-// A whole signer in this process, and clients on raw sockets, which know from `100 Continue` that they were admitted.
+// A request whose headers were admitted and whose body comes later: what was revoked, changed, sealed or lost in
+// between counts. A whole signer in this process, and clients on raw sockets, which know from `100 Continue` that they
+// were admitted.
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';

@@ -1,4 +1,5 @@
-// A replica's way to its master key, in this process, with clients of its own: what the boot step does and nothing else.
+// A replica's way to its master key, in this process, with clients of its own: what the boot step does and nothing
+// else.
 
 import { ceremonyArns, parseCeremony } from '../../ceremony/definition.ts';
 import { deploymentOf } from '../../ceremony/deployment.ts';

@@ -1,5 +1,5 @@
-// Replicas as real processes on one state table: first boot all at once, break-glass, the latch across restarts, recovery, and
-// what a start that cannot be says on stderr.
+// Replicas as real processes on one state table: first boot all at once, break-glass, the latch across restarts,
+// recovery, and what a start that cannot be says on stderr.
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,5 +1,5 @@
-// A whole signer in this process, on a clock that the test moves and behind a proxy that makes DynamoDB fail: what is signed,
-// what is refused and with which words, and that it all comes back by itself.
+// A whole signer in this process, on a clock that the test moves and behind a proxy that makes DynamoDB fail: what is
+// signed, what is refused and with which words, and that it all comes back by itself.
 
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';

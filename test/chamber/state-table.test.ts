@@ -1,5 +1,5 @@
-// The state table through a proxy that loses answers, breaks connections and throttles: nothing is lost, nothing is done
-// twice, and no fault is ever taken for an answer about the rows.
+// The state table through a proxy that loses answers, breaks connections and throttles: nothing is lost, nothing is
+// done twice, and no fault is ever taken for an answer about the rows.
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { AwsClientOptions } from '../../enclave/aws/client.ts';

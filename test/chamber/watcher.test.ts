@@ -1,4 +1,5 @@
-// The watcher against a table that a test plays: what it does with what it reads, and when it says that it has lost sight.
+// The watcher against a table that a test plays: what it does with what it reads, and when it says that it has lost
+// sight.
 
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { SealOverride } from '../../enclave/chamber/state-rows.ts';
@@ -152,7 +153,8 @@ describe('the auth state', () => {
   test('that went back between two looks is noticed, though the table looks as it did the last time', async () => {
     const watcher = open();
     await watcher.poll();
-    held = headOf(8); // a commit of this replica, which was answered, and then the table is restored to what it was before
+    // a commit of this replica, which was answered, and then the table is restored to what it was before
+    held = headOf(8);
     now += 11_000;
     await watcher.poll();
     expect([refreshes, held.revision, watcher.stale]).toEqual([1, 8, true]);

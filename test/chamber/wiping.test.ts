@@ -1,5 +1,5 @@
-// What is left in memory after a seal: the whole writable memory of a real signer process is searched for the master key and for a
-// validator key from a keystore, before (they have to be there, or the search proves nothing) and after.
+// What is left in memory after a seal: the whole writable memory of a real signer process is searched for the master
+// key and for a validator key from a keystore, before (they have to be there, or the search proves nothing) and after.
 
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';

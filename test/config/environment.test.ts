@@ -1,4 +1,5 @@
-// Variables below object-valued options, and those that Kubernetes puts beside them (specification/operating.md#configuration).
+// Variables below object-valued options, and those that Kubernetes puts beside them
+// (specification/operating.md#configuration).
 
 import { describe, expect, it } from 'vitest';
 import { MEMBERS } from '../../enclave/config/members.ts';

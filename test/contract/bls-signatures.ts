@@ -1,5 +1,5 @@
-// The part of the BLS contract (bls.ts) about what is signed with: signatures and secret keys. The judge is @chainsafe/blst's own
-// SecretKey.sign.
+// The part of the BLS contract (bls.ts) about what is signed with: signatures and secret keys. The judge is
+// @chainsafe/blst's own SecretKey.sign.
 
 import { SecretKey } from '@chainsafe/blst';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';

@@ -1,5 +1,5 @@
-// Slashing contract: keys that move between stores with their files, and come back. A file that meets records of its key
-// is merged as minimal, whatever it leaves out; a key that is new keeps the entries of its file.
+// Slashing contract: keys that move between stores with their files, and come back. A file that meets records of its
+// key is merged as minimal, whatever it leaves out; a key that is new keeps the entries of its file.
 
 import { describe, expect, test } from 'vitest';
 import type { SlashableMessage, SlashingBackend, ValidatorHistory } from '../../enclave/slashing/types.ts';

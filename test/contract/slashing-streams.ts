@@ -5,7 +5,9 @@ import type { SlashingRefusal } from '../../enclave/slashing/types.ts';
 
 export type ExpectedVerdict = 'safe' | 'repeat' | SlashingRefusal;
 
-/** `A source target root` or `B slot root`, then the complete verdict, then the minimal one where it differs in kind. */
+/**
+ * `A source target root` or `B slot root`, then the complete verdict, then the minimal one where it differs in kind.
+ */
 export type StreamStep = readonly [message: string, complete: ExpectedVerdict, minimal?: 'safe' | 'repeat' | 'refused'];
 
 export const STREAMS: Readonly<Record<string, readonly StreamStep[]>> = {

@@ -1,6 +1,6 @@
-// A key is deleted on one replica while another one is asked to sign with it. Before keys were retired in the slashing store
-// the other replica signed on until its next look at the table, and what it signed was missing from the file: a double vote on
-// the next signer. Real processes, one key table, one slashing store. TEST keys.
+// A key is deleted on one replica while another one is asked to sign with it. Before keys were retired in the slashing
+// store the other replica signed on until its next look at the table, and what it signed was missing from the file: a
+// double vote on the next signer. Real processes, one key table, one slashing store. TEST keys.
 
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { keyTableDefinition } from '../../enclave/keys/table/rows.ts';

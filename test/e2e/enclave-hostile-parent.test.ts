@@ -1,5 +1,5 @@
-// A parent that does not play by the rules: what it can do is refuse service. What it alters shows in the measurements, what it forges is
-// refused, what it floods is bounded, and when it behaves again the signer goes on by itself.
+// A parent that does not play by the rules: what it can do is refuse service. What it alters shows in the measurements,
+// what it forges is refused, what it floods is bounded, and when it behaves again the signer goes on by itself.
 
 import { createHash } from 'node:crypto';
 import type { Socket } from 'node:net';
@@ -189,7 +189,8 @@ describe('a parent proxy that restarts', () => {
     await parent.close();
     await expect(attested(parent.tlsUrl, world.pki, registersOf(enclave.nsm))).rejects.toThrow(/ECONNREFUSED/);
 
-    // Whoever gets to the enclave all the same, as root on the parent can, has no signature while it has no way to its tables.
+    // Whoever gets to the enclave all the same, as root on the parent can, has no signature while it has no way to its
+    // tables.
     parent = await world.startParent(undefined, { instead: { 8001: 'absent' } });
     client = await attested(parent.tlsUrl, world.pki, registersOf(enclave.nsm));
     const aside = client.call;

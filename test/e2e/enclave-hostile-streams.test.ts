@@ -1,5 +1,6 @@
-// A hostile parent in the streams themselves (enclave-hostile-parent.test.ts has what it hands over): it rewrites KMS's answers, cuts and
-// slows what it carries, sends garbage, opens thousands of connections. Nothing is signed twice, and the enclave goes on when it may.
+// A hostile parent in the streams themselves (enclave-hostile-parent.test.ts has what it hands over): it rewrites KMS's
+// answers, cuts and slows what it carries, sends garbage, opens thousands of connections. Nothing is signed twice, and
+// the enclave goes on when it may.
 
 import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';

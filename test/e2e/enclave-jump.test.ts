@@ -1,6 +1,6 @@
-// What a parent gets that rolls the tables back around a restart of the enclave: no signature that contradicts an earlier
-// one. It holds the role's credentials, so it writes all tables, and it restarts the enclave at will. The time is the
-// security module's, which the test moves.
+// What a parent gets that rolls the tables back around a restart of the enclave: no signature that contradicts an
+// earlier one. It holds the role's credentials, so it writes all tables, and it restarts the enclave at will. The time
+// is the security module's, which the test moves.
 
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { createDynamoDBClient, DeleteItemCommand, ScanCommand } from '../../enclave/aws/dynamodb.ts';

@@ -1,6 +1,6 @@
 // Whose credentials an enclave's tables are called with, and which tables: sealed credentials that this image, this
-// configuration and this ceremony open and nothing else, and tables by ARN, which the parent's choice of credentials does
-// not move. KMS verifies documents; that DynamoDB keeps accounts apart is AWS's word, which the proxy repeats.
+// configuration and this ceremony open and nothing else, and tables by ARN, which the parent's choice of credentials
+// does not move. KMS verifies documents; that DynamoDB keeps accounts apart is AWS's word, which the proxy repeats.
 
 import { createHash } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
@@ -101,7 +101,8 @@ async function startReady(yaml: string): Promise<AttestedClient> {
 }
 
 async function tokenFor({ call }: AttestedClient, root: string): Promise<string> {
-  await call('/api/v1/auth/policies', { token: root, body: { name: 'all', rules: [{ effect: 'allow' }] } }); // or it is there
+  // or it is there
+  await call('/api/v1/auth/policies', { token: root, body: { name: 'all', rules: [{ effect: 'allow' }] } });
   const { status, json } = await call('/api/v1/auth/tokens', { token: root, body: { policies: ['all'] } });
   expect(status).toBe(201);
   return String(json['token']);

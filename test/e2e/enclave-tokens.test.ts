@@ -1,6 +1,6 @@
-// What a parent gets that puts an older state table back around a restart: tokens that were revoked since live again, and
-// nothing inside notices it. What ends them is their lifetime, judged by the security module's time, which the test moves
-// and which the parent cannot. The start says how many tokens have none.
+// What a parent gets that puts an older state table back around a restart: tokens that were revoked since live again,
+// and nothing inside notices it. What ends them is their lifetime, judged by the security module's time, which the test
+// moves and which the parent cannot. The start says how many tokens have none.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {

@@ -1,5 +1,6 @@
-// The life of a signer in an enclave on one machine: the program as an image runs it, the parent proxy as an instance runs it, stand-ins
-// behind its declared egress. What is asked of it goes over attested TLS, with the registers that an operator would have written down.
+// The life of a signer in an enclave on one machine: the program as an image runs it, the parent proxy as an instance
+// runs it, stand-ins behind its declared egress. What is asked of it goes over attested TLS, with the registers that an
+// operator would have written down.
 
 import { createHash } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -93,7 +94,8 @@ describe('a signer in an enclave', () => {
     expect(signed.status).toBe(200);
     signature = signed.text;
     expect((await sign(publicKey, token, attestation({ source: 9, target: 12 }))).status).toBe(412);
-    expect(enclave.nsm.operations.filter((operation) => operation === 'GetRandom')).toHaveLength(2); // the master key, and the key
+    // the master key, and the key
+    expect(enclave.nsm.operations.filter((operation) => operation === 'GetRandom')).toHaveLength(2);
   });
 
   it('unseals at the next boot with shares that KMS encrypts to it alone', async () => {

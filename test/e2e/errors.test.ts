@@ -1,4 +1,5 @@
-// Each status of specification/signing.md#errors that this version can reach, over HTTP, in the order of specification/signing.md#refusal-order.
+// Each status of specification/signing.md#errors that this version can reach, over HTTP, in the order of
+// specification/signing.md#refusal-order.
 
 import { writeFileSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';

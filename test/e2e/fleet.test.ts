@@ -1,5 +1,5 @@
-// A fleet as a person may build it by mistake: two signers with the same keys and a SQLite file each. Before signers were
-// bound to one store both signed, a double vote and a double block. Real processes on one state table. TEST keys.
+// A fleet as a person may build it by mistake: two signers with the same keys and a SQLite file each. Before signers
+// were bound to one store both signed, a double vote and a double block. Real processes on one state table. TEST keys.
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

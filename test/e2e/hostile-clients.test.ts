@@ -1,5 +1,5 @@
-// Clients that misbehave on purpose, on raw sockets: what they hold is given back, what they did is on record, and the others
-// are served meanwhile.
+// Clients that misbehave on purpose, on raw sockets: what they hold is given back, what they did is on record, and the
+// others are served meanwhile.
 
 import { connect, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';

@@ -1,5 +1,5 @@
-// A key that is deleted while it signs: no signature reaches a client that the exported records do not hold. Whoever imports them
-// elsewhere then knows everything that was ever signed here.
+// A key that is deleted while it signs: no signature reaches a client that the exported records do not hold. Whoever
+// imports them elsewhere then knows everything that was ever signed here.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { RunningSigner } from '../../rehearsal/signer.ts';

@@ -1,5 +1,5 @@
-// The Key Manager API on the real server: the shapes of the standard, and what keeps a key that moves between signers from being
-// slashed.
+// The Key Manager API on the real server: the shapes of the standard, and what keeps a key that moves between signers
+// from being slashed.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { RunningSigner } from '../../rehearsal/signer.ts';

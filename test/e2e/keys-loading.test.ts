@@ -11,7 +11,9 @@ import { type Answer, call, randaoReveal, signCall, TEST_TOKEN } from '../suppor
 const PASSWORD = 'TEST password';
 const CHAMBER = '/api/v1/chamber/keys';
 const KEY_MANAGER = '/eth/v1/keystores';
-/** Keystores of EIP-2335's own scrypt cost: each keeps the load busy for most of a second. The last one is asked about. */
+/**
+ * Keystores of EIP-2335's own scrypt cost: each keeps the load busy for most of a second. The last one is asked about.
+ */
 const SLOW_KEYSTORES = 4;
 const OWN = testSecret(SLOW_KEYSTORES - 1);
 const KEY = publicKeyOf(OWN);

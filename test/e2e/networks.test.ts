@@ -1,5 +1,5 @@
-// Networks whose epochs and slots are not mainnet's, through the real program: what is signed lies in the domain of the fork that
-// their epochs say, a jump is to their present, and records of another network are not taken.
+// Networks whose epochs and slots are not mainnet's, through the real program: what is signed lies in the domain of the
+// fork that their epochs say, a jump is to their present, and records of another network are not taken.
 
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';

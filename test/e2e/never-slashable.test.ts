@@ -1,4 +1,5 @@
-// What may never happen, tried on the real program: two conflicting signatures, by concurrency, by kill -9, by a full disk.
+// What may never happen, tried on the real program: two conflicting signatures, by concurrency, by kill -9, by a full
+// disk.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { RunningSigner } from '../../rehearsal/signer.ts';
@@ -96,7 +97,9 @@ describe('kill -9 in the middle of a burst', () => {
   });
 });
 
-/** Many votes at once, some conflicting with each other and with those of the round before; the process dies among them. */
+/**
+ * Many votes at once, some conflicting with each other and with those of the round before; the process dies among them.
+ */
 async function burstThenKill(
   signer: RunningSigner,
   keys: readonly { readonly publicKey: string }[],

@@ -1,5 +1,5 @@
-// server.max_request_body_bytes is a promise (specification/signing.md#permits): what is smaller is not refused for its size by a signer
-// that has nothing else to do, announced or chunked; what is larger is 413.
+// server.max_request_body_bytes is a promise (specification/signing.md#permits): what is smaller is not refused for its
+// size by a signer that has nothing else to do, announced or chunked; what is larger is 413.
 
 import http from 'node:http';
 import { text } from 'node:stream/consumers';

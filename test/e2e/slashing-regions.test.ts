@@ -1,5 +1,5 @@
-// A DynamoDB slashing table that moves to another region, with the real program: refused there until `strongroom slashing jump`
-// has moved it, and refused afterwards where it was.
+// A DynamoDB slashing table that moves to another region, with the real program: refused there until
+// `strongroom slashing jump` has moved it, and refused afterwards where it was.
 
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';

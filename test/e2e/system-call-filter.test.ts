@@ -1,4 +1,5 @@
-// The real signer under `server.seccomp: required`: everything it does goes on, and a program that it would start does not.
+// The real signer under `server.seccomp: required`: everything it does goes on, and a program that it would start does
+// not.
 
 import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { request } from 'node:https';

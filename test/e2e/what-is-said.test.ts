@@ -1,4 +1,5 @@
-// What a running signer says of itself: the warnings of its start, audit lines whatever the level, and keys whose memory is not locked.
+// What a running signer says of itself: the warnings of its start, audit lines whatever the level, and keys whose
+// memory is not locked.
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

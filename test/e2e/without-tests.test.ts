@@ -1,5 +1,5 @@
-// The product stands on its own sources: a tree without test/ runs the ceremony's commands, and stand-ins are loaded for a
-// rehearsal and for nothing else.
+// The product stands on its own sources: a tree without test/ runs the ceremony's commands, and stand-ins are loaded
+// for a rehearsal and for nothing else.
 
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';

@@ -1,5 +1,6 @@
-// Images, by the program itself: two builds in different folders, by different users, under other settings are the same bytes; what
-// pcrs.json says is what an independent reader computes; a difference is named; what was not pinned or does not fit is refused.
+// Images, by the program itself: two builds in different folders, by different users, under other settings are the same
+// bytes; what pcrs.json says is what an independent reader computes; a difference is named; what was not pinned or does
+// not fit is refused.
 
 import { createHash, verify, X509Certificate } from 'node:crypto';
 import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

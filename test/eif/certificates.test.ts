@@ -1,4 +1,5 @@
-// The enclave's certificate authorities: Amazon's and the added ones, each once; what is no authority is refused by its file and place.
+// The enclave's certificate authorities: Amazon's and the added ones, each once; what is no authority is refused by its
+// file and place.
 
 import { X509Certificate } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';

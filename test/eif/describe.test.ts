@@ -1,4 +1,5 @@
-// What is said of an image that somebody made to be misread: the ceremony and the configuration are those of the files that would run, or none.
+// What is said of an image that somebody made to be misread: the ceremony and the configuration are those of the files
+// that would run, or none.
 
 import { expect, it } from 'vitest';
 import { parseCeremony } from '../../ceremony/definition.ts';

@@ -1,4 +1,5 @@
-// What programs need of the system they run on: as the system's own tools see it, and nothing is taken from a file that is odd.
+// What programs need of the system they run on: as the system's own tools see it, and nothing is taken from a file that
+// is odd.
 
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';

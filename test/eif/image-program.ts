@@ -1,4 +1,5 @@
-// The program `strongroom eif` on inputs as an operator has them, run from a copy of the project. The kernel is a stand-in: nothing here is booted.
+// The program `strongroom eif` on inputs as an operator has them, run from a copy of the project. The kernel is a
+// stand-in: nothing here is booted.
 
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';

@@ -1,4 +1,5 @@
-// The project in another folder, for builds that must come out alike: its sources copied, its compiled parts compiled there.
+// The project in another folder, for builds that must come out alike: its sources copied, its compiled parts compiled
+// there.
 
 import { execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync, symlinkSync } from 'node:fs';

@@ -1,4 +1,5 @@
-// The PROXY header by its bytes: what the specification shows, what is written is read again, and everything else is refused.
+// The PROXY header by its bytes: what the specification shows, what is written is read again, and everything else is
+// refused.
 
 import { describe, expect, it, test } from 'vitest';
 import {

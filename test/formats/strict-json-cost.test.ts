@@ -1,13 +1,16 @@
-// What a body costs the main thread, whatever is in it: no more than a few looks at each of its bytes. Measured against one look at
-// each of as many bytes, in the same run, so that a slow machine slows both. A body that a regular expression, a search or a
-// callback is made for each few bytes of costs twenty looks and more.
+// What a body costs the main thread, whatever is in it: no more than a few looks at each of its bytes. Measured against
+// one look at each of as many bytes, in the same run, so that a slow machine slows both. A body that a regular
+// expression, a search or a callback is made for each few bytes of costs twenty looks and more.
 
 import { expect, it } from 'vitest';
 import { parseStrictJson } from '../../formats/strict-json.ts';
 
 const BODY_BYTES = 2_000_000;
 const MOST_LOOKS = 14;
-/** The fastest run of each counts: whatever else the machine does only ever slows. While that is too slow there are more. */
+/**
+ * The fastest run of each counts: whatever else the machine does only ever slows. While that is too slow there are
+ * more.
+ */
 const LEAST_RUNS = 5;
 const MOST_RUNS = 150;
 

@@ -1,5 +1,5 @@
-// The part of the guest's file system that every guest test has: a shell, the kernel's modules, the Node.js that runs this, and the
-// shared libraries it needs. What a test adds lies in ramdisks of its own, over this one.
+// The part of the guest's file system that every guest test has: a shell, the kernel's modules, the Node.js that runs
+// this, and the shared libraries it needs. What a test adds lies in ramdisks of its own, over this one.
 
 import { readFileSync, realpathSync } from 'node:fs';
 import type { CpioEntry } from '../../eif/format/cpio.ts';

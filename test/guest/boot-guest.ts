@@ -1,5 +1,6 @@
-// Boots a kernel and ramdisks in QEMU, in software (TCG): no KVM, no network, no disk. What the guest writes on its console comes line by
-// line and is kept in a file. A guest that does not end in its time is stopped. It is the one place where tests may open a vsock.
+// Boots a kernel and ramdisks in QEMU, in software (TCG): no KVM, no network, no disk. What the guest writes on its
+// console comes line by line and is kept in a file. A guest that does not end in its time is stopped. It is the one
+// place where tests may open a vsock.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -70,7 +71,9 @@ function qemuArguments(
   ];
 }
 
-/** Without it a kernel under TCG spends seconds on measuring the counter, and may measure nonsense on a loaded machine. */
+/**
+ * Without it a kernel under TCG spends seconds on measuring the counter, and may measure nonsense on a loaded machine.
+ */
 export function timestampCounter(): string {
   const megahertz = /^cpu MHz\s*:\s*([\d.]+)/m.exec(readFileSync('/proc/cpuinfo', 'utf8'))?.[1];
   return `tsc_early_khz=${Math.round(Number(megahertz ?? 2000) * 1000)}`;

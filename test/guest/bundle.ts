@@ -1,5 +1,6 @@
-// A test program and all that it imports as one module, so that a guest needs no sources and no packages. It lies two folders deep in
-// the guest's /test, which is where it finds what the sources look for two folders up: the native addon.
+// A test program and all that it imports as one module, so that a guest needs no sources and no packages. It lies two
+// folders deep in the guest's /test, which is where it finds what the sources look for two folders up: the native
+// addon.
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -16,7 +17,10 @@ const COMMONJS_NAMES = `import { createRequire as commonjsRequire } from 'node:m
 const require = commonjsRequire(import.meta.url);
 const { filename: __filename, dirname: __dirname } = import.meta;`;
 
-/** @param programs name in the guest → source, from the project's folder @returns `PROGRAMS_FOLDER/<name>.js` each, and the addon */
+/**
+ * @param programs name in the guest → source, from the project's folder
+ * @returns `PROGRAMS_FOLDER/<name>.js` each, and the addon
+ */
 export async function programEntries(programs: Readonly<Record<string, string>>): Promise<CpioEntry[]> {
   const { outputFiles } = await build({
     absWorkingDir: PROJECT_ROOT,

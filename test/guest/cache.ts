@@ -1,5 +1,5 @@
-// What takes minutes to make and is the same each time: kept outside of the checkout, one folder a recipe. A folder is made beside its place
-// and moved into it, so that half of one is never taken for the whole.
+// What takes minutes to make and is the same each time: kept outside of the checkout, one folder a recipe. A folder is
+// made beside its place and moved into it, so that half of one is never taken for the whole.
 
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs';

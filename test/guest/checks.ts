@@ -1,5 +1,6 @@
-// Inside a guest: checks that run in order and leave a line each on the console (results.ts reads them). A check that fails does not end
-// the others. After each one the process's sockets are counted: whatever a check opened has to be closed again.
+// Inside a guest: checks that run in order and leave a line each on the console (results.ts reads them). A check that
+// fails does not end the others. After each one the process's sockets are counted: whatever a check opened has to be
+// closed again.
 
 import { readdirSync, readlinkSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';

@@ -1,5 +1,5 @@
-// How long a process was ready to run and had no core to run on: on a machine with more to do than cores a guest gets further in the same time
-// when that is not counted against it.
+// How long a process was ready to run and had no core to run on: on a machine with more to do than cores a guest gets
+// further in the same time when that is not counted against it.
 
 import { readdirSync, readFileSync } from 'node:fs';
 
@@ -11,7 +11,10 @@ export function countedMs(elapsedMs: number, waitedMs: number): number {
   return Math.max(elapsedMs - waitedMs, elapsedMs / MAX_STRETCH);
 }
 
-/** @returns milliseconds, of the thread that waited longest; 0 where the kernel does not count it, and for a process that is gone */
+/**
+ * @returns milliseconds, of the thread that waited longest; 0 where the kernel does not count it, and for a process
+ * that is gone
+ */
 export function waitedForCoreMs(pid: number | undefined): number {
   try {
     const threads = readdirSync(`/proc/${pid}/task`);

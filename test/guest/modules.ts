@@ -1,5 +1,5 @@
-// Picks kernel modules out of an unpacked kernel package, with what they depend on, in the order in which they can be inserted. A package
-// that was never installed has no modules.dep: each module says itself what it needs.
+// Picks kernel modules out of an unpacked kernel package, with what they depend on, in the order in which they can be
+// inserted. A package that was never installed has no modules.dep: each module says itself what it needs.
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';

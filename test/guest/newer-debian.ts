@@ -1,5 +1,6 @@
-// Debian 13 as a source of packages, on a machine that runs an earlier one: from the mirror that this machine's apt uses, in lists of its own.
-// The machine's own sources stay as they are, and nothing is installed. It trusts what apt verifies against Debian's archive keys.
+// Debian 13 as a source of packages, on a machine that runs an earlier one: from the mirror that this machine's apt
+// uses, in lists of its own. The machine's own sources stay as they are, and nothing is installed. It trusts what apt
+// verifies against Debian's archive keys.
 
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,5 +1,5 @@
-// Checks that run in order on this side of a machine and leave a line each, as those inside a guest do (results.ts). The first that fails ends
-// them: what follows stands on it, and would fail for its reason.
+// Checks that run in order on this side of a machine and leave a line each, as those inside a guest do (results.ts).
+// The first that fails ends them: what follows stands on it, and would fail for its reason.
 
 import type { Tally } from './suite.ts';
 
@@ -9,7 +9,9 @@ export interface Checks {
   check(name: string, run: () => Promise<void> | void): Promise<void>;
   /** There are no more. */
   done(): void;
-  /** Nothing more can come: the check that runs has failed for this reason. When none runs any more, nothing happens. */
+  /**
+   * Nothing more can come: the check that runs has failed for this reason. When none runs any more, nothing happens.
+   */
   abandon(reason: string): void;
 }
 

@@ -1,5 +1,5 @@
-// Debian's packages that the guest is made of, unpacked under build/guest and never installed: its cloud kernel and a static busybox.
-// They come through apt, which verifies them against the archive's keys.
+// Debian's packages that the guest is made of, unpacked under build/guest and never installed: its cloud kernel and a
+// static busybox. They come through apt, which verifies them against the archive's keys.
 
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -55,7 +55,10 @@ function unpacked(folder: string, name: string, packageName: () => string): stri
   }
 }
 
-/** @returns the file's name. Lists that are missing or name a version the archive no longer has are renewed, once, by root. */
+/**
+ * @returns the file's name. Lists that are missing or name a version the archive no longer has are renewed, once, by
+ * root.
+ */
 function download(packageName: () => string, into: string): string {
   const attempt = (): string => {
     run('apt-get', ['download', '-q', packageName()], { cwd: into });

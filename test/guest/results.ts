@@ -1,5 +1,6 @@
-// What a guest's console says about its checks, line by line: `ok - NAME`, `not ok - NAME: why`, `skipped - NAME: why`, and at its
-// end `GUEST_DONE <exit code>`. A guest that does not get there has failed, whatever it said before. Then what is found from outside.
+// What a guest's console says about its checks, line by line: `ok - NAME`, `not ok - NAME: why`, `skipped - NAME: why`,
+// and at its end `GUEST_DONE <exit code>`. A guest that does not get there has failed, whatever it said before. Then
+// what is found from outside.
 
 import type { GuestEnd } from './boot-guest.ts';
 import { type GuestBoot, NotApplicable, type Tally } from './suite.ts';

@@ -1,5 +1,5 @@
-// The programs of this machine that the guest needs: QEMU, and what takes Debian's packages apart. Missing ones are installed from
-// Debian's archive by root, and named to everybody else.
+// The programs of this machine that the guest needs: QEMU, and what takes Debian's packages apart. Missing ones are
+// installed from Debian's archive by root, and named to everybody else.
 
 import { spawnSync } from 'node:child_process';
 

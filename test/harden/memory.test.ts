@@ -1,5 +1,5 @@
-// Every case runs in a process of its own: limits and dumpability cannot be taken back. Root may lock memory whatever the limit is, so the
-// children of root run as nobody; where that cannot be they are skipped, and say what they need.
+// Every case runs in a process of its own: limits and dumpability cannot be taken back. Root may lock memory whatever
+// the limit is, so the children of root run as nobody; where that cannot be they are skipped, and say what they need.
 
 import { spawnSync } from 'node:child_process';
 import { describe, expect, test } from 'vitest';
@@ -23,7 +23,9 @@ interface Report {
   readonly ownerOfProcess?: number;
 }
 
-/** Open a core under a limit of locked memory (KiB), apply the policy, load keys until refused; report what happened. */
+/**
+ * Open a core under a limit of locked memory (KiB), apply the policy, load keys until refused; report what happened.
+ */
 function child(options: { policy: string; prefer?: string; lockKiB?: number; keys?: number }): Report {
   const { policy, prefer = 'native', lockKiB = 256, keys = 1 } = options;
   const program = `

@@ -1,5 +1,5 @@
-// The filter of system calls, asked from the inside. Every case runs in a process of its own: a filter cannot be taken back.
-// The real signer under it is in test/e2e/system-call-filter.test.ts.
+// The filter of system calls, asked from the inside. Every case runs in a process of its own: a filter cannot be taken
+// back. The real signer under it is in test/e2e/system-call-filter.test.ts.
 
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -126,7 +126,8 @@ describe.skipIf(!usable)('the filter', () => {
       await once(worker, 'message');
       addon.installSystemCallFilter();
       worker.postMessage('spawn');
-      [report.spawned] = await once(worker, 'message'); // and the worker lives on: a thread that ends now has no status to read
+      // and the worker lives on: a thread that ends now has no status to read
+      [report.spawned] = await once(worker, 'message');
       const states = readdirSync('/proc/self/task').map((id) => readFileSync('/proc/self/task/' + id + '/status', 'utf8'));
       report.threads = states.length;
       report.filtered = states.filter((state) => /^Seccomp:\\t2$/m.test(state) && /^NoNewPrivs:\\t1$/m.test(state)).length;

@@ -1,5 +1,5 @@
-// Documents for one connection: fresh, bound to that connection by its TLS exporter and to the certificate it was served with. Whoever
-// relays one gets nothing that verifies.
+// Documents for one connection: fresh, bound to that connection by its TLS exporter and to the certificate it was
+// served with. Whoever relays one gets nothing that verifies.
 
 import { randomBytes, X509Certificate } from 'node:crypto';
 import { once } from 'node:events';

@@ -1,4 +1,5 @@
-// Turns by address in a bounded queue: who waits for whom, who gives up a place, and that every place that is left is somebody's again.
+// Turns by address in a bounded queue: who waits for whom, who gives up a place, and that every place that is left is
+// somebody's again.
 
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { FairQueue, type FairQueueLimits } from '../../enclave/http/fair-queue.ts';

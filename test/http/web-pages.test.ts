@@ -1,4 +1,5 @@
-// What a browser is told of the API for a page of an allowed origin: the methods that are mounted, and the headers it may read.
+// What a browser is told of the API for a page of an allowed origin: the methods that are mounted, and the headers it
+// may read.
 
 import type { FastifyInstance } from 'fastify';
 import { afterAll, beforeAll, expect, it } from 'vitest';

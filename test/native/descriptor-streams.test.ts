@@ -1,5 +1,5 @@
-// Streams over foreign descriptors, both variants. No vsock is opened here: Unix sockets that the addon made take its place, which
-// the streams cannot tell apart. The guest tests run the same over vsock.
+// Streams over foreign descriptors, both variants. No vsock is opened here: Unix sockets that the addon made take its
+// place, which the streams cannot tell apart. The guest tests run the same over vsock.
 
 import { once } from 'node:events';
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';

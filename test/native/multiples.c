@@ -1,7 +1,8 @@
-// Proof of enclave/native/multiples.c, for `make check-multiples`: it computes what blst computes, and nothing it does depends on the secret.
-// `multiples equal COUNT` compares signatures of random and of edge scalars with blst's own; under valgrind, `multiples secret` marks the
-// scalar as undefined, so that a branch or an address that depends on it is an error, in the multiplication and in a whole signature.
-// What blst may branch on is in multiples.supp. All keys here are TEST keys.
+// Proof of enclave/native/multiples.c, for `make check-multiples`: it computes what blst computes, and nothing it does
+// depends on the secret. `multiples equal COUNT` compares signatures of random and of edge scalars with blst's own;
+// under valgrind, `multiples secret` marks the scalar as undefined, so that a branch or an address that depends on it
+// is an error, in the multiplication and in a whole signature. What blst may branch on is in multiples.supp. All keys
+// here are TEST keys.
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +43,9 @@ static void subtract(unsigned char bytes[SCALAR_BYTES], size_t amount) {
   }
 }
 
-/** Random ones, and those where windows are all zeros, all ones, at the borders between digits, or next to the order. */
+/**
+ * Random ones, and those where windows are all zeros, all ones, at the borders between digits, or next to the order.
+ */
 static bool make_scalar(blst_scalar *scalar, size_t number) {
   unsigned char bytes[SCALAR_BYTES];
   fill_random(bytes, sizeof bytes);
@@ -158,7 +161,10 @@ static void multiply_undefined(void) {
   free(multiples);
 }
 
-/** blst's multiplication by itself: multiples.supp lets blst_p2_mult ask one question before it, and a compiler may put the two together. */
+/**
+ * blst's multiplication by itself: multiples.supp lets blst_p2_mult ask one question before it, and a compiler may put
+ * the two together.
+ */
 static void multiply_undefined_by_blst(void) {
   blst_p2 point;
   unsigned char root[ROOT_BYTES];
@@ -171,8 +177,8 @@ static void multiply_undefined_by_blst(void) {
 }
 
 /**
- * sign_roots as the signer calls it, from the scalars to the bytes of the signatures; as blst does it, and with a table, half of the
- * group then being other roots.
+ * sign_roots as the signer calls it, from the scalars to the bytes of the signatures; as blst does it, and with a
+ * table, half of the group then being other roots.
  */
 static void sign_undefined(bool makes_tables) {
   struct point_cache *cache = point_cache_open(makes_tables);

@@ -1,4 +1,5 @@
-// The device file of the NSM where there is none: what goes wrong is said clearly. The guest tests have a device that answers.
+// The device file of the NSM where there is none: what goes wrong is said clearly. The guest tests have a device that
+// answers.
 
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,5 +1,5 @@
-// The two sides of RA-TLS together: the enclave's own listener, behind PROXY headers over the transport of the host, and the operator's
-// connections and tunnel in front of it.
+// The two sides of RA-TLS together: the enclave's own listener, behind PROXY headers over the transport of the host,
+// and the operator's connections and tunnel in front of it.
 
 import { once } from 'node:events';
 import { createServer } from 'node:net';

@@ -1,5 +1,5 @@
-// Commands to an enclave: with reference values the peer is attested before anything of a request is sent, and nothing else will do. Each
-// refusal has its code and its exit code, and neither the request nor the token has arrived.
+// Commands to an enclave: with reference values the peer is attested before anything of a request is sent, and nothing
+// else will do. Each refusal has its code and its exit code, and neither the request nor the token has arrived.
 
 import { getEventListeners, once } from 'node:events';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

@@ -1,5 +1,5 @@
-// The answers behind the golden transcripts: a signer with two policies and three tokens whose state does not change, so
-// that each line of a transcript stands for itself. Tokens decide what is refused.
+// The answers behind the golden transcripts: a signer with two policies and three tokens whose state does not change,
+// so that each line of a transcript stands for itself. Tokens decide what is refused.
 
 import type { CreatedToken, PolicyRecord, TokenRecord } from '../../enclave/api/auth.ts';
 import type { ChamberStatus, SealAnswer } from '../../enclave/api/chamber.ts';

@@ -1,5 +1,5 @@
-// The question before something is destroyed, on a real terminal (`script` of util-linux makes one): only the whole word
-// goes on, and nothing is sent before it.
+// The question before something is destroyed, on a real terminal (`script` of util-linux makes one): only the whole
+// word goes on, and nothing is sent before it.
 
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';

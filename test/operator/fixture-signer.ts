@@ -1,5 +1,5 @@
-// A server with a signer's certificate and given answers, for what a real signer does not do on demand: refusals of every
-// kind, broken connections, answers of something else. It remembers what reached it.
+// A server with a signer's certificate and given answers, for what a real signer does not do on demand: refusals of
+// every kind, broken connections, answers of something else. It remembers what reached it.
 
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';

@@ -1,4 +1,5 @@
-// The life of keys by the CLI alone, on the real signer with a key table: imported, generated, deposited to, stopped and deleted.
+// The life of keys by the CLI alone, on the real signer with a key table: imported, generated, deposited to, stopped
+// and deleted.
 
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

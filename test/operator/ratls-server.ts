@@ -1,5 +1,6 @@
-// An attested TLS 1.3 server over TCP that can be made to lie: its certificate, its key and what its nonce route answers are a test's choice,
-// and every byte that it decrypts is kept, so that a test can say what arrived before a client knew whom it talks to.
+// An attested TLS 1.3 server over TCP that can be made to lie: its certificate, its key and what its nonce route
+// answers are a test's choice, and every byte that it decrypts is kept, so that a test can say what arrived before a
+// client knew whom it talks to.
 
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';

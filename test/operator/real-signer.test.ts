@@ -1,5 +1,5 @@
-// The operator's day on the real signer, over TLS, with custody on stand-ins: from the root token to a sealed chamber, each
-// step by the CLI alone.
+// The operator's day on the real signer, over TLS, with custody on stand-ins: from the root token to a sealed chamber,
+// each step by the CLI alone.
 
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,5 +1,5 @@
-// The operator program in this process, with the authority of the emulator as the provider of documents: all but the provider is what the
-// command line runs. There is no other way to hand it another provider.
+// The operator program in this process, with the authority of the emulator as the provider of documents: all but the
+// provider is what the command line runs. There is no other way to hand it another provider.
 
 import { Readable, Writable } from 'node:stream';
 import { runOperator } from '../../operator/main.ts';

@@ -1,6 +1,6 @@
-// Transcripts: a golden file is a session as a person would see it. `$ ` starts a command, run by sh with the real program
-// on its path; what follows is its stdout, then its stderr with `! ` before each line, then its exit code. A file is
-// compared with what its commands do now.
+// Transcripts: a golden file is a session as a person would see it. `$ ` starts a command, run by sh with the real
+// program on its path; what follows is its stdout, then its stderr with `! ` before each line, then its exit code. A
+// file is compared with what its commands do now.
 
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';

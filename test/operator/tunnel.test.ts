@@ -1,5 +1,5 @@
-// The tunnel for validator clients: what reaches the enclave through it, over which connections, and what ends it. The enclave is the one of
-// ratls-server.ts; the tunnel is the program's own.
+// The tunnel for validator clients: what reaches the enclave through it, over which connections, and what ends it. The
+// enclave is the one of ratls-server.ts; the tunnel is the program's own.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,5 +1,6 @@
-// `operator verify` as an auditor runs it: real documents through the real program, which trusts AWS alone; running enclaves through the same
-// program under the authority of the emulator. The exit codes are those of specification/operating.md#exit-codes.
+// `operator verify` as an auditor runs it: real documents through the real program, which trusts AWS alone; running
+// enclaves through the same program under the authority of the emulator. The exit codes are those of
+// specification/operating.md#exit-codes.
 
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -65,7 +66,8 @@ it('a PCR16 that is given counts, whatever else is said', async () => {
 });
 
 it('a file is judged by a clock that may be behind only when no time is given', async () => {
-  const { identity } = await makeEnclave({ pki, clock: { now: () => Date.now() + 200_000 } }); // its leaf begins 197 s from now
+  // its leaf begins 197 s from now
+  const { identity } = await makeEnclave({ pki, clock: { now: () => Date.now() + 200_000 } });
   const file = join(folder, 'ahead.pem');
   writeFileSync(file, identity.cert);
   expect((await verifyUnderRoot(file, ...KNOWN)).code).toBe(0);

@@ -1,5 +1,5 @@
-// The files that run an enclave on its parent: what they name exists, the script refuses what it should, and debug mode above all.
-// nitro-cli runs on a parent instance only; here a script that keeps its arguments stands where it would.
+// The files that run an enclave on its parent: what they name exists, the script refuses what it should, and debug mode
+// above all. nitro-cli runs on a parent instance only; here a script that keeps its arguments stands where it would.
 
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -77,7 +77,10 @@ async function start(...argv: string[]) {
   return { child, exited };
 }
 
-/** What stands in for `describe-enclaves`; `answer` is the usual answer, and the file `asked` has a line for each question. */
+/**
+ * What stands in for `describe-enclaves`; `answer` is the usual answer, and the file `asked` has a line for each
+ * question.
+ */
 function describeAs(script: string): void {
   const [, usual = ''] = /describe-enclaves\) (.*) ;;$/m.exec(readFileSync(join(directory, 'nitro-cli'), 'utf8')) ?? [];
   const text = readFileSync(join(directory, 'nitro-cli'), 'utf8')
@@ -336,7 +339,8 @@ describe('the units', () => {
   });
 
   it.runIf(has('logrotate'))('come with a rotation of nitro-cli’s log that logrotate can read', () => {
-    const rules = unit('nitro-cli.logrotate').replace('su root ne', 'su root root'); // the group is the parent instance's
+    // the group is the parent instance's
+    const rules = unit('nitro-cli.logrotate').replace('su root ne', 'su root root');
     const file = join(directory, 'rotation');
     writeFileSync(file, rules, { mode: 0o644 });
     const { status, stderr } = spawnSync('logrotate', ['--debug', file], { encoding: 'utf8' });

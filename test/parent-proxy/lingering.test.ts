@@ -1,5 +1,5 @@
-// A client that does not get as far as a request, at a parent proxy in front of the RA-TLS listener: the enclave gives it up, and it
-// keeps no place at the proxy, although it neither hangs up nor hears.
+// A client that does not get as far as a request, at a parent proxy in front of the RA-TLS listener: the enclave gives
+// it up, and it keeps no place at the proxy, although it neither hangs up nor hears.
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../parent-proxy/clock.ts';

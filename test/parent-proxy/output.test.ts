@@ -1,4 +1,5 @@
-// Where the parent proxy writes: in order, bounded, across a rotation, past a reader that has stopped and a disk that is full.
+// Where the parent proxy writes: in order, bounded, across a rotation, past a reader that has stopped and a disk that
+// is full.
 
 import { spawnSync } from 'node:child_process';
 import { constants, mkdtempSync, openSync, readFileSync, readSync, renameSync, rmSync } from 'node:fs';

@@ -1,5 +1,5 @@
-// The parent proxy as a process, in rough weather: thousands of connections, floods, readers that do not read, no file descriptors left,
-// an end in the middle. Afterwards it has what it had before.
+// The parent proxy as a process, in rough weather: thousands of connections, floods, readers that do not read, no file
+// descriptors left, an end in the middle. Afterwards it has what it had before.
 
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
@@ -122,7 +122,8 @@ describe('readers and writers that do not keep up', () => {
         return still;
       },
     );
-    // Two buffers of 64 KiB each way at most, and the objects around them; what is not collected yet is no more for more clients.
+    // Two buffers of 64 KiB each way at most, and the objects around them; what is not collected yet is no more for
+    // more clients.
     expect((await proxy.heldBytes()) - heldBefore).toBeLessThan(CLIENTS * 192 * 1024);
     expect(proxy.residentBytes() - before).toBeLessThan(192 * MEBIBYTE);
     // And the bytes that were held arrive, in the order they were sent.
@@ -172,7 +173,10 @@ describe('floods of the reserved ports', () => {
   });
 });
 
-/** A MiB of garbage on every connection; what no place is left for is cut off by the proxy, the rest when newer ones are there. */
+/**
+ * A MiB of garbage on every connection; what no place is left for is cut off by the proxy, the rest when newer ones are
+ * there.
+ */
 async function floodReservedPorts(proxy: ProxyProcess, connections: number): Promise<void> {
   const garbage = Buffer.from(Array.from({ length: MEBIBYTE }, (_, index) => (index * 7919) & 0xff));
   const flood = async (port: number): Promise<void> => {

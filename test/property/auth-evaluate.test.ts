@@ -95,8 +95,9 @@ const MESSAGES: readonly Pick<AccessRequest, 'operation' | 'payment'>[] = OPERAT
 });
 
 /**
- * "A rule matches when each of scopes, keys, operations that it states is met by the request", fee recipients and gas limit
- * "when their value is in the list, at most the limit; every other message does not meet a rule that states them".
+ * "A rule matches when each of scopes, keys, operations that it states is met by the request", fee recipients and gas
+ * limit "when their value is in the list, at most the limit; every other message does not meet a rule that states
+ * them".
  */
 function matches(rule: Rule, { scope, publicKey, operation, payment }: AccessRequest): boolean {
   if (rule.fee_recipients && !(payment && rule.fee_recipients.includes(payment.feeRecipient))) return false;

@@ -1,6 +1,7 @@
-// Whoever can write the state table and has no key, as a property: over random honest histories and whatever mixture of rows
-// and heads that ever were (whole, altered, moved, left out) the attacker shows, no decision is ever wider than an honest
-// state allows: the latest one for a replica that has the latest head, and none older than what a running replica has seen.
+// Whoever can write the state table and has no key, as a property: over random honest histories and whatever mixture of
+// rows and heads that ever were (whole, altered, moved, left out) the attacker shows, no decision is ever wider than an
+// honest state allows: the latest one for a replica that has the latest head, and none older than what a running
+// replica has seen.
 
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';

@@ -143,7 +143,9 @@ describe.each(Object.entries(MODELS))('%s', (_name, model) => {
   });
 });
 
-/** The messages of all histories, of neighbouring histories in turn, so that a key's messages are asked concurrently. */
+/**
+ * The messages of all histories, of neighbouring histories in turn, so that a key's messages are asked concurrently.
+ */
 function interleave(random: () => number, histories: number): SlashableMessage[] {
   const messages: SlashableMessage[] = [];
   for (let first = 0; first < histories; first += HISTORIES_AT_ONCE) {
@@ -212,9 +214,9 @@ const ASKED_AGAIN: ReadonlySet<string> = new Set(['died', 'slashing_unavailable'
 const MAX_ATTEMPTS = 3;
 
 /**
- * Ask everything, in order, by all signers at once. A disturbance comes in the middle of what the lanes have under way, and they go on
- * asking; only the next disturbance waits for its end, and everybody with it, so that no outage, in which answers come fast, uses up
- * the messages that later kills are to hit.
+ * Ask everything, in order, by all signers at once. A disturbance comes in the middle of what the lanes have under way,
+ * and they go on asking; only the next disturbance waits for its end, and everybody with it, so that no outage, in
+ * which answers come fast, uses up the messages that later kills are to hit.
  */
 async function play(messages: readonly SlashableMessage[], crew: Crew, plan: ReadonlyMap<number, Disturbance>) {
   const released: SlashableMessage[] = [];

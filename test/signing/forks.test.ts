@@ -1,5 +1,5 @@
-// Which fork a version names, and which forks can be in force at an epoch: at each boundary of each network, and where the
-// table does not say.
+// Which fork a version names, and which forks can be in force at an epoch: at each boundary of each network, and where
+// the table does not say.
 
 import { describe, expect, it, test } from 'vitest';
 import { forkOfVersion, judgeForkVersion, possibleForksAt, scheduledForkAt } from '../../enclave/signing/forks.ts';

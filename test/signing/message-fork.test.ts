@@ -1,5 +1,6 @@
-// Which fork a message is of (specification/signing.md#fork-version): the fork version that its domain takes names the container, and a stated
-// version, the schedule or a container that contradicts it is refused, each in words of its own.
+// Which fork a message is of (specification/signing.md#fork-version): the fork version that its domain takes names the
+// container, and a stated version, the schedule or a container that contradicts it is refused, each in words of its
+// own.
 
 import { describe, expect, it } from 'vitest';
 import type { ForkName } from '../../enclave/api/forks.ts';

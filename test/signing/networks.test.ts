@@ -1,4 +1,5 @@
-// The constants of the networks that are built in. A wrong one makes signatures that nobody accepts, or that another chain does.
+// The constants of the networks that are built in. A wrong one makes signatures that nobody accepts, or that another
+// chain does.
 
 import { describe, expect, it, test } from 'vitest';
 import { FORK_NAMES } from '../../enclave/api/forks.ts';
@@ -58,7 +59,10 @@ describe.skipIf(Object.keys(PUBLISHED).length === 0)('the networks of the vector
   });
 });
 
-/** Published instants, UTC: of a fork's first slot, or of genesis where no later one is known to us. Each fixes the genesis time. */
+/**
+ * Published instants, UTC: of a fork's first slot, or of genesis where no later one is known to us. Each fixes the
+ * genesis time.
+ */
 const INSTANTS = [
   ['mainnet', 411_392, '2025-12-03T21:49:11Z'],
   ['sepolia', 353_024, '2026-10-06T13:53:36Z'],

@@ -1,4 +1,5 @@
-// Remembering changes nothing: whatever came before, a body is read as parseSignRequest reads it, and its root is the computed one.
+// Remembering changes nothing: whatever came before, a body is read as parseSignRequest reads it, and its root is the
+// computed one.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';

@@ -18,7 +18,10 @@ const NETWORK: Network = {
 };
 const RUNS = { numRuns: 300 };
 
-/** The table of specification/signing.md#bodies a second time: domain type, and the path of the slot or epoch that selects the fork. */
+/**
+ * The table of specification/signing.md#bodies a second time: domain type, and the path of the slot or epoch that
+ * selects the fork.
+ */
 const DOMAINS: Readonly<Record<string, readonly [string, 'slot' | 'epoch' | 'none', string]>> = {
   AGGREGATION_SLOT: ['0x05000000', 'slot', 'slot'],
   AGGREGATE_AND_PROOF: ['0x06000000', 'slot', 'aggregate.data.slot'],

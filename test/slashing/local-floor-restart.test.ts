@@ -1,5 +1,5 @@
-// What an enclave signs before and after a restart around which all its records were lost: whatever it is asked, nothing of the one
-// is slashable beside anything of the other. Each process has a new, empty store.
+// What an enclave signs before and after a restart around which all its records were lost: whatever it is asked,
+// nothing of the one is slashable beside anything of the other. Each process has a new, empty store.
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

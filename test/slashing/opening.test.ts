@@ -1,4 +1,5 @@
-// What the start, and the offline commands, say of a slashing store: why it cannot be opened, in one line, and that it is new.
+// What the start, and the offline commands, say of a slashing store: why it cannot be opened, in one line, and that it
+// is new.
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';

@@ -1,5 +1,5 @@
-// The native addon for tests: builds it when it is missing or older than its sources. Without a C compiler the tests that need it are
-// skipped, and the output says so.
+// The native addon for tests: builds it when it is missing or older than its sources. Without a C compiler the tests
+// that need it are skipped, and the output says so.
 
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';

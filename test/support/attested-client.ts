@@ -1,4 +1,5 @@
-// A client of a signer in an enclave as the operator's CLI is one: it verifies the peer, and then sends requests over that connection.
+// A client of a signer in an enclave as the operator's CLI is one: it verifies the peer, and then sends requests over
+// that connection.
 
 import http from 'node:http';
 import { DEFAULT_MAX_AGE_SECONDS } from '../../operator/attestation/peer-evidence.ts';

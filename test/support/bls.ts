@@ -1,4 +1,5 @@
-// What tests of BLS cores share: keys and roots by name, the signature that is expected, and what became of one that was asked for.
+// What tests of BLS cores share: keys and roots by name, the signature that is expected, and what became of one that
+// was asked for.
 
 import { createHash } from 'node:crypto';
 import { SecretKey } from '@chainsafe/blst';

@@ -1,6 +1,6 @@
-// Consensus config.yaml files as networks have them. PACKAGE is spelled as ethereum-package writes the one of a devnet: hex without
-// quotes, keys that a signer does not need, forks that it does not know, every fork but the last at genesis. OWN is a network
-// of short slots and epochs, spelled in the other ways.
+// Consensus config.yaml files as networks have them. PACKAGE is spelled as ethereum-package writes the one of a devnet:
+// hex without quotes, keys that a signer does not need, forks that it does not know, every fork but the last at
+// genesis. OWN is a network of short slots and epochs, spelled in the other ways.
 
 export const PACKAGE_CONFIG = `# Mainnet config
 

@@ -1,4 +1,5 @@
-// What an image runs, in a process of its own on this machine: the same start, with Unix sockets for vsock and the test's NSM for
+// What an image runs, in a process of its own on this machine: the same start, with Unix sockets for vsock and the
+// test's NSM for
 // /dev/nsm. Nothing but the platform and the image differ from production.
 // argv: a folder with `image.json`, the NSM's socket and the streams.
 

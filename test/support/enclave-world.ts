@@ -1,5 +1,6 @@
-// An enclave and everything around it on one machine: the program in a process of its own, an emulated NSM that the test holds, the real
-// parent proxy in the test's process over Unix sockets, DynamoDB and KMS stand-ins behind its declared egress. All keys are TEST keys.
+// An enclave and everything around it on one machine: the program in a process of its own, an emulated NSM that the
+// test holds, the real parent proxy in the test's process over Unix sockets, DynamoDB and KMS stand-ins behind its
+// declared egress. All keys are TEST keys.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,5 +1,5 @@
-// The Gloas vectors (vectors/gloas/sepolia.json): one request of each kind with its roots and signature, and every other shape in which
-// a client may send the same message (specification/signing.md#bodies, #gloas).
+// The Gloas vectors (vectors/gloas/sepolia.json): one request of each kind with its roots and signature, and every
+// other shape in which a client may send the same message (specification/signing.md#bodies, #gloas).
 
 import { vectorJson } from './vectors.ts';
 

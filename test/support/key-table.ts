@@ -1,5 +1,5 @@
-// The key table on a real table server: a fresh table, signers that share it (replicas), and the hand of somebody who can write
-// the table and does not hold the master key.
+// The key table on a real table server: a fresh table, signers that share it (replicas), and the hand of somebody who
+// can write the table and does not hold the master key.
 
 import { createHash } from 'node:crypto';
 import {

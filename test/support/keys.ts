@@ -1,5 +1,5 @@
-// Makes key directories for tests: deterministic secret keys, raw key files, and EIP-2335 keystores with a key derivation that costs
-// nothing. The keys are public by construction; never use them for anything that holds value.
+// Makes key directories for tests: deterministic secret keys, raw key files, and EIP-2335 keystores with a key
+// derivation that costs nothing. The keys are public by construction; never use them for anything that holds value.
 
 import { createCipheriv, createHash, pbkdf2Sync, randomUUID, scryptSync } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -61,7 +61,10 @@ export function writeKeystore(
   return publicKeyOf(secret);
 }
 
-/** An EIP-2335 keystore as JSON has it. Salt and vector follow from the secret, so that the same call gives the same file but its uuid. */
+/**
+ * An EIP-2335 keystore as JSON has it. Salt and vector follow from the secret, so that the same call gives the same
+ * file but its uuid.
+ */
 export function encryptKeystore(
   secret: Uint8Array,
   password: string,

@@ -1,4 +1,5 @@
-// Looks for bytes in the whole writable memory of another process of this user: heap, buffers, stacks, locked pages. Linux only.
+// Looks for bytes in the whole writable memory of another process of this user: heap, buffers, stacks, locked pages.
+// Linux only.
 
 import { closeSync, openSync, readFileSync, readSync } from 'node:fs';
 

@@ -1,5 +1,6 @@
-// Programs of this checkout as another user than root, who may do what a user may not: root's tests of limits and of foreign users run as nobody.
-// A checkout under /root, or in any folder that others cannot enter, is entered by a capability to read, and by nothing else.
+// Programs of this checkout as another user than root, who may do what a user may not: root's tests of limits and of
+// foreign users run as nobody. A checkout under /root, or in any folder that others cannot enter, is entered by a
+// capability to read, and by nothing else.
 
 import { spawnSync } from 'node:child_process';
 
@@ -19,11 +20,16 @@ const file = ${JSON.stringify(import.meta.filename)};
 process.exit(process.getuid() === ${NOBODY} && fs.existsSync(file) && fs.readFileSync(file).length > 0 ? 0 : 1);`;
 
 export interface OtherUser {
-  /** The program and the arguments that run a command as this user; the command itself where this process is not root's. */
+  /**
+   * The program and the arguments that run a command as this user; the command itself where this process is not root's.
+   */
   command(program: string, args: readonly string[]): readonly [string, readonly string[]];
 }
 
-/** @returns undefined when root's children here can be nobody else who reads the checkout: `NEEDS_OTHER_USER` says what it takes */
+/**
+ * @returns undefined when root's children here can be nobody else who reads the checkout: `NEEDS_OTHER_USER` says what
+ * it takes
+ */
 export function otherUser(): OtherUser | undefined {
   if (process.getuid?.() !== 0) return { command: (program, args) => [program, args] };
   const ways = [AS_NOBODY, ...READING.map((name) => [...capability(name), ...AS_NOBODY])];

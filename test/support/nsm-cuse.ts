@@ -1,7 +1,8 @@
-// Serves /dev/nsm from user space with the driver's own ioctl ABI, through CUSE (character devices in user space), so that the signer
-// runs unchanged in a guest without Nitro. For root inside a test guest only: `node nsm-cuse.ts [--name nsm] [--pcrs '{"0":"<hex>"}']`.
-// Prints `nsm-cuse root <SHA-256 of the test root>` when the device is there; SIGHUP is a power cycle of the enclave, after which the registers
-// are as at the start, under the same authority. The structures are those of <linux/fuse.h>.
+// Serves /dev/nsm from user space with the driver's own ioctl ABI, through CUSE (character devices in user space), so
+// that the signer runs unchanged in a guest without Nitro. For root inside a test guest only:
+// `node nsm-cuse.ts [--name nsm] [--pcrs '{"0":"<hex>"}']`. Prints `nsm-cuse root <SHA-256 of the test root>` when the
+// device is there; SIGHUP is a power cycle of the enclave, after which the registers are as at the start, under the
+// same authority. The structures are those of <linux/fuse.h>.
 
 import { openSync, read, writeSync } from 'node:fs';
 import { parseArgs } from 'node:util';
@@ -82,8 +83,8 @@ async function handle(fd: number, emulator: NsmEmulator, name: string, message: 
 }
 
 /**
- * The kernel does not know what an unrestricted ioctl reads and writes, and asks in rounds: first for struct nsm_raw, then for the
- * request it points to, and only then is the operation performed.
+ * The kernel does not know what an unrestricted ioctl reads and writes, and asks in rounds: first for struct nsm_raw,
+ * then for the request it points to, and only then is the operation performed.
  */
 async function ioctl(fd: number, emulator: NsmEmulator, unique: bigint, body: Buffer): Promise<void> {
   const inBytes = body.readUInt32LE(24);

@@ -1,5 +1,6 @@
-// An NSM device of the test process for a process of its own: one connection to a Unix socket for each exchange, request and answer each
-// to the end of the stream. What the enclave's program is given in place of /dev/nsm, so that a test sees and sets its registers.
+// An NSM device of the test process for a process of its own: one connection to a Unix socket for each exchange,
+// request and answer each to the end of the stream. What the enclave's program is given in place of /dev/nsm, so that a
+// test sees and sets its registers.
 
 import { connect, createServer } from 'node:net';
 import type { NsmDevice } from '../../enclave/tee/nsm/nsm.ts';

@@ -1,4 +1,5 @@
-// A parent proxy in a process of its own, for what a process shows: its memory, its file descriptors, its signals and exit codes.
+// A parent proxy in a process of its own, for what a process shows: its memory, its file descriptors, its signals and
+// exit codes.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,5 +1,5 @@
-// The parent proxy as a process of its own, over Unix sockets: `parent-proxy-program.ts DIRECTORY ARGUMENTS…`. The program's own main.
-// Every message of its parent process is answered with the bytes that are held after a collection.
+// The parent proxy as a process of its own, over Unix sockets: `parent-proxy-program.ts DIRECTORY ARGUMENTS…`. The
+// program's own main. Every message of its parent process is answered with the bytes that are held after a collection.
 
 import { setImmediate } from 'node:timers/promises';
 import { main } from '../../parent-proxy/main.ts';

@@ -1,5 +1,6 @@
-// A parent proxy in the test process, over Unix sockets in a directory of its own: the program's parts as they are, with a clock, a
-// log and credentials of the test's choice, and the enclave's side of the transport for the test to play.
+// A parent proxy in the test process, over Unix sockets in a directory of its own: the program's parts as they are,
+// with a clock, a log and credentials of the test's choice, and the enclave's side of the transport for the test to
+// play.
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';

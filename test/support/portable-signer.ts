@@ -1,4 +1,5 @@
-// `strongroom server` with the portable BLS core, also where the native one is built: the same boot, for tests and benchmarks.
+// `strongroom server` with the portable BLS core, also where the native one is built: the same boot, for tests and
+// benchmarks.
 
 import { renderViolations } from '../../command-line/violations.ts';
 import { boot } from '../../enclave/boot/boot.ts';

@@ -1,5 +1,5 @@
-// A TCP proxy in front of PostgreSQL that goes wrong exactly at a commit, where it hurts most, and that leads to another
-// server when it is told, as the name of a database does after a failover.
+// A TCP proxy in front of PostgreSQL that goes wrong exactly at a commit, where it hurts most, and that leads to
+// another server when it is told, as the name of a database does after a failover.
 
 import { connect, createServer, type Socket } from 'node:net';
 

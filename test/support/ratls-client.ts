@@ -1,4 +1,5 @@
-// A client of the RA-TLS listener as the parent's proxy makes it: a PROXY header, then TLS. It verifies nothing by itself; tests do.
+// A client of the RA-TLS listener as the parent's proxy makes it: a PROXY header, then TLS. It verifies nothing by
+// itself; tests do.
 
 import { once } from 'node:events';
 import http from 'node:http';

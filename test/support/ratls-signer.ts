@@ -1,5 +1,5 @@
-// The RA-TLS listener of a signer without keys, on Unix sockets, with an emulated NSM: everything that stands before the routes is what
-// an enclave runs.
+// The RA-TLS listener of a signer without keys, on Unix sockets, with an emulated NSM: everything that stands before
+// the routes is what an enclave runs.
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

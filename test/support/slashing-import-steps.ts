@@ -1,5 +1,5 @@
-// Imports a file into a SQLite store step by step and kills itself, hard, when so many steps are done; else it prints how
-// many there were. Arguments: the store, after how many steps. What it imports is `IMPORTED`.
+// Imports a file into a SQLite store step by step and kills itself, hard, when so many steps are done; else it prints
+// how many there were. Arguments: the store, after how many steps. What it imports is `IMPORTED`.
 
 import { rowIntegrity } from '../../enclave/slashing/history/integrity.ts';
 import { writeHistory } from '../../enclave/slashing/sqlite/history-text.ts';

@@ -1,5 +1,6 @@
-// The stateful mode on a real state table: a table server, a table whose root token is known, and replicas that hold the
-// same sub-keys. Whoever attacks the table in a test writes its rows as items, without any key. All keys are TEST keys.
+// The stateful mode on a real state table: a table server, a table whose root token is known, and replicas that hold
+// the same sub-keys. Whoever attacks the table in a test writes its rows as items, without any key. All keys are TEST
+// keys.
 
 import type { Authentication } from '../../enclave/auth/authenticator.ts';
 import type { HeadProblem } from '../../enclave/auth/stateful/load.ts';

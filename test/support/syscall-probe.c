@@ -1,5 +1,5 @@
-// A native addon for tests only: makes single system calls, so that a filter can be asked about calls that JavaScript cannot make.
-// Arguments that a test does not give are all ones, which no call can do anything with but refuse.
+// A native addon for tests only: makes single system calls, so that a filter can be asked about calls that JavaScript
+// cannot make. Arguments that a test does not give are all ones, which no call can do anything with but refuse.
 #include <node_api.h>
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 // A small HTTP proxy before a real table server that has neither accounts nor ARNs: it says whose credentials each call
-// was signed with, takes a table's ARN where DynamoDB does, and refuses that of an account which is not the caller's, as
-// AWS documents it (Developer Guide, Cross-account access). All else is the server's. Signatures are not verified.
+// was signed with, takes a table's ARN where DynamoDB does, and refuses that of an account which is not the caller's,
+// as AWS documents it (Developer Guide, Cross-account access). All else is the server's. Signatures are not verified.
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { parseTableArn } from '../../enclave/aws/table-name.ts';

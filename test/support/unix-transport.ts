@@ -1,6 +1,6 @@
-// The transport between an enclave and its parent on a machine without vsock: one Unix socket a port, in a directory that
-// both sides know. What it answers is what vsock answers (specification/enclave.md#transport), so that the same programs run on either:
-// nobody there, and an accept queue that is full, are both ECONNRESET at once.
+// The transport between an enclave and its parent on a machine without vsock: one Unix socket a port, in a directory
+// that both sides know. What it answers is what vsock answers (specification/enclave.md#transport), so that the same
+// programs run on either: nobody there, and an accept queue that is full, are both ECONNRESET at once.
 
 import { unlinkSync } from 'node:fs';
 import { connect, createServer, type Socket } from 'node:net';
@@ -21,7 +21,9 @@ const MAX_PATH_BYTES = 107;
 /** What a Unix socket says where vsock says ECONNRESET: no file, nobody listening, a full queue. */
 const NOBODY_THERE: ReadonlySet<string | undefined> = new Set(['ENOENT', 'ECONNREFUSED', 'EAGAIN', 'ENOTSOCK']);
 
-/** Each side's own ports are files of its own: `enclave-9443`, `parent-7001`. A killed process's files are taken over. */
+/**
+ * Each side's own ports are files of its own: `enclave-9443`, `parent-7001`. A killed process's files are taken over.
+ */
 export function unixTransport(directory: string, side: Side): Transport {
   const other: Side = side === 'enclave' ? 'parent' : 'enclave';
   return {

@@ -1,5 +1,5 @@
-// A process that opens envelopes for envelope-wiping.test.ts, which searches its memory: sends the public key that they are to be made for,
-// opens what comes, keeps what came out until it is told to wipe it.
+// A process that opens envelopes for envelope-wiping.test.ts, which searches its memory: sends the public key that they
+// are to be made for, opens what comes, keeps what came out until it is told to wipe it.
 
 import { createHash, generateKeyPairSync } from 'node:crypto';
 import { openEnvelope } from '../../enclave/tee/kms/cms.ts';

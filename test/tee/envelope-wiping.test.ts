@@ -1,5 +1,5 @@
-// What is left of an envelope in memory: the content key nowhere as soon as it is opened, and of the plaintext nothing but what the caller
-// got, and wipes. The whole writable memory of another process is searched.
+// What is left of an envelope in memory: the content key nowhere as soon as it is opened, and of the plaintext nothing
+// but what the caller got, and wipes. The whole writable memory of another process is searched.
 
 import { type ChildProcess, fork } from 'node:child_process';
 import { randomBytes } from 'node:crypto';

@@ -1,7 +1,7 @@
-// Reading the authorization state out of a table that anybody may have written and that other replicas are writing at this
-// moment. What comes out is what the head named at one revision, or an error: never a mixture of two revisions. A head that
-// does not verify, is gone, or goes back is refused as a whole, and the caller keeps what it has. Rows that the head does not
-// name are never read, however many somebody puts there.
+// Reading the authorization state out of a table that anybody may have written and that other replicas are writing at
+// this moment. What comes out is what the head named at one revision, or an error: never a mixture of two revisions. A
+// head that does not verify, is gone, or goes back is refused as a whole, and the caller keeps what it has. Rows that
+// the head does not name are never read, however many somebody puts there.
 
 import { SignerError } from '../../api/errors.ts';
 import { kindOf, type Manifest, openHead, type RowKind } from './rows.ts';
@@ -16,7 +16,10 @@ import {
   MAX_TOKENS_TOGETHER,
 } from './state.ts';
 
-/** `altered`: its HMAC fails. `replayed`: authentic, and not the row that counts. `missing`: named by the manifest, not there. */
+/**
+ * `altered`: its HMAC fails. `replayed`: authentic, and not the row that counts. `missing`: named by the manifest, not
+ * there.
+ */
 export interface RejectedRow {
   readonly pk: string;
   readonly kind: RowKind;
@@ -47,7 +50,8 @@ const MAX_ROUNDS = 20;
 
 /**
  * @param current what this replica has
- * @param trustsHeld whether rows that it has in the version that counts are left as they are; else they are looked at again
+ * @param trustsHeld whether rows that it has in the version that counts are left as they are; else they are looked at
+ * again
  * @returns undefined when `current` is what the table says still
  * @throws AuthHeadRejected, or SignerError `state_stale` when the table cannot be read
  */

@@ -1,5 +1,5 @@
-// Creating, replacing and deleting policies (specification/authorization.md#auth-api). Each is one durable change or a refusal with its
-// reason. A policy that a live token is bound to stays: a deny rule must not vanish under a token.
+// Creating, replacing and deleting policies (specification/authorization.md#auth-api). Each is one durable change or a
+// refusal with its reason. A policy that a live token is bound to stays: a deny rule must not vanish under a token.
 
 import assert from 'node:assert/strict';
 import type { PolicyRecord } from '../../api/auth.ts';

@@ -1,6 +1,6 @@
-// How often a token's renewals are written. A renewal is a commit that every replica has to read, and the holder of any client
-// token may ask for it: without a pace the least credential could keep the cluster busy. Who asks sooner is told the record as it is,
-// which is no lie: its lifetime has just begun.
+// How often a token's renewals are written. A renewal is a commit that every replica has to read, and the holder of any
+// client token may ask for it: without a pace the least credential could keep the cluster busy. Who asks sooner is told
+// the record as it is, which is no lie: its lifetime has just begun.
 
 import type { Clock } from '../../../observe/clock.ts';
 import type { TokenRecord } from '../../api/auth.ts';
@@ -22,7 +22,8 @@ export function pacedRenewals(auth: StatefulAuthenticator, clock: Pick<Clock, 'm
   return async (accessor, ttlSeconds) => {
     const { snapshot } = auth;
     const token = findToken(snapshot, accessor);
-    if (token === undefined || token.ttlSeconds === null) return renewToken(auth, accessor, ttlSeconds); // writes nothing
+    // writes nothing
+    if (token === undefined || token.ttlSeconds === null) return renewToken(auth, accessor, ttlSeconds);
     const now = clock.monotonic();
     const early = now < (nextAt.get(accessor) ?? Number.NEGATIVE_INFINITY);
     if (early) return { kind: 'done', answer: tokenRecord(snapshot, token) };

@@ -1,6 +1,7 @@
-// The root token's rows, as the chamber writes them inside its own transactions (specification/authorization.md#root-token): at the
-// first boot of a fresh table, and again when ROOT_TOKEN_BOOTSTRAP was deleted. Pure. It trusts nothing in the table: a
-// head that does not verify is replaced by one that knows the new root token and nothing else.
+// The root token's rows, as the chamber writes them inside its own transactions
+// (specification/authorization.md#root-token): at the first boot of a fresh table, and again when ROOT_TOKEN_BOOTSTRAP
+// was deleted. Pure. It trusts nothing in the table: a head that does not verify is replaced by one that knows the new
+// root token and nothing else.
 
 import { createAccessor, tokenDigest } from '../tokens.ts';
 import { type Manifest, makeHead, makeRow, newCommit, openHead, pkOf, rowCode, tokenFields } from './rows.ts';
@@ -12,8 +13,9 @@ export interface RootTokenWrite extends AuthWrite {
 }
 
 /**
- * A new root token, in place of the earlier one if there was one, which is revoked by the same transaction. All other tokens
- * and policies stay. The condition of the transaction is the revision of the head given here (undefined: that there is none).
+ * A new root token, in place of the earlier one if there was one, which is revoked by the same transaction. All other
+ * tokens and policies stay. The condition of the transaction is the revision of the head given here (undefined: that
+ * there is none).
  * @param rootToken `createToken('management')`; the caller encrypts and wipes it
  * @param now milliseconds since the Unix epoch
  * @throws Error when the head's revision cannot be followed by another: somebody altered it

@@ -1,6 +1,7 @@
-// How policies and tokens are spelled in the signer-state table, and what makes a row or a head count (specification/tables.md#auth-rows): an HMAC-SHA256 under the auth-row sub-key over the format's version, the pk, the revision and the content.
-// The only file that makes or opens those codes. A row that does not verify, or that verifies and cannot be understood
-// (a newer version's), is undefined here and missing everywhere: it never widens access.
+// How policies and tokens are spelled in the signer-state table, and what makes a row or a head count
+// (specification/tables.md#auth-rows): an HMAC-SHA256 under the auth-row sub-key over the format's version, the pk, the
+// revision and the content. The only file that makes or opens those codes. A row that does not verify, or that verifies
+// and cannot be understood (a newer version's), is undefined here and missing everywhere: it never widens access.
 
 import assert from 'node:assert/strict';
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
@@ -33,7 +34,9 @@ export interface TokenContent {
 
 /** The rows that count. */
 export interface Manifest {
-  /** The pk of the root token, while there is one: said here, so that re-creating it revokes a row that is hidden too. */
+  /**
+   * The pk of the root token, while there is one: said here, so that re-creating it revokes a row that is hidden too.
+   */
   readonly root: string | null;
   /** pk → `rowCode` of the one row that counts. */
   readonly rows: ReadonlyMap<string, string>;
@@ -71,7 +74,10 @@ export function identifierOf(pk: string): string {
   return pk.slice(pk.indexOf('#') + 1);
 }
 
-/** The members of a row's canonical JSON, in their order. What a rule does not state is not in it, so rows of before stay. */
+/**
+ * The members of a row's canonical JSON, in their order. What a rule does not state is not in it, so rows of before
+ * stay.
+ */
 export function policyFields({ createdAt, updatedAt, rules }: PolicyContent): RowFields {
   const ordered = rules.map(({ effect, scopes, keys, operations, fee_recipients, max_gas_limit }) => ({
     effect,

@@ -1,6 +1,6 @@
 // The authorization state at one revision, as one replica holds it: the verified rows that the manifest names, and the
-// callers that follow from them. Immutable: a change makes a new one. A token bound to a policy that is not here is denied
-// everything, management included; stored source ranges that cannot be read make the row missing, never unbound.
+// callers that follow from them. Immutable: a change makes a new one. A token bound to a policy that is not here is
+// denied everything, management included; stored source ranges that cannot be read make the row missing, never unbound.
 
 import type { PolicyRecord, TokenRecord } from '../../api/auth.ts';
 import type { Caller } from '../authenticator.ts';

@@ -1,6 +1,6 @@
-// Where the stateful mode keeps policies and tokens: the auth rows of the signer-state table and their head, AUTH_REVISION.
-// This interface is all that auth knows of the table; chamber/ satisfies it. Whoever can write the table can put anything
-// into these rows, so nothing read through it is trusted before rows.ts has verified its HMAC.
+// Where the stateful mode keeps policies and tokens: the auth rows of the signer-state table and their head,
+// AUTH_REVISION. This interface is all that auth knows of the table; chamber/ satisfies it. Whoever can write the table
+// can put anything into these rows, so nothing read through it is trusted before rows.ts has verified its HMAC.
 
 /** A policy (`POLICY#<name>`) or a token (`TOKEN#<accessor>`). */
 export interface AuthRow {
@@ -15,8 +15,9 @@ export interface AuthRow {
 export type AuthChange = { readonly put: AuthRow } | { readonly delete: string /* pk */ };
 
 /**
- * The AUTH_REVISION row: the revision, and the manifest of the live rows (pk → code of the row), both under one HMAC, so
- * that an old row that is put back, or a deleted one that is put in again, is not in the manifest and counts as missing.
+ * The AUTH_REVISION row: the revision, and the manifest of the live rows (pk → code of the row), both under one HMAC,
+ * so that an old row that is put back, or a deleted one that is put in again, is not in the manifest and counts as
+ * missing.
  */
 export interface AuthHead {
   readonly revision: number;
@@ -39,13 +40,15 @@ export interface AuthView {
 /** Every method throws SignerError `state_stale` when the table cannot be used. */
 export interface AuthState {
   /**
-   * These rows, MAX_ROWS_APART at most: each strongly consistent and complete or an error, but not from one moment; rows
-   * that are not there are left out.
+   * These rows, MAX_ROWS_APART at most: each strongly consistent and complete or an error, but not from one moment;
+   * rows that are not there are left out.
    */
   readRows(pks: readonly string[]): Promise<readonly AuthRow[]>;
   /** The head and these rows from one moment (one transaction); rows that are not there are left out. */
   readTogether(pks: readonly string[]): Promise<AuthView>;
-  /** One transaction, on the condition that the head's revision is still `expectedRevision` (undefined: there is none). */
+  /**
+   * One transaction, on the condition that the head's revision is still `expectedRevision` (undefined: there is none).
+   */
   commit(
     expectedRevision: number | undefined,
     changes: readonly AuthChange[],
@@ -62,15 +65,17 @@ export interface AuthKeys {
 }
 
 /**
- * An item of DynamoDB has at most 400 KB. With both counts at their limits and 64-character policy names the manifest has
- * some 350 KB; the content of one policy leaves room for its other attributes.
+ * An item of DynamoDB has at most 400 KB. With both counts at their limits and 64-character policy names the manifest
+ * has some 350 KB; the content of one policy leaves room for its other attributes.
  */
 export const MAX_TOKENS = 4096;
 export const MAX_POLICIES = 512;
 export const MAX_MANIFEST_BYTES = 380_000;
 /** Some 3,700 keys. A token takes 64 policies (api/policy.ts). */
 export const MAX_POLICY_BYTES = 380_000;
-/** Rows of one readRows: what the service takes in one call. It also bounds what a hostile table can put into memory. */
+/**
+ * Rows of one readRows: what the service takes in one call. It also bounds what a hostile table can put into memory.
+ */
 export const MAX_ROWS_APART = 100;
 /** Rows of one readTogether: with the head and the largest of each kind they stay within the 4 MB of a transaction. */
 export const MAX_POLICIES_TOGETHER = 6;

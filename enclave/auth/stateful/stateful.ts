@@ -53,8 +53,8 @@ const CONFLICT_PAUSE_MS = 20;
 /** Changes of this replica that wait for the one before them. */
 export const MAX_WAITING_CHANGES = 64;
 /**
- * Rows are looked at again, though nothing honest has changed them, at most so often: what somebody altered is noticed by a
- * replica that runs, and whoever may renew a token cannot keep every replica reading the whole state.
+ * Rows are looked at again, though nothing honest has changed them, at most so often: what somebody altered is noticed
+ * by a replica that runs, and whoever may renew a token cannot keep every replica reading the whole state.
  */
 export const LOOK_AGAIN_SECONDS = 60;
 /** Rejected rows that are logged one by one. */
@@ -73,7 +73,9 @@ export class StatefulAuthenticator implements Authenticator {
   #waitingChanges = 0;
   #reportedHead: HeadProblem | undefined;
 
-  /** Takes the keys over and wipes them when it is sealed. Until the first `refresh` it answers as if it were sealed. */
+  /**
+   * Takes the keys over and wipes them when it is sealed. Until the first `refresh` it answers as if it were sealed.
+   */
   constructor(keys: AuthKeys, parts: StatefulAuthParts) {
     this.#keys = keys;
     this.#parts = parts;
@@ -142,7 +144,8 @@ export class StatefulAuthenticator implements Authenticator {
 
   /**
    * Commit a change. Answered only when it is durable; changes of one replica go one after the other.
-   * @throws SignerError `state_stale` when the table cannot be written (the change may have been made), `overloaded` when
+   * @throws SignerError `state_stale` when the table cannot be written (the change may have been made), `overloaded`
+   * when
    *   others were faster every time or too many wait (it was not)
    */
   async change<Answer>(actor: Actor, plan: Plan<Answer>): Promise<Done<Answer> | ChangeRefused> {
@@ -214,7 +217,10 @@ export class StatefulAuthenticator implements Authenticator {
     return needsManagement && !bound.caller.management ? { kind: 'refused', reason: 'denied' } : undefined;
   }
 
-  /** Revisions only go up: a late answer to our commit never undoes what a read has shown. Nothing comes back after sealing. */
+  /**
+   * Revisions only go up: a late answer to our commit never undoes what a read has shown. Nothing comes back after
+   * sealing.
+   */
   #install(snapshot: AuthSnapshot): void {
     if (!this.#sealed && snapshot.revision > this.revision) this.#snapshot = snapshot;
   }

@@ -1,6 +1,6 @@
-// Creating, revoking and renewing tokens (specification/authorization.md#tokens). A token is made here, shown in the one answer, and known
-// by its digest afterwards. Expired tokens are kept for a day, so that audit lines can still be looked up, and are deleted
-// with later creations.
+// Creating, revoking and renewing tokens (specification/authorization.md#tokens). A token is made here, shown in the
+// one answer, and known by its digest afterwards. Expired tokens are kept for a day, so that audit lines can still be
+// looked up, and are deleted with later creations.
 
 import assert from 'node:assert/strict';
 import type { CreatedToken, TokenRecord } from '../../api/auth.ts';
@@ -64,8 +64,8 @@ export function revokeToken(
 }
 
 /**
- * The lifetime of a client token begins again: from now by what is asked, at most by the lifetime that it was created with.
- * A token that never expires stays as it is.
+ * The lifetime of a client token begins again: from now by what is asked, at most by the lifetime that it was created
+ * with. A token that never expires stays as it is.
  */
 export function renewToken(
   auth: StatefulAuthenticator,

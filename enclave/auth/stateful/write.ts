@@ -1,5 +1,5 @@
-// A change of policies and tokens as one transaction: the rows, and the head at the next revision whose manifest makes them
-// count. Pure. It starts from the manifest of the verified head, never from rows that happen to be in the table.
+// A change of policies and tokens as one transaction: the rows, and the head at the next revision whose manifest makes
+// them count. Pure. It starts from the manifest of the verified head, never from rows that happen to be in the table.
 
 import assert from 'node:assert/strict';
 import { makeHead, makeRow, newCommit, type RowFields, rowCode } from './rows.ts';

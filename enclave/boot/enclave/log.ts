@@ -1,5 +1,6 @@
-// The log of a signer in an enclave: every line goes to the parent as JSON, through the ring. The console has the start in any case, and the
-// rest in debug mode, in the configured format: nobody else can read it, and an emulated serial line is too slow for audit lines.
+// The log of a signer in an enclave: every line goes to the parent as JSON, through the ring. The console has the start
+// in any case, and the rest in debug mode, in the configured format: nobody else can read it, and an emulated serial
+// line is too slow for audit lines.
 
 import { textLine } from '../../../observe/log-text.ts';
 import {

@@ -1,6 +1,6 @@
-// The start inside an enclave image, up to the configuration: describe the NSM, get the configuration's bytes, measure them and the
-// ceremony, and only then read what they say (specification/enclave.md#measured-configuration). There are no arguments and no variables here: what is
-// measured is all that decides.
+// The start inside an enclave image, up to the configuration: describe the NSM, get the configuration's bytes, measure
+// them and the ceremony, and only then read what they say (specification/enclave.md#measured-configuration). There are
+// no arguments and no variables here: what is measured is all that decides.
 
 import { createHash } from 'node:crypto';
 import { type Ceremony, ceremonyDigest, parseCeremony } from '../../../ceremony/definition.ts';

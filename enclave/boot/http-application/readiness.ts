@@ -21,7 +21,10 @@ export interface ReadinessParts {
   readonly custodyRefusal: () => 'sealed' | 'state_stale' | undefined;
 }
 
-/** The same ids in every mode (specification/signing.md#probes), so that whoever watches one finds it: without a signer state nothing is lost sight of. */
+/**
+ * The same ids in every mode (specification/signing.md#probes), so that whoever watches one finds it: without a signer
+ * state nothing is lost sight of.
+ */
 export function readinessOf(state: SignerState, parts: ReadinessParts): Readiness {
   return {
     checks: () => {

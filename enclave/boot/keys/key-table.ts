@@ -1,5 +1,5 @@
-// The key table of `key_sources.dynamodb`: opened with the sub-key that custody gives, looked at once so that a table that
-// is not there ends the start, then loaded and kept up to date until the signer closes or seals.
+// The key table of `key_sources.dynamodb`: opened with the sub-key that custody gives, looked at once so that a table
+// that is not there ends the start, then loaded and kept up to date until the signer closes or seals.
 
 import { SignerError } from '../../api/errors.ts';
 import { createDynamoDBClient } from '../../aws/dynamodb.ts';

@@ -1,5 +1,6 @@
-// Step "listeners" inside an enclave: three vsock ports that the parent proxy connects to. Attested TLS has the whole API; the plain port
-// answers probes only; metrics are metrics. The certificate is made before the first of them listens, and rotates from then on.
+// Step "listeners" inside an enclave: three vsock ports that the parent proxy connects to. Attested TLS has the whole
+// API; the plain port answers probes only; metrics are metrics. The certificate is made before the first of them
+// listens, and rotates from then on.
 
 import type { Config } from '../../config/options.ts';
 import { listenMetricsOnTransport } from '../../http/listeners/metrics.ts';

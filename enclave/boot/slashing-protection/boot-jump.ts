@@ -1,6 +1,7 @@
 // Part of the step "slashing protection": the jump at boot. What an earlier process of this signer may have signed is
-// refused, whatever the store says, because whoever holds the tables may have put older ones back around the restart. On in an
-// enclave, whose parent holds them, by the time of its security module; elsewhere by the system's clock, where it is asked for.
+// refused, whatever the store says, because whoever holds the tables may have put older ones back around the restart.
+// On in an enclave, whose parent holds them, by the time of its security module; elsewhere by the system's clock, where
+// it is asked for.
 
 import type { Config } from '../../config/options.ts';
 import type { Network } from '../../signing/networks.ts';

@@ -1,5 +1,5 @@
-// Part of the step "slashing protection": which store this signer's fleet signs over, when there is a state table to say so. Without one
-// nothing can notice a second signer, and nothing is bound.
+// Part of the step "slashing protection": which store this signer's fleet signs over, when there is a state table to
+// say so. Without one nothing can notice a second signer, and nothing is bound.
 
 import { randomBytes } from 'node:crypto';
 import { statSync } from 'node:fs';
@@ -48,7 +48,10 @@ export async function bindStore(
   return binding;
 }
 
-/** A file and when it was made: a copy has another, and a lock keeps each to one process. Stores of many signers have none. */
+/**
+ * A file and when it was made: a copy has another, and a lock keeps each to one process. Stores of many signers have
+ * none.
+ */
 function seatOf({ backend, path }: Config['anti_slashing']): string {
   if (backend !== 'sqlite') return '';
   const { ino, birthtimeNs } = statSync(path, { bigint: true });

@@ -1,5 +1,6 @@
-// Rules on a signer in an enclave: what an image is for, what an enclave does not have (a disk, plain listeners, a second way out), and that
-// every host it will have to reach is declared, so that a start fails instead of the first call of its kind.
+// Rules on a signer in an enclave: what an image is for, what an enclave does not have (a disk, plain listeners, a
+// second way out), and that every host it will have to reach is declared, so that a start fails instead of the first
+// call of its kind.
 
 import { type Ceremony, ceremonyArns } from '../../../ceremony/definition.ts';
 import { parsePostgresUrl } from '../../slashing/postgres/address.ts';

@@ -1,6 +1,6 @@
-// Rules on the network: what `custom` and `ephemery` need and what the other networks do not take, one source for each constant,
-// and a fork schedule that contradicts nothing known. What a config.yaml says is looked at where files are: at the start, and by
-// `server --check`.
+// Rules on the network: what `custom` and `ephemery` need and what the other networks do not take, one source for each
+// constant, and a fork schedule that contradicts nothing known. What a config.yaml says is looked at where files are:
+// at the start, and by `server --check`.
 
 import { readNetwork } from '../network.ts';
 import type { Config, OptionPath } from '../options.ts';

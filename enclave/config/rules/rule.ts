@@ -1,4 +1,5 @@
-// What a cross-field rule is: one row that says what must hold between options, which options it reads, and what breaks it.
+// What a cross-field rule is: one row that says what must hold between options, which options it reads, and what breaks
+// it.
 
 import type { Ceremony } from '../../../ceremony/definition.ts';
 import type { Config, OptionPath, SectionPath } from '../options.ts';

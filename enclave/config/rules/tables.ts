@@ -23,7 +23,8 @@ export const TABLE_RULES: readonly Rule[] = [
     broken: (config) => {
       const regions = dynamodbRegions(config.tee.nitro.egress.endpoints);
       const [region] = regions;
-      if (config.tee.platform !== 'nitro' || region === undefined || regions.length > 1) return []; // another rule says so
+      // another rule says so
+      if (config.tee.platform !== 'nitro' || region === undefined || regions.length > 1) return [];
       return tablesOf(config).flatMap(([at, table]) => otherRegion(at, table, region));
     },
   },

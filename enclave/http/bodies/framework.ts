@@ -1,5 +1,5 @@
-// How a body comes to a route that the framework serves: as bytes, whatever its content type says, in memory that admission gave room
-// for, and only when the request may still be acted on.
+// How a body comes to a route that the framework serves: as bytes, whatever its content type says, in memory that
+// admission gave room for, and only when the request may still be acted on.
 
 import type { FastifyInstance } from 'fastify';
 import { SignerError } from '../../api/errors.ts';
@@ -19,7 +19,9 @@ export function acceptAnyBodyAsBytes(app: FastifyInstance, admission: Admission)
   });
 }
 
-/** The body, or why the request goes no further; then no route gets to see and to wipe it, and it may hold passwords. */
+/**
+ * The body, or why the request goes no further; then no route gets to see and to wipe it, and it may hold passwords.
+ */
 function readmitted(request: HttpRequest, body: Buffer, admission: Admission): Buffer | Error {
   try {
     admission.bodyRead(request, body.length);

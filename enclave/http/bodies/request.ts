@@ -1,5 +1,5 @@
-// The bytes of a request's body, as they arrive: held in one buffer that admission has given room for, so that a body of a million
-// tiny chunks is no more than its bytes. What is not handed over is wiped: it may hold passwords.
+// The bytes of a request's body, as they arrive: held in one buffer that admission has given room for, so that a body
+// of a million tiny chunks is no more than its bytes. What is not handed over is wiped: it may hold passwords.
 
 import type { Readable } from 'node:stream';
 import { SignerError } from '../../api/errors.ts';

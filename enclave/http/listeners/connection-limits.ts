@@ -1,5 +1,6 @@
-// How long a connection may take to become a request. Every listener has both limits: whoever sends nothing, or a byte now and then,
-// holds one of its places for no longer. Node has defaults of 60 and 120 s, and none at all where requestTimeout is 0.
+// How long a connection may take to become a request. Every listener has both limits: whoever sends nothing, or a byte
+// now and then, holds one of its places for no longer. Node has defaults of 60 and 120 s, and none at all where
+// requestTimeout is 0.
 
 import type { ServerOptions } from 'node:http';
 

@@ -1,5 +1,5 @@
-// The metrics listener: plain HTTP on a port of its own, GET /metrics and nothing else. It shows no keys and no names of
-// callers, and shares nothing with the signing listener, so a scraper can never reach a signing route.
+// The metrics listener: plain HTTP on a port of its own, GET /metrics and nothing else. It shows no keys and no names
+// of callers, and shares nothing with the signing listener, so a scraper can never reach a signing route.
 
 import http from 'node:http';
 import { headerTimes } from './connection-limits.ts';

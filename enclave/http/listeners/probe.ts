@@ -1,5 +1,5 @@
-// The plain listener of an enclave: liveness and readiness, and nothing else (specification/enclave.md#shape). It has no way to the application's
-// routes: whatever else is asked for is not here, whoever asks.
+// The plain listener of an enclave: liveness and readiness, and nothing else (specification/enclave.md#shape). It has
+// no way to the application's routes: whatever else is asked for is not here, whoever asks.
 
 import http from 'node:http';
 import { SignerError } from '../../api/errors.ts';

@@ -1,5 +1,5 @@
-// Takes the PROXY header off the beginning of a stream, and not a byte more: what follows is the client's. A peer that sends something
-// else, too much, too slowly or nothing is refused; the caller cuts it off.
+// Takes the PROXY header off the beginning of a stream, and not a byte more: what follows is the client's. A peer that
+// sends something else, too much, too slowly or nothing is refused; the caller cuts it off.
 
 import type { Socket } from 'node:net';
 import {

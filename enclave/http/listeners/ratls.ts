@@ -1,6 +1,6 @@
-// The RA-TLS listener: PROXY header, TLS 1.3 with an attested certificate, then the application's routes. No session is ever resumed,
-// because that would skip the evidence; without evidence that is good now, no new connection is served (specification/evidence.md#tls). Whatever
-// does not get as far as a request in time is cut off, and counted.
+// The RA-TLS listener: PROXY header, TLS 1.3 with an attested certificate, then the application's routes. No session is
+// ever resumed, because that would skip the evidence; without evidence that is good now, no new connection is served
+// (specification/evidence.md#tls). Whatever does not get as far as a request in time is cut off, and counted.
 
 import { constants } from 'node:crypto';
 import type { Server as TlsServer } from 'node:https';
@@ -123,7 +123,10 @@ function identityInForce(server: TlsServer): (identity: RatlsIdentity) => void {
   };
 }
 
-/** The stream that TLS was laid over. Node keeps it there since its first versions; where it did not, no connection would be served. */
+/**
+ * The stream that TLS was laid over. Node keeps it there since its first versions; where it did not, no connection
+ * would be served.
+ */
 function streamOf(secure: TLSSocket): Socket | undefined {
   return (secure as TLSSocket & { readonly _parent?: Socket })._parent;
 }

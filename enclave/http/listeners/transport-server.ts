@@ -1,5 +1,6 @@
-// An HTTP server whose connections come from a Transport instead of a port of its own. Node counts, times and closes only what it
-// accepted itself, so that is done here: a limit of open connections, the timeouts of requests, and a close that waits for the last one.
+// An HTTP server whose connections come from a Transport instead of a port of its own. Node counts, times and closes
+// only what it accepted itself, so that is done here: a limit of open connections, the timeouts of requests, and a
+// close that waits for the last one.
 
 import type { Server } from 'node:http';
 import type { Server as TlsServer } from 'node:https';

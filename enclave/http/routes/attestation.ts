@@ -1,7 +1,8 @@
-// GET /api/v1/attestation?nonce=…: a fresh document for the connection it is asked over, on the RA-TLS listener only. Its nonce is made of
-// the client's and of a secret that the two ends of this TLS connection share (RFC 8446 §7.5), so whoever relays the answer over another
-// connection gets nothing that verifies; its user data is of the certificate that this connection was served with. No credentials: it
-// says what everybody may know. So it is bounded: a few documents a connection, a queue, and turns by address (http/fair-queue.ts).
+// GET /api/v1/attestation?nonce=…: a fresh document for the connection it is asked over, on the RA-TLS listener only.
+// Its nonce is made of the client's and of a secret that the two ends of this TLS connection share (RFC 8446 §7.5), so
+// whoever relays the answer over another connection gets nothing that verifies; its user data is of the certificate
+// that this connection was served with. No credentials: it says what everybody may know. So it is bounded: a few
+// documents a connection, a queue, and turns by address (http/fair-queue.ts).
 
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
@@ -40,8 +41,8 @@ export interface AttestationLimits extends FairQueueLimits {
 }
 
 /**
- * The NSM is one slow device, and the signer needs it too: no more than two of its calls are ever ahead of the signer's own. A client waits
- * less than it gives a connection (operator: 15 s).
+ * The NSM is one slow device, and the signer needs it too: no more than two of its calls are ever ahead of the signer's
+ * own. A client waits less than it gives a connection (operator: 15 s).
  */
 const LIMITS: AttestationLimits = { maxRunning: 2, maxWaiting: 256, maxWaitMs: 10_000, maxDocumentsPerConnection: 4 };
 /** RFC 8446 §7.5: in TLS 1.3 the same as none. */
@@ -82,7 +83,8 @@ export function mountAttestation(
     const clientNonce = readNonce(request);
     if (clientNonce === undefined) return refuse(request, reply, 'malformed_parameter', NONCE_HINT);
     const socket = request.raw.socket as TLSSocket;
-    if (socket.destroyed) return refuse(request, reply, 'client_closed'); // nobody is there, and no session to export from
+    // nobody is there, and no session to export from
+    if (socket.destroyed) return refuse(request, reply, 'client_closed');
     const exported = socket.exportKeyingMaterial(EXPORTER_BYTES, EXPORTER_LABEL, NO_CONTEXT);
     const nonce = connectionNonce(clientNonce, exported);
     exported.fill(0);
@@ -112,7 +114,10 @@ function outcomeOf(error: unknown): AttestationOutcome {
   return reason === 'overloaded' || reason === 'client_closed' ? reason : 'failed';
 }
 
-/** Whose turn it is: an IPv4 address, or the network of 64 bits that one IPv6 host usually has to itself (RFC 4291 §2.5.4). */
+/**
+ * Whose turn it is: an IPv4 address, or the network of 64 bits that one IPv6 host usually has to itself (RFC 4291
+ * §2.5.4).
+ */
 function turnOf(peerAddress: string | undefined): string {
   const bytes = peerAddress === undefined ? undefined : parsePeerAddress(peerAddress);
   return bytes === undefined ? '' : Buffer.from(bytes.subarray(0, 8)).toString('hex');

@@ -1,5 +1,6 @@
-// The policies of the Auth API (specification/authorization.md#auth-api), for management tokens. Mounted in the stateful mode only. What is
-// answered with success is durable; what is refused says which member of the body, or which object, stands in the way.
+// The policies of the Auth API (specification/authorization.md#auth-api), for management tokens. Mounted in the
+// stateful mode only. What is answered with success is durable; what is refused says which member of the body, or which
+// object, stands in the way.
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { PolicyRecord } from '../../api/auth.ts';

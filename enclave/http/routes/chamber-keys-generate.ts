@@ -1,5 +1,5 @@
-// Generated keys and deposit data over HTTP (specification/keys.md#chamber-keys), for signers with a key table. Each route is mounted only when
-// enabled. What is refused is refused before a key is made.
+// Generated keys and deposit data over HTTP (specification/keys.md#chamber-keys), for signers with a key table. Each
+// route is mounted only when enabled. What is refused is refused before a key is made.
 
 import type { FastifyInstance } from 'fastify';
 import { SignerError } from '../../api/errors.ts';

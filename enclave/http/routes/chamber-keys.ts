@@ -1,5 +1,5 @@
-// The chamber's key routes (specification/keys.md#chamber-keys): the inventory, always; import, and lifecycle (PATCH and DELETE), each only when
-// enabled. A request that names a key the caller may not touch is refused as a whole.
+// The chamber's key routes (specification/keys.md#chamber-keys): the inventory, always; import, and lifecycle (PATCH
+// and DELETE), each only when enabled. A request that names a key the caller may not touch is refused as a whole.
 
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { SignerError } from '../../api/errors.ts';

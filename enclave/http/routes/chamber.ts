@@ -1,5 +1,6 @@
-// The chamber over HTTP (specification/custody.md#sealing): break-glass seal, mounted only with a signer state, and the status of
-// this replica. Both are for their scope or for a management token. While sealed, nobody can be authenticated: 401.
+// The chamber over HTTP (specification/custody.md#sealing): break-glass seal, mounted only with a signer state, and the
+// status of this replica. Both are for their scope or for a management token. While sealed, nobody can be
+// authenticated: 401.
 
 import type { FastifyInstance } from 'fastify';
 import { type ChamberStatus, type SealAnswer, sealRequestSchema } from '../../api/chamber.ts';

@@ -36,7 +36,10 @@ export function allowsKey(request: FastifyRequest, scope: Scope): (publicKey: st
   return (publicKey) => isAllowed(request, evaluate(caller.access, { scope, publicKey }));
 }
 
-/** One denied key refuses a batch whole (specification/authorization.md#routes-without-keys). @throws SignerError `denied` */
+/**
+ * One denied key refuses a batch whole (specification/authorization.md#routes-without-keys).
+ * @throws SignerError `denied`
+ */
 export function assertKeysAllowed(request: FastifyRequest, scope: Scope, publicKeys: readonly string[]): void {
   if (!publicKeys.every(allowsKey(request, scope))) {
     throw new SignerError('denied', { hint: `the scope ${scope} is needed on every key that is named` });

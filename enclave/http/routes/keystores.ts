@@ -1,5 +1,6 @@
-// The Key Manager API (ethereum/keymanager-APIs): keystores listed, imported into memory and deleted at runtime. Mounted only with
-// `http.key_manager_api.enabled`. Keys of files and of the key table are listed as readonly, and stay.
+// The Key Manager API (ethereum/keymanager-APIs): keystores listed, imported into memory and deleted at runtime.
+// Mounted only with `http.key_manager_api.enabled`. Keys of files and of the key table are listed as readonly, and
+// stay.
 
 import type { FastifyInstance } from 'fastify';
 import { deleteKeystoresSchema, importKeystoresSchema } from '../../api/key-manager.ts';

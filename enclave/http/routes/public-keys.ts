@@ -1,5 +1,5 @@
-// GET /api/v1/eth2/publicKeys: the keys the caller can sign with, ascending. While the set is not complete it answers an
-// error, never a shorter list: clients drop validators that vanish from it (specification/signing.md#public-keys).
+// GET /api/v1/eth2/publicKeys: the keys the caller can sign with, ascending. While the set is not complete it answers
+// an error, never a shorter list: clients drop validators that vanish from it (specification/signing.md#public-keys).
 
 import type { FastifyInstance } from 'fastify';
 import { canSignWith } from '../../auth/evaluate.ts';

@@ -1,6 +1,7 @@
-// The slashing protection records over HTTP, for signers without a shell: EIP-3076 out and in, as streams. A caller sees and
-// touches only the keys its policies allow; an import that names another is refused as a whole, and nothing is merged. A
-// file may take hours: whoever was revoked meanwhile imports nothing, and whoever sends nothing for long is cut off.
+// The slashing protection records over HTTP, for signers without a shell: EIP-3076 out and in, as streams. A caller
+// sees and touches only the keys its policies allow; an import that names another is refused as a whole, and nothing is
+// merged. A file may take hours: whoever was revoked meanwhile imports nothing, and whoever sends nothing for long is
+// cut off.
 
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
@@ -78,8 +79,8 @@ async function importRecords(
     if (!(error instanceof InterchangeError)) throw error;
     throw new SignerError('malformed_body', { hint: `nothing was imported: ${error.message}`, cause: error });
   } finally {
-    // The rest of a refused file is thrown away as it comes: closing instead would reset the connection, and a client that is
-    // still sending would lose the refusal.
+    // The rest of a refused file is thrown away as it comes: closing instead would reset the connection, and a client
+    // that is still sending would lose the refusal.
     body.resume();
   }
 }

@@ -1,8 +1,9 @@
-// The keys of keystores that were decrypted once, in one encrypted file, so that the next start does not derive thousands of keys anew
-// (`key_sources.filesystem.cache`). Its own key comes from the passwords of every keystore in it, by one scrypt: whoever can open the
-// file could have opened each keystore. Each entry is bound to the keystore's uuid, checksum and public key.
-// It trusts nothing of the file: what does not authenticate, does not fit the keystores that are there, or cannot be read costs time and
-// nothing else. Every key is checked against its public key when it is loaded, cached or not.
+// The keys of keystores that were decrypted once, in one encrypted file, so that the next start does not derive
+// thousands of keys anew (`key_sources.filesystem.cache`). Its own key comes from the passwords of every keystore in
+// it, by one scrypt: whoever can open the file could have opened each keystore. Each entry is bound to the keystore's
+// uuid, checksum and public key. It trusts nothing of the file: what does not authenticate, does not fit the keystores
+// that are there, or cannot be read costs time and nothing else. Every key is checked against its public key when it is
+// loaded, cached or not.
 
 import { createCipheriv, createDecipheriv, createHash, randomBytes, scrypt } from 'node:crypto';
 import { open, rename, unlink } from 'node:fs/promises';
@@ -69,7 +70,10 @@ export class KeyCache {
     this.#log = log;
   }
 
-  /** @param passwords of the keystores that are there, by keystoreName, digested; they are wiped. Asked for when there is a file. */
+  /**
+   * @param passwords of the keystores that are there, by keystoreName, digested; they are wiped. Asked for when there
+   * is a file.
+   */
   async open(passwords: () => Promise<ReadonlyMap<string, Buffer>>): Promise<void> {
     const file = await this.#read();
     if (file === undefined) return;

@@ -1,8 +1,9 @@
-// The keys of `key_sources.filesystem`, loaded at the start and read again when somebody asks: raw keys first, because they are quick,
-// then keystores, decrypted in worker threads. Every key can sign as soon as it is loaded. A bad file is logged and counted and never
-// stops the others; a folder that is not there is a mistake in the configuration and stops everything.
-// A later look decrypts only what is new or changed. A key whose file is gone is taken out; one whose file is there and cannot be read
-// stays as it is, because a validator must not miss duties for a file that is being written.
+// The keys of `key_sources.filesystem`, loaded at the start and read again when somebody asks: raw keys first, because
+// they are quick, then keystores, decrypted in worker threads. Every key can sign as soon as it is loaded. A bad file
+// is logged and counted and never stops the others; a folder that is not there is a mistake in the configuration and
+// stops everything. A later look decrypts only what is new or changed. A key whose file is gone is taken out; one whose
+// file is there and cannot be read stays as it is, because a validator must not miss duties for a file that is being
+// written.
 
 import { setImmediate } from 'node:timers/promises';
 import type { Clock } from '../../../observe/clock.ts';
@@ -61,8 +62,8 @@ export class KeyFiles {
 
   /**
    * Load every key of the folders into the store.
-   * @throws Error when a folder cannot be listed (a startup failure), SignerError `sealed` when the store was sealed meanwhile,
-   * the signal's reason when stopped
+   * @throws Error when a folder cannot be listed (a startup failure), SignerError `sealed` when the store was sealed
+   * meanwhile, the signal's reason when stopped
    */
   async load(): Promise<FilesystemLoad> {
     const look = await this.#look();

@@ -1,5 +1,6 @@
-// One keystore on disk with the file of its password: read, compared with what it was at the last look, and parsed. The password is
-// handed on in a Buffer that the caller wipes. What is wrong is said by file and by name, never by quoting either file.
+// One keystore on disk with the file of its password: read, compared with what it was at the last look, and parsed. The
+// password is handed on in a Buffer that the caller wipes. What is wrong is said by file and by name, never by quoting
+// either file.
 
 import { createHmac, randomBytes } from 'node:crypto';
 import type { Keystore } from '../keystores/cipher.ts';

@@ -1,5 +1,6 @@
-// Which files of the key folders describe keys: descriptors (*.yaml), and in the folder of keystores every NAME.json with the file of
-// its password. It reads names and nothing else. A folder that cannot be listed stops the load: its keys would look removed.
+// Which files of the key folders describe keys: descriptors (*.yaml), and in the folder of keystores every NAME.json
+// with the file of its password. It reads names and nothing else. A folder that cannot be listed stops the load: its
+// keys would look removed.
 
 import { access, constants, readdir } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,5 +1,6 @@
-// What a load of key files comes to: what was loaded, which documents repeat a key, which files are bad; and a line in the log now
-// and then, because ten thousand keystores take an hour (specification/keys.md#keystores). Given places, public keys and reasons: no secrets.
+// What a load of key files comes to: what was loaded, which documents repeat a key, which files are bad; and a line in
+// the log now and then, because ten thousand keystores take an hour (specification/keys.md#keystores). Given places,
+// public keys and reasons: no secrets.
 
 import type { Clock } from '../../../observe/clock.ts';
 import { type Log, toMilli } from '../../../observe/log.ts';
@@ -20,7 +21,10 @@ export interface FilesystemLoad {
   readonly kept: number;
   /** Keys of an earlier look whose files are gone: they sign no more. */
   readonly removed: number;
-  /** Documents whose key was there already: from an earlier document, whichever was decrypted first, or from another source. */
+  /**
+   * Documents whose key was there already: from an earlier document, whichever was decrypted first, or from another
+   * source.
+   */
   readonly duplicates: readonly (KeyPlace & { readonly publicKey: string })[];
   readonly failures: readonly (KeyPlace & { readonly reason: string })[];
   readonly seconds: number;
@@ -79,7 +83,10 @@ export class LoadReport {
     this.#step();
   }
 
-  /** The result in the order of the files, and its line in the log. @param keys that were loaded before: still there, taken out */
+  /**
+   * The result in the order of the files, and its line in the log.
+   * @param keys that were loaded before: still there, taken out
+   */
   finish({ kept, removed }: { readonly kept: number; readonly removed: number }): FilesystemLoad {
     const seconds = (this.#parts.clock.monotonic() - this.#started) / 1000;
     const duplicates = this.#duplicates

@@ -1,5 +1,6 @@
-// Reads small files whole, in Buffers of their own that the caller can wipe. Trusts no file to be what its name says: anything but a
-// regular file (a pipe would block for ever) and anything larger than its limit is refused, with a reason that an operator can act on.
+// Reads small files whole, in Buffers of their own that the caller can wipe. Trusts no file to be what its name says:
+// anything but a regular file (a pipe would block for ever) and anything larger than its limit is refused, with a
+// reason that an operator can act on.
 
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';

@@ -1,5 +1,5 @@
-// The backup of a generated key: its mnemonic, age-encrypted and armored to the configured recipients, so that `age -d` gives the
-// words back. What is stored and returned is this text; the signer itself can never open it.
+// The backup of a generated key: its mnemonic, age-encrypted and armored to the configured recipients, so that `age -d`
+// gives the words back. What is stored and returned is this text; the signer itself can never open it.
 
 import { encryptToRecipients } from '../../../ceremony/age.ts';
 

@@ -1,6 +1,6 @@
-// Deposit data as the staking deposit tool writes it: the message, signed by the validator key, and the roots that launchpads and
-// the deposit contract check (consensus-specs, phase0, Deposits). Nothing is returned whose signature was not verified: a
-// deposit with a bad signature is lost.
+// Deposit data as the staking deposit tool writes it: the message, signed by the validator key, and the roots that
+// launchpads and the deposit contract check (consensus-specs, phase0, Deposits). Nothing is returned whose signature
+// was not verified: a deposit with a bad signature is lost.
 
 import { strict as assert } from 'node:assert';
 import { createHash } from 'node:crypto';
@@ -71,7 +71,9 @@ export function depositProblem(
   return isSigned ? undefined : 'the signature is not of this key over this message';
 }
 
-/** DOMAIN_DEPOSIT; deposits are valid across forks: the genesis fork version, and a genesis validators root of zeros. */
+/**
+ * DOMAIN_DEPOSIT; deposits are valid across forks: the genesis fork version, and a genesis validators root of zeros.
+ */
 const DOMAIN_DEPOSIT = Buffer.of(3, 0, 0, 0);
 
 function signingRoot(messageRoot: Uint8Array, genesisForkVersion: Uint8Array): Buffer {

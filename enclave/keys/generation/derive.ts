@@ -1,5 +1,5 @@
-// From a mnemonic to a validator key: BIP-39 seed, then EIP-2333 derivation along an EIP-2334 path. The arithmetic is blst's and
-// the words are @scure/bip39's; both enter here. Refuses paths that are not plain `m/…` with 32-bit indices.
+// From a mnemonic to a validator key: BIP-39 seed, then EIP-2333 derivation along an EIP-2334 path. The arithmetic is
+// blst's and the words are @scure/bip39's; both enter here. Refuses paths that are not plain `m/…` with 32-bit indices.
 
 import { SecretKey } from '@chainsafe/blst';
 import { entropyToMnemonic, mnemonicToSeedSync } from '@scure/bip39';

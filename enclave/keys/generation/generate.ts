@@ -1,5 +1,6 @@
-// A new validator key. With backup recipients it grows from a fresh 24-word mnemonic (BIP-39, EIP-2333, EIP-2334), which leaves
-// only encrypted; without, from 32 random bytes, which leave nothing behind. It trusts the randomness it is given.
+// A new validator key. With backup recipients it grows from a fresh 24-word mnemonic (BIP-39, EIP-2333, EIP-2334),
+// which leaves only encrypted; without, from 32 random bytes, which leave nothing behind. It trusts the randomness it
+// is given.
 
 import { pbkdf2, randomFillSync } from 'node:crypto';
 import { promisify } from 'node:util';
@@ -57,7 +58,10 @@ function keyOf(secretKey: Uint8Array, backup: string | undefined): GeneratedKey 
   return { secretKey, publicKey, backup };
 }
 
-/** BIP-39, From mnemonic to seed: English words are ASCII and need no normalization. Off the thread that signs: it takes a while. */
+/**
+ * BIP-39, From mnemonic to seed: English words are ASCII and need no normalization. Off the thread that signs: it takes
+ * a while.
+ */
 function seedOf(mnemonic: string): Promise<Buffer> {
   return promisify(pbkdf2)(Buffer.from(mnemonic, 'ascii'), 'mnemonic', 2048, 64, 'sha512');
 }

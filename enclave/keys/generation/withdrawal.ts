@@ -1,6 +1,6 @@
-// Where a validator's stake may go: withdrawal credentials from an execution address or given whole, and how much may be
-// deposited to them. Refuses an address with a wrong checksum and every kind of credentials that the chain does not know: a
-// deposit to wrong credentials is lost.
+// Where a validator's stake may go: withdrawal credentials from an execution address or given whole, and how much may
+// be deposited to them. Refuses an address with a wrong checksum and every kind of credentials that the chain does not
+// know: a deposit to wrong credentials is lost.
 
 import { decodeHex } from '../../../formats/hex.ts';
 import { keccak256 } from './keccak.ts';

@@ -1,6 +1,6 @@
-// EIP-2335 decryption on node:crypto: password and keystore to a secret key. Slow on purpose (a key derivation takes up to a second
-// and 256 MiB), so it runs in keystore-worker.ts. Refuses a password that does not fit the checksum; whether the secret is the
-// key that the file names is for whoever has BLS arithmetic (store.ts).
+// EIP-2335 decryption on node:crypto: password and keystore to a secret key. Slow on purpose (a key derivation takes up
+// to a second and 256 MiB), so it runs in keystore-worker.ts. Refuses a password that does not fit the checksum;
+// whether the secret is the key that the file names is for whoever has BLS arithmetic (store.ts).
 
 import { createDecipheriv, createHash, pbkdf2Sync, scryptSync, timingSafeEqual } from 'node:crypto';
 
@@ -39,12 +39,18 @@ export function decryptKeystore(keystore: Keystore, password: Uint8Array): Decry
   }
 }
 
-/** What scrypt takes while it runs, as OpenSSL counts it (B, V and two blocks of scratch). Nothing to speak of for pbkdf2. */
+/**
+ * What scrypt takes while it runs, as OpenSSL counts it (B, V and two blocks of scratch). Nothing to speak of for
+ * pbkdf2.
+ */
 export function keyDerivationMemoryBytes(derivation: KeyDerivation): number {
   return derivation.kind === 'scrypt' ? 128 * derivation.r * (derivation.n + derivation.p + 2) : 0;
 }
 
-/** EIP-2335, Password requirements: NFKD, then without C0, C1 and Delete, as UTF-8. Undefined when the bytes are not UTF-8. */
+/**
+ * EIP-2335, Password requirements: NFKD, then without C0, C1 and Delete, as UTF-8. Undefined when the bytes are not
+ * UTF-8.
+ */
 export function processPassword(password: Uint8Array): Uint8Array | undefined {
   // ASCII is its own NFKD: the usual password never becomes a string, which could not be wiped.
   if (password.every((byte) => byte < 0x80)) return password.filter((byte) => byte >= 0x20 && byte !== 0x7f);
@@ -68,7 +74,8 @@ function decrypt(keystore: Keystore, derived: Buffer): DecryptedKeystore {
   if (!timingSafeEqual(checksum, keystore.checksum)) return { refused: 'wrong_password' };
   const decipher = createDecipheriv('aes-128-ctr', derived.subarray(0, 16), keystore.initializationVector);
   const plain = decipher.update(keystore.encryptedSecretKey);
-  // With a buffer of its own from the start: a small array without one lies on the JavaScript heap, where transferring it leaves a copy.
+  // With a buffer of its own from the start: a small array without one lies on the JavaScript heap, where transferring
+  // it leaves a copy.
   const secretKey = new Uint8Array(new ArrayBuffer(plain.length));
   secretKey.set(plain);
   plain.fill(0);

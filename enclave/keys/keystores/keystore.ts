@@ -1,6 +1,6 @@
-// EIP-2335 keystores, version 4: JSON to a typed keystore. What is used is checked strictly; what is not used (path, description)
-// is not looked at. Trusts nothing in the file: the cost of its key derivation is bounded before anything is derived, so that a
-// hostile or broken file cannot take the memory or the time of the signer.
+// EIP-2335 keystores, version 4: JSON to a typed keystore. What is used is checked strictly; what is not used (path,
+// description) is not looked at. Trusts nothing in the file: the cost of its key derivation is bounded before anything
+// is derived, so that a hostile or broken file cannot take the memory or the time of the signer.
 
 import { z } from 'zod';
 import { canonicalPublicKey, decodeHex } from '../../../formats/hex.ts';

@@ -1,6 +1,7 @@
-// Decrypts keystores in worker threads of its own, so many at once as memory and cores allow: scrypt takes 256 MiB and most of a
-// second (specification/keys.md#keystores). One pool serves the whole process, or two loads at once would take twice the memory.
-// Waits in order, refuses when too many wait, starts workers when they are needed and ends them when told.
+// Decrypts keystores in worker threads of its own, so many at once as memory and cores allow: scrypt takes 256 MiB and
+// most of a second (specification/keys.md#keystores). One pool serves the whole process, or two loads at once would
+// take twice the memory. Waits in order, refuses when too many wait, starts workers when they are needed and ends them
+// when told.
 
 import { totalmem } from 'node:os';
 import { Worker } from 'node:worker_threads';
@@ -61,8 +62,8 @@ export class KeystorePool {
 
   /**
    * @param password as it stands in its file; it is taken over and wiped
-   * @param from `request`: refused when too many wait. `load`: the signer's own files, of which no more wait than a load has lanes; they
-   * are never refused: otherwise the import of a client could abort the start.
+   * @param from `request`: refused when too many wait. `load`: the signer's own files, of which no more wait than a
+   * load has lanes; they are never refused: otherwise the import of a client could abort the start.
    * @returns the secret key, which the caller wipes, or why there is none
    * @throws SignerError `overloaded` when too many wait, `shutting_down` when the pool is closed
    */

@@ -1,5 +1,5 @@
-// From keystores as a request brings them to secret keys: parsed, decrypted in the pool, and compared with the public key that each
-// names. Trusts nothing in them; one that is bad is answered with why, and does not stop the others.
+// From keystores as a request brings them to secret keys: parsed, decrypted in the pool, and compared with the public
+// key that each names. Trusts nothing in them; one that is bad is answered with why, and does not stop the others.
 
 import { publicKeyOfSecret } from '../generation/derive.ts';
 import type { Keystore } from './cipher.ts';
@@ -43,9 +43,10 @@ export function parseItem({ keystore, password }: KeystoreItem): ParsedItem | Ke
 }
 
 /**
- * Decrypt what could be parsed, in the order of the items. Not more at once than the pool has workers, so that many imports do not
- * fill its queue.
- * @throws SignerError `overloaded`, `shutting_down`; the signal's reason when it aborts. No secret is left unwiped then.
+ * Decrypt what could be parsed, in the order of the items. Not more at once than the pool has workers, so that many
+ * imports do not fill its queue.
+ * @throws SignerError `overloaded`, `shutting_down`; the signal's reason when it aborts. No secret is left unwiped
+ * then.
  */
 export async function openKeystores(
   items: readonly (ParsedItem | KeystoreProblem)[],

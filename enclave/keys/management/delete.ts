@@ -1,8 +1,8 @@
 // Deletes keys, in an order that is right wherever it is cut short, with any number of replicas: the keys stop signing
-// here and their last signatures end; they are retired in the slashing store, so that no other signer of it signs with them
-// any more; their records are exported while they are retired, and the file is final; their rows go; the answer.
-// A row goes after the export because the secret goes with it. A fault before the retirement leaves the key whole; one after it
-// leaves a key that nobody signs with; a repeated request finishes either and answers the records again.
+// here and their last signatures end; they are retired in the slashing store, so that no other signer of it signs with
+// them any more; their records are exported while they are retired, and the file is final; their rows go; the answer. A
+// row goes after the export because the secret goes with it. A fault before the retirement leaves the key whole; one
+// after it leaves a key that nobody signs with; a repeated request finishes either and answers the records again.
 
 import { SignerError } from '../../api/errors.ts';
 import type { TableKey } from '../table/types.ts';
@@ -106,9 +106,9 @@ function deleteForGood({ removable, strays, fromTable }: Deletion, parts: KeyMan
 const MAX_EXPORTS = 3;
 
 /**
- * The records of keys that are retired when they are read, and still are afterwards: a store that lost the mark in between
- * (a failover) let others sign, and what they signed belongs into the file. Keys that are neither here nor have records
- * are not retired: of them nothing is promised.
+ * The records of keys that are retired when they are read, and still are afterwards: a store that lost the mark in
+ * between (a failover) let others sign, and what they signed belongs into the file. Keys that are neither here nor have
+ * records are not retired: of them nothing is promised.
  */
 async function retiredAndExported(
   removable: readonly string[],

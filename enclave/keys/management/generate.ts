@@ -72,7 +72,10 @@ export interface DepositResult {
   readonly deposit: StoredDeposit | undefined;
 }
 
-/** @throws SignerError `key_table_unavailable`, and the signal's reason: some keys may be done then, and repeating is safe */
+/**
+ * @throws SignerError `key_table_unavailable`, and the signal's reason: some keys may be done then, and repeating is
+ * safe
+ */
 export async function makeDeposits(
   request: DepositRequest,
   { network }: Pick<GenerationOptions, 'network'>,

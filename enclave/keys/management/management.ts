@@ -16,7 +16,10 @@ export type Allows = (publicKey: string) => boolean;
 
 /** EIP-3076 files of the configured slashing protection. */
 export interface SlashingFiles {
-  /** All or nothing. @throws SignerError `malformed_body`, also for another network; `denied` for a key that is not allowed */
+  /**
+   * All or nothing.
+   * @throws SignerError `malformed_body`, also for another network; `denied` for a key that is not allowed
+   */
   merge(interchange: string, allows: Allows): Promise<void>;
   /** `recorded` are the keys that the file says something about. */
   export(publicKeys: readonly string[]): Promise<{ readonly file: string; readonly recorded: ReadonlySet<string> }>;
@@ -24,7 +27,9 @@ export interface SlashingFiles {
   retire(publicKeys: readonly string[]): Promise<void>;
   /** Those of the keys that are retired. */
   retired(publicKeys: readonly string[]): Promise<readonly string[]>;
-  /** @throws SignerError when this signer has lost its store to another one: what was read of it is no promise any more */
+  /**
+   * @throws SignerError when this signer has lost its store to another one: what was read of it is no promise any more
+   */
   assertInForce(): void;
   /** Take `retire` back. Resolves with the keys that were retired. */
   reinstate(publicKeys: readonly string[]): Promise<readonly string[]>;

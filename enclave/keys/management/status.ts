@@ -1,8 +1,9 @@
 // Activates and deactivates keys of the key table. A key becomes inactive in this order: no copy of it signs here any
-// more, from whatever source, and its last signature is over; it is retired in the slashing store, so that no other signer of
-// it signs with the key before it looks at the table; its row says so; the answer. It becomes active in the opposite order:
-// the row, then the store. A key that would sign here all the same, of a file or by the configuration, is an error and stays
-// as it is. A fault in between leaves a key that nobody signs with; a repeated request finishes it.
+// more, from whatever source, and its last signature is over; it is retired in the slashing store, so that no other
+// signer of it signs with the key before it looks at the table; its row says so; the answer. It becomes active in the
+// opposite order: the row, then the store. A key that would sign here all the same, of a file or by the configuration,
+// is an error and stays as it is. A fault in between leaves a key that nobody signs with; a repeated request finishes
+// it.
 
 import type { LoadedKey } from '../store.ts';
 import type { KeyStatus, TableKey } from '../table/types.ts';

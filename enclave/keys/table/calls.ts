@@ -1,5 +1,5 @@
-// How the key table is called: consistent reads that are complete or fail, and transactions that are tried again with one
-// token until their outcome is known. A fault that stays is SignerError `key_table_unavailable`.
+// How the key table is called: consistent reads that are complete or fail, and transactions that are tried again with
+// one token until their outcome is known. A fault that stays is SignerError `key_table_unavailable`.
 
 import { strict as assert } from 'node:assert';
 import { setTimeout as pause } from 'node:timers/promises';

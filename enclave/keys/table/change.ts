@@ -1,6 +1,7 @@
-// One change of the key table: the rows of some keys of one shard, and the shard's revision with them, in one transaction. The
-// revision that the change gives is the generation of every row it writes (freshness.ts). Conditions on the revision and
-// on every row make it start again when anyone else was faster; a change whose answer was lost is recognised in the table.
+// One change of the key table: the rows of some keys of one shard, and the shard's revision with them, in one
+// transaction. The revision that the change gives is the generation of every row it writes (freshness.ts). Conditions
+// on the revision and on every row make it start again when anyone else was faster; a change whose answer was lost is
+// recognised in the table.
 
 import { setTimeout as pause } from 'node:timers/promises';
 import { SignerError } from '../../api/errors.ts';

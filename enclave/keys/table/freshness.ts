@@ -1,7 +1,8 @@
-// What this process remembers of the key table, so that an older row of a key, which once was true and still decrypts, is
-// refused when it is put back: a key made inactive or deleted stays so. It rests on one rule: every change writes, as the
-// row's generation, a revision of its shard that no earlier change had. It remembers nothing across a restart: whoever
-// restores the whole table, or puts an old row back while no signer runs, is believed (docs/guides/key-table.md).
+// What this process remembers of the key table, so that an older row of a key, which once was true and still decrypts,
+// is refused when it is put back: a key made inactive or deleted stays so. It rests on one rule: every change writes,
+// as the row's generation, a revision of its shard that no earlier change had. It remembers nothing across a restart:
+// whoever restores the whole table, or puts an old row back while no signer runs, is believed
+// (docs/guides/key-table.md).
 
 import { SHARDS, shardOf } from './rows.ts';
 

@@ -1,6 +1,6 @@
-// Keeps the KeyStore like the key table: a first load of every shard, then a look at 16 revision rows every interval and a
-// read of the shards that moved. A row that fails is counted, logged and not loaded, and disturbs no other. A look that
-// fails keeps the loaded set, is logged and counted, and the next one tries again what it could not read.
+// Keeps the KeyStore like the key table: a first load of every shard, then a look at 16 revision rows every interval
+// and a read of the shards that moved. A row that fails is counted, logged and not loaded, and disturbs no other. A
+// look that fails keeps the loaded set, is logged and counted, and the next one tries again what it could not read.
 
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
 import type { Clock } from '../../../observe/clock.ts';

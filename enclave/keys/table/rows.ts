@@ -1,6 +1,6 @@
-// What the key table holds (specification/tables.md#key-table): 16 shards of keys, each with a revision row that moves with every change.
-// Decoding trusts nobody: a row of another shape, or in the place of another key, is refused with a reason. Whether
-// its content is ours is for seal.ts to say.
+// What the key table holds (specification/tables.md#key-table): 16 shards of keys, each with a revision row that moves
+// with every change. Decoding trusts nobody: a row of another shape, or in the place of another key, is refused with a
+// reason. Whether its content is ours is for seal.ts to say.
 
 import { createHash } from 'node:crypto';
 import { canonicalPublicKey } from '../../../formats/hex.ts';

@@ -1,9 +1,11 @@
-// How a secret key lies in the key table: format version ‖ 96-bit random nonce ‖ AES-256-GCM ciphertext ‖ 128-bit tag, bound to
-// its row by the associated data (specification/tables.md#key-table). It refuses every row that the holder of this master key did not write
-// exactly so. It cannot tell an older row of the same key from the newest: freshness.ts does.
+// How a secret key lies in the key table: format version ‖ 96-bit random nonce ‖ AES-256-GCM ciphertext ‖ 128-bit tag,
+// bound to its row by the associated data (specification/tables.md#key-table). It refuses every row that the holder of
+// this master key did not write exactly so. It cannot tell an older row of the same key from the newest: freshness.ts
+// does.
 //
-// Associated data: format version (1 byte) ‖ public key (48) ‖ status (1) ‖ generation (8, big endian) ‖ created_at (24) ‖
-// updated_at (24) ‖ digest of backup and deposit (32). The first four keep a row from being swapped or activated; the others let no date, backup or deposit data be changed by whoever can write the table.
+// Associated data: format version (1 byte) ‖ public key (48) ‖ status (1) ‖ generation (8, big endian) ‖ created_at
+// (24) ‖ updated_at (24) ‖ digest of backup and deposit (32). The first four keep a row from being swapped or
+// activated; the others let no date, backup or deposit data be changed by whoever can write the table.
 
 import { strict as assert } from 'node:assert';
 import { createCipheriv, createDecipheriv, randomFillSync } from 'node:crypto';

@@ -1,6 +1,6 @@
-// Reads one shard of the key table into a batch of the KeyStore: adds what is ours, fresh and wanted, removes what is not there or
-// not wanted any more, and says why each other row is refused. It looks at rows in small slices, one shard at a time, because
-// adding a key takes 0.1 ms of the thread that signatures pass through.
+// Reads one shard of the key table into a batch of the KeyStore: adds what is ours, fresh and wanted, removes what is
+// not there or not wanted any more, and says why each other row is refused. It looks at rows in small slices, one shard
+// at a time, because adding a key takes 0.1 ms of the thread that signatures pass through.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '../../../observe/clock.ts';
@@ -74,7 +74,9 @@ function startReading(parts: ShardReaderParts, revision: number, batch: KeyBatch
   const present = new Set<string>();
   /** What stays loaded, or comes. */
   const wanted = new Set<string>();
-  /** No copy of these signs here, but one of a file: that is not the table's to stop (specification/keys.md#sources). */
+  /**
+   * No copy of these signs here, but one of a file: that is not the table's to stop (specification/keys.md#sources).
+   */
   const inactive = new Set<string>();
 
   const load = (row: TableRow, secretKey: Buffer): string | undefined => {

@@ -1,6 +1,6 @@
 // The key table as key management sees it (types.ts): reads that believe only rows sealed under this master key and not
-// older than what this process has seen, and changes that are durable when they resolve. Keys of one shard are changed one
-// transaction after the other, so that requests of this process do not fail each other's conditions.
+// older than what this process has seen, and changes that are durable when they resolve. Keys of one shard are changed
+// one transaction after the other, so that requests of this process do not fail each other's conditions.
 
 import { strict as assert } from 'node:assert';
 import type { Clock } from '../../../observe/clock.ts';

@@ -1,5 +1,6 @@
-// Chooses the BLS core: the native one when the addon is built and proves itself, else the portable one. Either has to reproduce a known
-// signature before it is given out: a core that computes wrongly must not sign, whatever the reason. An image has no portable one.
+// Chooses the BLS core: the native one when the addon is built and proves itself, else the portable one. Either has to
+// reproduce a known signature before it is given out: a core that computes wrongly must not sign, whatever the reason.
+// An image has no portable one.
 
 import type { Log } from '../../../observe/log.ts';
 import { ADDON_PATH, loadAddon, type MemoryPolicy, RAISE_MEMLOCK } from '../../native/load.ts';
@@ -11,7 +12,9 @@ export interface OpenBlsCoreOptions {
   readonly log: Log;
   /** `portable` leaves the addon alone. Default: native when it is there. */
   readonly prefer?: 'native' | 'portable' | undefined;
-  /** No portable core in place of a native one that is missing or broken: an image was built with it. Default: false. */
+  /**
+   * No portable core in place of a native one that is missing or broken: an image was built with it. Default: false.
+   */
   readonly nativeOnly?: boolean | undefined;
   /** Threads that sign. Default: the cores of the machine. */
   readonly cores?: number | undefined;
@@ -22,7 +25,10 @@ export interface OpenBlsCoreOptions {
   readonly addonPath?: string | undefined;
 }
 
-/** @throws Error when not even the portable core works, or it is needed under `nativeOnly`; when `required` memory is refused */
+/**
+ * @throws Error when not even the portable core works, or it is needed under `nativeOnly`; when `required` memory is
+ * refused
+ */
 export async function openBlsCore(options: OpenBlsCoreOptions): Promise<BlsCore> {
   const native = await openNative(options);
   if (native !== undefined) return native;
@@ -53,7 +59,8 @@ async function openNative(options: OpenBlsCoreOptions): Promise<BlsCore | undefi
     log.info({ core: core.kind, memory_locked: core.memoryLocked }, 'signing with the native BLS core');
     return core;
   } catch (error) {
-    if (options.mlock === 'required') throw cannotBeLocked(error); // the portable core could not do it, and would get the blame
+    // the portable core could not do it, and would get the blame
+    if (options.mlock === 'required') throw cannotBeLocked(error);
     log.error(
       { addon_path: addonPath, err: error },
       'the native BLS core is not used: the addon is there and does not work',
@@ -68,7 +75,10 @@ function cannotBeLocked(cause: unknown): Error {
   return new Error(message, { cause });
 }
 
-/** From the Web3Signer project's acceptance tests (a public test key); the signature is recomputed with @chainsafe/blst in our tests. */
+/**
+ * From the Web3Signer project's acceptance tests (a public test key); the signature is recomputed with @chainsafe/blst
+ * in our tests.
+ */
 export const KNOWN_ANSWER = {
   secretKey: '3ee2224386c82ffea477e2adf28a2929f5c349165a4196158c7f3a2ecca40f35',
   publicKey: '989d34725a2bfc3f15105f3f5fc8741f436c25ee1ee4f948e425d6bcb8c56bce6e06c269635b7e985a7ffa639e2409bf',
@@ -77,14 +87,18 @@ export const KNOWN_ANSWER = {
     '876351b7fb6d2e58e48bc3ed71a9532b39a194d778784a33acb018316b4b87fe64eb93259e1008d54a474ec86f03cd5e1435a7461eae9c1890cfdbe63f6881b4ef4db9e18299013eaee4fb194ea79fb0f78066e3c3ff805cd5579c630cebc6bb',
 } as const;
 
-/** The native core signs a root that comes the 16th time again in another way than a new one (sign.c): both have to be right. */
+/**
+ * The native core signs a root that comes the 16th time again in another way than a new one (sign.c): both have to be
+ * right.
+ */
 const PROVING_SIGNATURES = 20;
 
 async function provedOrClosed(core: BlsCore): Promise<void> {
   try {
     const { handle, publicKey } = core.addKey(Buffer.from(KNOWN_ANSWER.secretKey, 'hex'));
     const root = Buffer.from(KNOWN_ANSWER.root, 'hex');
-    const first = await core.sign(handle, root, 'priority'); // alone: with many cores all the others might come while the root is new
+    // alone: with many cores all the others might come while the root is new
+    const first = await core.sign(handle, root, 'priority');
     const repeats = Array.from({ length: PROVING_SIGNATURES }, () => core.sign(handle, root, 'priority'));
     const signatures = [first, ...(await Promise.all(repeats))];
     core.removeKey(handle);

@@ -1,6 +1,6 @@
-// What the portable BLS core sends its workers: for each job the number of the key's slot (4 bytes, little endian) and the root (32 bytes).
-// The answer is 96 bytes a job in the same order, under the batch's number: an answer is never taken for that of another batch, not even
-// when a worker skips one on its way down.
+// What the portable BLS core sends its workers: for each job the number of the key's slot (4 bytes, little endian) and
+// the root (32 bytes). The answer is 96 bytes a job in the same order, under the batch's number: an answer is never
+// taken for that of another batch, not even when a worker skips one on its way down.
 
 import { type Job, ROOT_BYTES } from './queue.ts';
 

@@ -1,6 +1,6 @@
-// The secret keys of the portable BLS core: one shared region of 32 bytes a key, which the workers read and only this thread writes.
-// A slot that a job under way reads is neither wiped nor used again before that job ends, so no job ever reads half a key or
-// another one. The memory is neither locked nor left out of core dumps: that takes the addon.
+// The secret keys of the portable BLS core: one shared region of 32 bytes a key, which the workers read and only this
+// thread writes. A slot that a job under way reads is neither wiped nor used again before that job ends, so no job ever
+// reads half a key or another one. The memory is neither locked nor left out of core dumps: that takes the addon.
 
 import { SignerError } from '../../api/errors.ts';
 import type { KeyHandle } from '../../keys/store.ts';

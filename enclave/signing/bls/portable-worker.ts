@@ -1,5 +1,6 @@
-// A signing worker of the portable BLS core. Reads the keys from the region it shares with its parent and wipes its copy after each job.
-// The parent keeps a slot unchanged while a job reads it, so a secret that blst refuses is a bug: the worker ends, its jobs fail.
+// A signing worker of the portable BLS core. Reads the keys from the region it shares with its parent and wipes its
+// copy after each job. The parent keeps a slot unchanged while a job reads it, so a secret that blst refuses is a bug:
+// the worker ends, its jobs fail.
 
 import assert from 'node:assert/strict';
 import { parentPort, workerData } from 'node:worker_threads';

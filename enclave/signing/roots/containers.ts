@@ -1,6 +1,6 @@
-// The SSZ containers of everything that is signed, but of what Gloas adds (gloas-containers.ts), with the consensus specification's
-// names and the mainnet preset's limits. @chainsafe/ssz computes the roots. It does not check its input: the parser
-// (api/messages.ts) has checked every length and range, and its output goes in as it is.
+// The SSZ containers of everything that is signed, but of what Gloas adds (gloas-containers.ts), with the consensus
+// specification's names and the mainnet preset's limits. @chainsafe/ssz computes the roots. It does not check its
+// input: the parser (api/messages.ts) has checked every length and range, and its output goes in as it is.
 
 import {
   BitArray,

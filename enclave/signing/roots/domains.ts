@@ -1,5 +1,5 @@
-// Signing domains (consensus-specs, compute_domain and get_domain; specification/signing.md#bodies): which message it is, on
-// which chain, under which fork. Two messages of different domains never have the same signing root.
+// Signing domains (consensus-specs, compute_domain and get_domain; specification/signing.md#bodies): which message it
+// is, on which chain, under which fork. Two messages of different domains never have the same signing root.
 
 import { ForkData } from './containers.ts';
 

@@ -1,6 +1,6 @@
-// The SSZ containers that Gloas adds, with the specification's names (specification/signing.md#gloas). A progressive container
-// (EIP-7495) mixes in which of its fields are active: all of them here. A progressive list (EIP-7916) has no limit in its root.
-// Like the others they trust the parser (api/gloas-messages.ts, api/payload-envelope.ts).
+// The SSZ containers that Gloas adds, with the specification's names (specification/signing.md#gloas). A progressive
+// container (EIP-7495) mixes in which of its fields are active: all of them here. A progressive list (EIP-7916) has no
+// limit in its root. Like the others they trust the parser (api/gloas-messages.ts, api/payload-envelope.ts).
 
 import {
   BooleanType,

@@ -1,6 +1,7 @@
 // A typed request → the 32 bytes that are signed, and what slashing protection has to know of it. The only place that
-// makes signing roots: a root that a client sent is compared by the caller and never used. It trusts the parser's types;
-// the chain is the configured network's, whatever the request says, and only the fork is the request's (message-fork.ts).
+// makes signing roots: a root that a client sent is compared by the caller and never used. It trusts the parser's
+// types; the chain is the configured network's, whatever the request says, and only the fork is the request's
+// (message-fork.ts).
 
 import type { Operation } from '../../api/operations.ts';
 import type { SignRequest } from '../../api/sign-request.ts';

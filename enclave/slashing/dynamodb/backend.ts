@@ -1,8 +1,8 @@
 // Slashing protection in a DynamoDB table, for any number of signers: the highest block and the highest vote of each
 // key, raised by conditional writes only. It trusts the service to be linearizable for one item; every item it reads
 // carries an integrity code that is checked before the item decides anything. The signer's role in the account should
-// be allowed to describe, get, batch-get, put, scan, check conditions and update by statement (PartiQLUpdate), and not to
-// delete.
+// be allowed to describe, get, batch-get, put, scan, check conditions and update by statement (PartiQLUpdate), and not
+// to delete.
 
 import { encodeHex } from '../../../formats/hex.ts';
 import type { Log } from '../../../observe/log.ts';
@@ -54,7 +54,8 @@ const OTHER_SOCKETS = 8;
 
 /**
  * Bind the table to the network and the region, or check that it is.
- * @throws SignerError slashing_unavailable, with a hint when the table is missing, of another shape, of another network or
+ * @throws SignerError slashing_unavailable, with a hint when the table is missing, of another shape, of another network
+ * or
  *         region, or written in several regions; slashing_integrity when its codes were made with another key
  */
 export async function openDynamoDBBackend(
@@ -214,7 +215,8 @@ function raisedRevision<Record extends { readonly revision: number }>(record: Re
 
 function openTable(client: DynamoDBClient, { tableName, integrity }: DynamoDBBackendOptions, log: Log): SlashingTable {
   const table = slashingTable(client, tableName, integrity);
-  // A statement has no TableName, and nothing says that an ARN in its text is that one table and no other: so none is sent.
+  // A statement has no TableName, and nothing says that an ARN in its text is that one table and no other: so none is
+  // sent.
   if (parseTableArn(tableName) !== undefined) return table;
   const applied = (updates: Parameters<typeof applyUpdates>[2]) => applyUpdates(client, tableName, updates);
   return { ...table, replace: gatheringReplace({ replace: table.replace, applyUpdates: applied, log }) };

@@ -3,8 +3,8 @@
 //
 // Why not one blind conditional write (`target_epoch < :t`)? It would accept an item whose target was lowered by hand,
 // and seal the damage with a fresh code. Here the last verified item of each key is remembered: while this process is
-// the only one that signs for the key a check is one round trip; after another signer's write it is two. The first record of
-// a kind that a key gets is two as well (first-writes.ts).
+// the only one that signs for the key a check is one round trip; after another signer's write it is two. The first
+// record of a kind that a key gets is two as well (first-writes.ts).
 //
 // A write whose answer was lost is repeated by the SDK and then finds its own item: same epochs and same root, which
 // may be signed again, so it is safe. A write that arrives after it was given up can only raise the mark, or fail.
@@ -114,7 +114,9 @@ interface Known {
   readonly known: readonly HighWaterMarks[];
 }
 
-/** The verdict if `item` is what the table holds. Nothing up to the floor is missed: a jump has raised all keys to it. */
+/**
+ * The verdict if `item` is what the table holds. Nothing up to the floor is missed: a jump has raised all keys to it.
+ */
 function judge(message: SlashableMessage, item: MarkItem | undefined, { floor, known }: Known): Verdict {
   if (item?.isRetired === true) return refused('key_retired');
   const mark = floor === null ? item?.mark : raisedMark(message.kind, item?.mark, floorMarks(floor));

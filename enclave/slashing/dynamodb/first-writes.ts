@@ -1,7 +1,7 @@
-// The first record of a kind that a key gets. There is no item to compare with, so it is judged by the floor of the store,
-// and written in one transaction with the condition that this floor still holds: a jump that comes first is obeyed.
-// Transactions that touch the record of the store get in each other's way, so this process has one under way at a time;
-// first records that are wanted meanwhile go together in the next. Each has an outcome of its own.
+// The first record of a kind that a key gets. There is no item to compare with, so it is judged by the floor of the
+// store, and written in one transaction with the condition that this floor still holds: a jump that comes first is
+// obeyed. Transactions that touch the record of the store get in each other's way, so this process has one under way at
+// a time; first records that are wanted meanwhile go together in the next. Each has an outcome of its own.
 
 import { setTimeout as pause } from 'node:timers/promises';
 import { SignerError } from '../../api/errors.ts';

@@ -1,16 +1,22 @@
-// Writes that are wanted at the same time share a request, which costs the client far more than each statement in it. Every write keeps
-// a condition and an outcome of its own. A shared request is believed when it says that a write was applied; about all others the write
-// is made again by itself, and its own condition decides. So a condition that failed, a throttled statement, a lost answer and a service
-// that takes no statements end as they would without this file. A write that is alone never waits.
+// Writes that are wanted at the same time share a request, which costs the client far more than each statement in it.
+// Every write keeps a condition and an outcome of its own. A shared request is believed when it says that a write was
+// applied; about all others the write is made again by itself, and its own condition decides. So a condition that
+// failed, a throttled statement, a lost answer and a service that takes no statements end as they would without this
+// file. A write that is alone never waits.
 
 import type { Log } from '../../../observe/log.ts';
 import { partitionOf } from './items.ts';
 import { isUpdate, MAX_STATEMENTS, type StatementOutcome, type Update } from './statements.ts';
 import { type Replacement, type ReplaceOutcome, unavailable } from './table.ts';
 
-/** So many requests are sent with whatever there is; while they are under way further writes gather, and go when a request is full. */
+/**
+ * So many requests are sent with whatever there is; while they are under way further writes gather, and go when a
+ * request is full.
+ */
 const EAGER_REQUESTS = 2;
-/** About what a write takes. After it nothing waits any longer behind requests that are slow, or will never be answered. */
+/**
+ * About what a write takes. After it nothing waits any longer behind requests that are slow, or will never be answered.
+ */
 const MAX_WAIT_MS = 10;
 
 export interface GatherParts {

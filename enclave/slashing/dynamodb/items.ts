@@ -2,8 +2,8 @@
 // never contend (record.ts has the one of the store itself). An item read from the table is trusted only after its
 // integrity code was checked over every attribute; an item that is not exactly of the shape below counts as damaged.
 //
-// A key that left the store has `retired` in both items, under their codes. What it has not signed yet is an item without
-// numbers then, which programs from before take for damage and never for something that may be signed.
+// A key that left the store has `retired` in both items, under their codes. What it has not signed yet is an item
+// without numbers then, which programs from before take for damage and never for something that may be signed.
 
 import { decodeHex, encodeHex } from '../../../formats/hex.ts';
 import type { AttributeValue, CreateTableCommandInput } from '../../aws/dynamodb.ts';

@@ -1,7 +1,7 @@
-// Raising the items of all keys to the floor of the store, after the floor itself: from then on every signer meets it, also
-// one that has not read the record since. Each item is compared and swapped, so what signers write meanwhile is kept where
-// it lies beyond the floor. A crash in between leaves items that refuse more, never less; a repeated jump raises the rest.
-// An item that fails its check is left alone: its key is answered 503 until it is repaired.
+// Raising the items of all keys to the floor of the store, after the floor itself: from then on every signer meets it,
+// also one that has not read the record since. Each item is compared and swapped, so what signers write meanwhile is
+// kept where it lies beyond the floor. A crash in between leaves items that refuse more, never less; a repeated jump
+// raises the rest. An item that fails its check is left alone: its key is answered 503 until it is repaired.
 
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Log } from '../../../observe/log.ts';
@@ -21,7 +21,10 @@ import type { ReplaceOutcome, ScannedItem, SlashingTable } from './table.ts';
 const WRITES_AT_ONCE = 64;
 /** Each failed attempt means that a signer wrote the item in between. */
 const MAX_WRITE_ATTEMPTS = 64;
-/** Tries of one write while the service does not answer, beyond the SDK's own: a jump over many items is worth waiting for. */
+/**
+ * Tries of one write while the service does not answer, beyond the SDK's own: a jump over many items is worth waiting
+ * for.
+ */
 const MAX_UNANSWERED_TRIES = 3;
 /** A table on demand that has to take many writes at once throttles for some seconds. */
 const MAX_THROTTLED_TRIES = 12;

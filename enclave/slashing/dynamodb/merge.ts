@@ -6,8 +6,8 @@ import type { HighWaterMarks, ValidatorHistory } from '../types.ts';
 import type { AttestationMark, BlockMark, Mark, MarkKind } from './items.ts';
 
 /**
- * What an entry is to the mark it is merged into, as far as a mark can tell: `present` changes nothing about its numbers,
- * `behind` lies below it, `conflict` is slashable against it.
+ * What an entry is to the mark it is merged into, as far as a mark can tell: `present` changes nothing about its
+ * numbers, `behind` lies below it, `conflict` is slashable against it.
  */
 export type MergeOutcome = 'raised' | 'behind' | 'present' | 'conflict';
 
@@ -26,8 +26,9 @@ export function attestationMark(vote: ValidatorHistory['attestations'][number]):
 }
 
 /**
- * The mark of that kind that refuses whatever this one does, and all that the floor says: blocks at or below its slot, votes
- * with a target at or below its target epoch or a source below its source epoch. The same object when it does so already.
+ * The mark of that kind that refuses whatever this one does, and all that the floor says: blocks at or below its slot,
+ * votes with a target at or below its target epoch or a source below its source epoch. The same object when it does so
+ * already.
  */
 export function raisedMark(kind: MarkKind, mark: Mark | undefined, floor: HighWaterMarks): Mark | undefined {
   const raised = kind === 'block' ? raisedBlock(mark, floor) : raisedAttestation(mark, floor);

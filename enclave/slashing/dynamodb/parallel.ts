@@ -1,5 +1,5 @@
-// Work on many items in bounded parallel. All that has begun ends before a failure is reported: nothing goes on behind the
-// caller's back.
+// Work on many items in bounded parallel. All that has begun ends before a failure is reported: nothing goes on behind
+// the caller's back.
 
 export async function inParallel<Element>(
   list: readonly Element[],

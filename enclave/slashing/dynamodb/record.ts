@@ -1,6 +1,6 @@
-// The record of a slashing table, its item NETWORK: which network and which region the table is bound to, the store's id and
-// revision, and its floor, all under one code. Only a record of this network, whose code was made with this key, is believed.
-// Programs from before the second format refuse it: they know no floor.
+// The record of a slashing table, its item NETWORK: which network and which region the table is bound to, the store's
+// id and revision, and its floor, all under one code. Only a record of this network, whose code was made with this key,
+// is believed. Programs from before the second format refuse it: they know no floor.
 
 import { decodeHex, encodeHex } from '../../../formats/hex.ts';
 import { SignerError } from '../../api/errors.ts';

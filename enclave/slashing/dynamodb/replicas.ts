@@ -1,6 +1,6 @@
-// Whether a slashing table may be written in more than one region. Two regions of a global table each accept a write and
-// compare later, so two signers could each record another vote for one target. A table with such replicas is used only
-// while its record binds it to one region; signers of other regions are refused.
+// Whether a slashing table may be written in more than one region. Two regions of a global table each accept a write
+// and compare later, so two signers could each record another vote for one target. A table with such replicas is used
+// only while its record binds it to one region; signers of other regions are refused.
 
 import { DescribeTableCommand, type DynamoDBClient } from '../../aws/dynamodb.ts';
 import { awsFault } from '../../aws/errors.ts';

@@ -1,6 +1,6 @@
-// Keys that leave the store, and come back. The mark of it stands in both items of a key, under their codes, written in one
-// transaction; every check compares and swaps one of the two, so none succeeds afterwards, whichever signer makes it.
-// Marks stay as they are: a key that is reinstated refuses what it refused before.
+// Keys that leave the store, and come back. The mark of it stands in both items of a key, under their codes, written in
+// one transaction; every check compares and swaps one of the two, so none succeeds afterwards, whichever signer makes
+// it. Marks stay as they are: a key that is reinstated refuses what it refused before.
 
 import { setTimeout as pause } from 'node:timers/promises';
 import { SignerError } from '../../api/errors.ts';
@@ -25,7 +25,8 @@ export interface RetirementContext {
 
 /**
  * @returns the keys of which it changes something, ascending
- * @throws SignerError slashing_unavailable (some may be done: repeat it), slashing_integrity (a key's record is damaged)
+ * @throws SignerError slashing_unavailable (some may be done: repeat it), slashing_integrity (a key's record is
+ * damaged)
  */
 export async function setRetired(
   publicKeys: readonly PublicKeyHex[],

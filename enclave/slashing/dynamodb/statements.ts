@@ -1,6 +1,7 @@
-// Several conditional writes in one request (BatchExecuteStatement): one UPDATE an item, each with the condition that the item is still the
-// expected one, each applied or not by itself. The answer is trusted in one thing: a statement without an error was applied.
-// The statements name every attribute of a mark; values are parameters and never part of the text.
+// Several conditional writes in one request (BatchExecuteStatement): one UPDATE an item, each with the condition that
+// the item is still the expected one, each applied or not by itself. The answer is trusted in one thing: a statement
+// without an error was applied. The statements name every attribute of a mark; values are parameters and never part of
+// the text.
 
 import { strict as assert } from 'node:assert';
 import { BatchExecuteStatementCommand, type BatchStatementRequest, type DynamoDBClient } from '../../aws/dynamodb.ts';
@@ -11,7 +12,10 @@ import type { Replacement } from './table.ts';
 /** The service's own limit for one request. */
 export const MAX_STATEMENTS = 25;
 
-/** `refused`: the service takes no such statements, from this role or at all. `undecided`: anything else, also that it was applied. */
+/**
+ * `refused`: the service takes no such statements, from this role or at all. `undecided`: anything else, also that it
+ * was applied.
+ */
 export type StatementOutcome = 'applied' | 'refused' | 'undecided';
 
 /** An UPDATE needs an item to begin with, and one form of statement needs the same attributes in all of them. */
@@ -70,7 +74,10 @@ function outcomeOf(code: string | undefined): StatementOutcome {
   return REFUSALS.has(code) ? 'refused' : 'undecided';
 }
 
-/** Comma-separated assignments, as AWS's own example of a batch has them (Developer Guide, Running batch operations with PartiQL). */
+/**
+ * Comma-separated assignments, as AWS's own example of a batch has them (Developer Guide, Running batch operations with
+ * PartiQL).
+ */
 function statementOf(tableName: string, { key, next, expected }: Update): BatchStatementRequest {
   assert(!tableName.includes('"'));
   const [set, where] = [markAttributes(next), markAttributes(expected)];

@@ -1,7 +1,7 @@
-// Reads and changes the record of a slashing table (record.ts). The first process that opens a table makes the record, or
-// brings one of the first format up to date; every change compares and swaps, so that of any number of signers exactly
-// one makes it. What this process has read of the record binds it from then on: a floor is never forgotten, and a record
-// of another store or region stops all checks. A table that is missing or of another shape stops the start.
+// Reads and changes the record of a slashing table (record.ts). The first process that opens a table makes the record,
+// or brings one of the first format up to date; every change compares and swaps, so that of any number of signers
+// exactly one makes it. What this process has read of the record binds it from then on: a floor is never forgotten, and
+// a record of another store or region stops all checks. A table that is missing or of another shape stops the start.
 
 import { randomBytes } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -43,8 +43,8 @@ export interface StoreBinding extends RecordBinding {
   /** The client's region: its signers use the store. */
   readonly region: string;
   /**
-   * For `strongroom slashing jump`: open also a store that is bound to another region, or whose record is lost. Nothing is
-   * checked or written there before a jump has bound it to this region.
+   * For `strongroom slashing jump`: open also a store that is bound to another region, or whose record is lost. Nothing
+   * is checked or written there before a jump has bound it to this region.
    */
   readonly isForJump?: boolean | undefined;
 }

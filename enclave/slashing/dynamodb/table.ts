@@ -71,7 +71,9 @@ export interface SlashingTable {
   read(key: MarkKey): Promise<Stored>;
   /** In the order of the keys; at most MAX_BATCH_ITEMS, no key twice. Strongly consistent item by item. */
   readMany(keys: readonly MarkKey[]): Promise<Stored[]>;
-  /** One round trip: written, or what is there instead. A write whose answer was lost may also come back as `changed`. */
+  /**
+   * One round trip: written, or what is there instead. A write whose answer was lost may also come back as `changed`.
+   */
   replace(replacement: Replacement): Promise<ReplaceOutcome>;
   /** All or none of at most MAX_BATCH_ITEMS, a guard among them: a condition on an item that is not written. */
   replaceTogether(replacements: readonly Replacement[], guard?: TransactWriteItem): Promise<TogetherOutcome>;

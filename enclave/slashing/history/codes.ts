@@ -1,11 +1,11 @@
 // The integrity codes of a complete store's rows, and the multiset hash by which a head knows its entries.
 //
-// Every entry has one keyed hash of 32 bytes. The first half is its code, which stands beside it and tells an altered or
-// moved row. The second half is its element, which is stored nowhere: the digest of a history is the XOR of its elements,
-// stored under a mask made from a fresh nonce (MSet-XOR-Hash: Clarke, Devadas, van Dijk, Gassend, Suh, ASIACRYPT 2003, section 4).
-// So whoever can write rows but has no key cannot find another set of rows with the digest of the head: the codes do
-// not say what the elements are, and two digests do not either, because no mask is used twice.
-// Without a key (static tokens, no master key) all of it is a checksum: it notices accidents, not people.
+// Every entry has one keyed hash of 32 bytes. The first half is its code, which stands beside it and tells an altered
+// or moved row. The second half is its element, which is stored nowhere: the digest of a history is the XOR of its
+// elements, stored under a mask made from a fresh nonce (MSet-XOR-Hash: Clarke, Devadas, van Dijk, Gassend, Suh,
+// ASIACRYPT 2003, section 4). So whoever can write rows but has no key cannot find another set of rows with the digest
+// of the head: the codes do not say what the elements are, and two digests do not either, because no mask is used
+// twice. Without a key (static tokens, no master key) all of it is a checksum: it notices accidents, not people.
 
 import { strict as assert } from 'node:assert';
 import { randomFillSync } from 'node:crypto';

@@ -1,6 +1,6 @@
-// What of a key's history is written to an EIP-3076 file, so that a reader of the file refuses whatever this store does.
-// A reader takes its marks from the lowest entries of the file and knows nothing of marks, floors and what was pruned;
-// where the entries alone would say less than the marks here, entries without a root say it. Pure.
+// What of a key's history is written to an EIP-3076 file, so that a reader of the file refuses whatever this store
+// does. A reader takes its marks from the lowest entries of the file and knows nothing of marks, floors and what was
+// pruned; where the entries alone would say less than the marks here, entries without a root say it. Pure.
 
 import type { StoreFloor } from '../types.ts';
 import { type BlockEntry, effectiveLowWater, higher, type KeyHistory, type KeyState, type VoteEntry } from './state.ts';

@@ -76,9 +76,9 @@ export function rowIntegrity(options: RowIntegrityOptions): RowIntegrity {
   };
 }
 
-// A mask is the one-step key derivation of NIST SP 800-56C revision 2, section 4.1, option 1: the hash of a counter, the
-// secret, and fixed information, of lengths that never vary. The secret serves nothing else. An HMAC would do as well, at
-// several times the price, and each check of a message takes two masks.
+// A mask is the one-step key derivation of NIST SP 800-56C revision 2, section 4.1, option 1: the hash of a counter,
+// the secret, and fixed information, of lengths that never vary. The secret serves nothing else. An HMAC would do as
+// well, at several times the price, and each check of a message takes two masks.
 const MASK_SECRET_AT = 4;
 const MASK_INFO_AT = MASK_SECRET_AT + 32;
 const PUBLIC_KEY_BYTES = 48;

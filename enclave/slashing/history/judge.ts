@@ -27,8 +27,8 @@ export function judgeBlock(
 }
 
 /**
- * `atTarget`: all entries for the message's target; they need not be read when the message lies beyond all.
- * `against`: one entry that the message surrounds, if there is one, and one that surrounds it, for a store that finds them
+ * `atTarget`: all entries for the message's target; they need not be read when the message lies beyond all. `against`:
+ * one entry that the message surrounds, if there is one, and one that surrounds it, for a store that finds them
  * cheaply: a refusal then rests on one row or on the head, and the history need not be read for it.
  */
 export function judgeVote(

@@ -1,5 +1,5 @@
-// What pruning would leave of a key, for whoever reads a history in steps and hands on no more than that: entries behind
-// the horizon are not kept, and the marks say them. Pure.
+// What pruning would leave of a key, for whoever reads a history in steps and hands on no more than that: entries
+// behind the horizon are not kept, and the marks say them. Pure.
 
 import { forgetBlocks, forgetVotes, horizonOf, type VoteEpochs } from './prune.ts';
 import { type BlockEntry, higher, type KeyHistory, type KeyState, type VoteEntry } from './state.ts';

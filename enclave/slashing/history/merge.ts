@@ -1,11 +1,11 @@
-// Merges what a file says of a key into what is recorded of it, without I/O, once for every complete store.
-// Nothing becomes weaker: an entry that contradicts another takes its root away, so that both are refused; an entry that
-// would have been refused comes without its root; low-water marks are never lowered; and what lies far behind the highest
+// Merges what a file says of a key into what is recorded of it, without I/O, once for every complete store. Nothing
+// becomes weaker: an entry that contradicts another takes its root away, so that both are refused; an entry that would
+// have been refused comes without its root; low-water marks are never lowered; and what lies far behind the highest
 // entries is not kept but refused by the marks (prune.ts).
 //
-// A key that the store has no records of keeps the entries of the file. A key that it has records of is merged as minimal:
-// the file may be pruned, or say less than the key signed elsewhere, so everything up to the file's marks is refused. Only
-// whoever knows that the file lists everything asks for EIP-3076's complete strategy instead.
+// A key that the store has no records of keeps the entries of the file. A key that it has records of is merged as
+// minimal: the file may be pruned, or say less than the key signed elsewhere, so everything up to the file's marks is
+// refused. Only whoever knows that the file lists everything asks for EIP-3076's complete strategy instead.
 
 import type { HighWaterMarks, MergeStrategy, StoreFloor, ValidatorHistory } from '../types.ts';
 import { type EntryCodes, type HistoryCodes, withEntry, withoutEntry } from './codes.ts';

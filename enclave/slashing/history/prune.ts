@@ -1,7 +1,8 @@
 // The one rule for what may be forgotten of a key's history, for background pruning and for what an import leaves out.
 //
 // Entries of blocks with a slot below `highest slot - RETAINED_SLOTS`, and of votes with a target below
-// `highest target - RETAINED_EPOCHS`, may be deleted, oldest first, and in the same transaction the low-water marks rise:
+// `highest target - RETAINED_EPOCHS`, may be deleted, oldest first, and in the same transaction the low-water marks
+// rise:
 //   slot mark   = max(itself, highest slot deleted, lowest slot kept)
 //   target mark = max(itself, highest target deleted, lowest target kept)
 //   source mark = max(itself, highest source deleted, lowest source kept)
@@ -15,8 +16,8 @@ import { higher, type KeyHistory, type KeyState } from './state.ts';
 /** Epochs of votes kept behind the highest target of a key: as Lighthouse keeps, two days and more. */
 export const RETAINED_EPOCHS = 512;
 /**
- * Slots of blocks kept behind the highest slot of a key: the same time where an epoch has 32 slots, and more where it has fewer. One
- * number for every network, because more kept is never weaker and signers of one store have to agree.
+ * Slots of blocks kept behind the highest slot of a key: the same time where an epoch has 32 slots, and more where it
+ * has fewer. One number for every network, because more kept is never weaker and signers of one store have to agree.
  */
 export const RETAINED_SLOTS = RETAINED_EPOCHS * 32;
 

@@ -46,7 +46,8 @@ export function decideBlock(message: BlockProposal, facts: BlockFacts): Decision
 export function decideAttestation(message: AttestationVote, facts: AttestationFacts): Decision {
   if (message.sourceEpoch > message.targetEpoch) return refused('source_after_target');
   if (facts.entry !== null) {
-    // Condition 3, double votes: the root commits to both epochs, so the same root with another source is a damaged entry.
+    // Condition 3, double votes: the root commits to both epochs, so the same root with another source is a damaged
+    // entry.
     const same = facts.entry.sourceEpoch === message.sourceEpoch;
     return same && sameRoot(facts.entry.signingRoot, message.signingRoot) ? repeat : refused('double_vote');
   }

@@ -1,5 +1,6 @@
-// What a complete store knows of one key beside its entries: the head of the key. sqlite and postgres keep one row a key
-// with it. A head is believed only when its integrity code is right (codes.ts); it then says what its entries must be.
+// What a complete store knows of one key beside its entries: the head of the key. sqlite and postgres keep one row a
+// key with it. A head is believed only when its integrity code is right (codes.ts); it then says what its entries must
+// be.
 
 import type { HighWaterMarks, StoreFloor } from '../types.ts';
 import { NO_MARKS } from './rules.ts';
@@ -79,7 +80,9 @@ export function effectiveLowWater({ lowWater }: Pick<KeyState, 'lowWater'>, floo
   };
 }
 
-/** What a store answers for: what the key signed, and everything under the floor, which is refused as if it were signed. */
+/**
+ * What a store answers for: what the key signed, and everything under the floor, which is refused as if it were signed.
+ */
 export function effectiveHighest({ highest }: Pick<KeyState, 'highest'>, floor: StoreFloor | null): HighWaterMarks {
   if (floor === null) return highest;
   return {

@@ -1,8 +1,8 @@
 // The slashing protection interchange format of EIP-3076, version 5, read and written as a stream: one validator in
-// memory at a time, and of that only its last entries (reduce.ts). The reader refuses a file as a whole, with the place:
-// another version or network, an entry that is malformed, a slot or epoch beyond 2^53 - 1, more entries than any key has.
-// The metadata may stand anywhere in the file, so whoever consumes the histories must undo them when the reader throws
-// (SlashingBackend.importHistories is all or nothing).
+// memory at a time, and of that only its last entries (reduce.ts). The reader refuses a file as a whole, with the
+// place: another version or network, an entry that is malformed, a slot or epoch beyond 2^53 - 1, more entries than any
+// key has. The metadata may stand anywhere in the file, so whoever consumes the histories must undo them when the
+// reader throws (SlashingBackend.importHistories is all or nothing).
 
 import { canonicalPublicKey, decodeHex, encodeHex } from '../../../formats/hex.ts';
 import type { ValidatorHistory } from '../types.ts';

@@ -1,7 +1,7 @@
 // Reads one large JSON object piece by piece: each member of the object is handed over when it is complete, and of one
-// member that is an array, each element; of an element's own long lists, each entry by itself. So memory is bounded by the
-// largest piece, whatever the size of the file, and the event loop has its turn after some kilobytes of it.
-// Strict: RFC 8259, no member twice, bounded depth, token length and number of values a piece.
+// member that is an array, each element; of an element's own long lists, each entry by itself. So memory is bounded by
+// the largest piece, whatever the size of the file, and the event loop has its turn after some kilobytes of it. Strict:
+// RFC 8259, no member twice, bounded depth, token length and number of values a piece.
 
 import { setImmediate } from 'node:timers/promises';
 
@@ -25,7 +25,9 @@ export interface JsonPiece {
   readonly value: JsonValue;
 }
 
-/** An entry of a list that is handed over entry by entry; the element it belongs to comes later, with the list empty. */
+/**
+ * An entry of a list that is handed over entry by entry; the element it belongs to comes later, with the list empty.
+ */
 export interface JsonEntry {
   /** The place of the element in the streamed array. */
   readonly element: number;

@@ -1,5 +1,6 @@
-// EIP-3076 files that come and go inside the JSON of a request (the Key Manager API): in memory as a whole, for as many keys as one
-// request names. Import is all or nothing; a file that names a key the caller may not touch is refused as a whole.
+// EIP-3076 files that come and go inside the JSON of a request (the Key Manager API): in memory as a whole, for as many
+// keys as one request names. Import is all or nothing; a file that names a key the caller may not touch is refused as a
+// whole.
 
 import { SignerError } from '../../api/errors.ts';
 import type { SlashingBackend, ValidatorHistory } from '../types.ts';
@@ -12,7 +13,10 @@ export interface InterchangeParts {
   readonly genesisValidatorsRoot: string;
 }
 
-/** @throws SignerError `malformed_body`, also for a file of another network; `denied`; slashing_*. Nothing is merged then. */
+/**
+ * @throws SignerError `malformed_body`, also for a file of another network; `denied`; slashing_*. Nothing is merged
+ * then.
+ */
 export async function mergeInterchangeText(
   text: string,
   allows: (publicKey: string) => boolean,

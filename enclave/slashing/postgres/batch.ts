@@ -71,7 +71,8 @@ export interface BatchRows {
 
 /**
  * The rows of the keys that could be locked. Usually all are free, or about to be. An import holds its keys until it is
- * done: neither it, nor whoever holds a key for longer than the lock timeout, is waited for; such keys have no rows here.
+ * done: neither it, nor whoever holds a key for longer than the lock timeout, is waited for; such keys have no rows
+ * here.
  */
 export async function lockAndRead(
   connection: Connection,

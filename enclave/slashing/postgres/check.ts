@@ -152,7 +152,9 @@ interface OlderMessage extends KeyToRead {
   readonly floor: StoreFloor | null;
 }
 
-/** Rare: an older message. One row is enough to refuse a vote; that none stands against it is known of a whole history. */
+/**
+ * Rare: an older message. One row is enough to refuse a vote; that none stands against it is known of a whole history.
+ */
 async function decideByHistory(
   connection: Connection,
   codes: HistoryCodes,

@@ -148,7 +148,9 @@ export class PostgresConnections {
   }
 }
 
-/** Ask for the commit, and believe only the word COMMIT: a transaction that had failed answers ROLLBACK, not an error. */
+/**
+ * Ask for the commit, and believe only the word COMMIT: a transaction that had failed answers ROLLBACK, not an error.
+ */
 export async function commit(connection: Connection): Promise<void> {
   const { command } = await connection.query('COMMIT');
   if (command !== 'COMMIT') throw new Error('the transaction was rolled back');

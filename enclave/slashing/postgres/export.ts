@@ -1,6 +1,6 @@
 // Reads the whole history out, one key after the other, from one consistent state. Every row is verified, every history
-// shown to be whole, and the list of keys compared with the store's record: what was tampered with is not handed on as if
-// it were good, and what comes out is never weaker than what is in. Nothing is read of a database that may have lost
+// shown to be whole, and the list of keys compared with the store's record: what was tampered with is not handed on as
+// if it were good, and what comes out is never weaker than what is in. Nothing is read of a database that may have lost
 // commits: the key that leaves it would take too little along. Entries that pruning would forget next are not written:
 // the marks say them.
 

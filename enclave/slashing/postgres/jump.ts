@@ -1,5 +1,6 @@
 // What signers of one store agree on through its record: who it is, how far it has counted, and the floor that a jump
-// raises. A jump has the lock that every batch shares, so it waits for the batches that began and all later ones see it.
+// raises. A jump has the lock that every batch shares, so it waits for the batches that began and all later ones see
+// it.
 
 import type { Log } from '../../../observe/log.ts';
 import { SignerError } from '../../api/errors.ts';
@@ -49,7 +50,8 @@ export async function jump(
 }
 
 /**
- * After a doubt about the server: look again, where no batch is under way, and raise the store when no other signer did.
+ * After a doubt about the server: look again, where no batch is under way, and raise the store when no other signer
+ * did.
  * @throws SignerError slashing_unavailable when no floor can be believed; nothing is changed then
  */
 export async function jumpAfterDoubt(

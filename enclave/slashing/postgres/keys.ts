@@ -1,5 +1,5 @@
-// Adds heads for keys that have none. Before, the keys that are there are shown to be those of the store's record: a key
-// whose head was deleted is damage and not a new key.
+// Adds heads for keys that have none. Before, the keys that are there are shown to be those of the store's record: a
+// key whose head was deleted is damage and not a new key.
 
 import type { HistoryCodes } from '../history/codes.ts';
 import { NEW_KEY } from '../history/state.ts';

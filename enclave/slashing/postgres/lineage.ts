@@ -1,6 +1,6 @@
-// Whether the database is still the one that this process committed to. A promoted standby, a restored backup, or an old
-// primary or record that came back holds less than was answered, and its own rows do not say so. Pure; the memory is that
-// of one process and lasts as long as it.
+// Whether the database is still the one that this process committed to. A promoted standby, a restored backup, or an
+// old primary or record that came back holds less than was answered, and its own rows do not say so. Pure; the memory
+// is that of one process and lasts as long as it.
 //
 // Answers of two connections may be read in another order than the server gave them, so an answer is compared with what
 // was known when its question was sent, never with what was learnt in between.

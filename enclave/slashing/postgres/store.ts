@@ -1,6 +1,6 @@
 // The record of the store, one row under its own code: its random id, how far it has counted, the floor under all keys,
-// which server wrote it, and all keys that have a head. Whoever deletes a head, or puts another row in its place, changes
-// the list of keys, and then no key can be taken for a new one.
+// which server wrote it, and all keys that have a head. Whoever deletes a head, or puts another row in its place,
+// changes the list of keys, and then no key can be taken for a new one.
 
 import { randomBytes } from 'node:crypto';
 import { SignerError } from '../../api/errors.ts';

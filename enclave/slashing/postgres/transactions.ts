@@ -10,7 +10,9 @@ export const MIGRATION_LOCK = 0x7374_726f_6e67_726fn;
 /** "strongim": held by an import from its first locked row to its commit. */
 export const IMPORT_LOCK = 0x7374_726f_6e67_696dn;
 
-/** "strongju": shared by every batch; a jump has it alone, so it waits for those that began and is seen by all later. */
+/**
+ * "strongju": shared by every batch; a jump has it alone, so it waits for those that began and is seen by all later.
+ */
 const JUMP_LOCK = 0x7374_726f_6e67_6a75n;
 
 /** A statement of its own before those that read: each sees what was committed before it began. */

@@ -1,5 +1,5 @@
-// What SQL cannot do of step 2 of the schema: bind a new database to its network and key, seal the heads of a database of
-// step 1, and make the record of the store. Every key is verified under its old code first, with all its entries: a
+// What SQL cannot do of step 2 of the schema: bind a new database to its network and key, seal the heads of a database
+// of step 1, and make the record of the store. Every key is verified under its old code first, with all its entries: a
 // damaged one stops the upgrade, and the database stays as it was.
 
 import { SignerError } from '../../api/errors.ts';

@@ -24,7 +24,9 @@ export interface KeyToRead {
   readonly state: KeyState;
 }
 
-/** Ascending; undefined when the record of the key is damaged. The head is locked, or the transaction has a snapshot. */
+/**
+ * Ascending; undefined when the record of the key is damaged. The head is locked, or the transaction has a snapshot.
+ */
 export async function readHistory(
   connection: Connection,
   codes: HistoryCodes,

@@ -179,7 +179,8 @@ class SqliteBackend implements SlashingBackend {
   }
 
   async close(waitMs?: number): Promise<void> {
-    await Promise.all([this.#checkpoints.close(waitMs), this.#client.close(waitMs)]); // whichever is last makes the last checkpoint
+    // whichever is last makes the last checkpoint
+    await Promise.all([this.#checkpoints.close(waitMs), this.#client.close(waitMs)]);
     this.#lock.release();
   }
 

@@ -1,13 +1,16 @@
-// Checkpoints beside the commits: SQLite's own come in the middle of a commit, and writing and syncing some thousand pages of the database
-// file kept the whole batch waiting for 10 to 40 ms. Without this (its worker died, its disk is full) SQLite makes them in a commit as
-// before, when the log has grown to its bound (schema.ts).
+// Checkpoints beside the commits: SQLite's own come in the middle of a commit, and writing and syncing some thousand
+// pages of the database file kept the whole batch waiting for 10 to 40 ms. Without this (its worker died, its disk is
+// full) SQLite makes them in a commit as before, when the log has grown to its bound (schema.ts).
 
 import { Worker } from 'node:worker_threads';
 import type { Log } from '../../../observe/log.ts';
 import type { CheckpointData, CheckpointReply, CheckpointRequest } from './checkpoint-messages.ts';
 import { CLOSE_WAIT_MS } from './client.ts';
 
-/** Messages recorded between two checkpoints: some 700 pages, so that one is short and the disk is soon free for commits. */
+/**
+ * Messages recorded between two checkpoints: some 700 pages, so that one is short and the disk is soon free for
+ * commits.
+ */
 const MESSAGES = 256;
 
 export interface Checkpoints {

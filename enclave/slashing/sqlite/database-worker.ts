@@ -1,6 +1,6 @@
 // The worker that owns the database connection. It answers calls in order; long ones go on in steps between the others
-// (steps.ts). Each answer is a result or a failure, and a failure has left nothing half done. After a fault of the disk the
-// connection is dropped and opened anew by the next call, so the worker recovers when the disk does.
+// (steps.ts). Each answer is a result or a failure, and a failure has left nothing half done. After a fault of the disk
+// the connection is dropped and opened anew by the next call, so the worker recovers when the disk does.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';
@@ -156,7 +156,10 @@ port.on('message', ({ id, call, arguments_ }: CallMessage) => {
   } else finishLater();
 });
 
-/** A decided import happens, whoever began it: also one that failed half-way, or was found when the database was opened again. */
+/**
+ * A decided import happens, whoever began it: also one that failed half-way, or was found when the database was opened
+ * again.
+ */
 function finishLater(): void {
   if (finishing !== undefined || database?.imports.isUnfinished() !== true) return;
   finishing = setTimeout(() => {

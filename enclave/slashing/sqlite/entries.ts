@@ -1,6 +1,6 @@
 // The rows of entries: what each key signed, each row with its integrity code. Reading a single entry checks that row;
-// saying that an entry is NOT there needs the whole history of the key, whose number and digest must be those of its head.
-// An entry below what was pruned was put back by somebody: that is damage too.
+// saying that an entry is NOT there needs the whole history of the key, whose number and digest must be those of its
+// head. An entry below what was pruned was put back by somebody: that is damage too.
 
 import type { DatabaseSync, SQLOutputValue, StatementSync } from 'node:sqlite';
 import { type EntryCodes, entrySum, historyCodes } from '../history/codes.ts';

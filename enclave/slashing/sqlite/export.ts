@@ -1,5 +1,6 @@
-// Reads histories out of the database, in small steps, from one state of it. What a file has to say is history/export.ts:
-// never less than what the store refuses. Entries that pruning would forget next are not written: the marks say them.
+// Reads histories out of the database, in small steps, from one state of it. What a file has to say is
+// history/export.ts: never less than what the store refuses. Entries that pruning would forget next are not written:
+// the marks say them.
 
 import type { DatabaseSync } from 'node:sqlite';
 import type { Clock } from '../../../observe/clock.ts';
@@ -21,7 +22,9 @@ import { STEP_ENTRIES, type Steps, stepMeter } from './steps.ts';
 const ANSWER_VALIDATORS = 200;
 /** Exports under way at once; one more is refused. */
 const MAX_EXPORTS = 8;
-/** How long an export waits for its reader. While one is open the write-ahead log keeps all that is written after it. */
+/**
+ * How long an export waits for its reader. While one is open the write-ahead log keeps all that is written after it.
+ */
 export const EXPORT_STALL_MS = 60_000;
 
 interface HistoryExport {

@@ -1,6 +1,6 @@
-// The database file itself: who may read it, and that one process has it. Safety does not rest on the lock (every
-// check reads and writes inside one transaction); it keeps a second signer and the offline commands from starting by
-// mistake. The lock is the operating system's, on a file beside the database: it ends with the process, however that ends.
+// The database file itself: who may read it, and that one process has it. Safety does not rest on the lock (every check
+// reads and writes inside one transaction); it keeps a second signer and the offline commands from starting by mistake.
+// The lock is the operating system's, on a file beside the database: it ends with the process, however that ends.
 
 import { chmodSync, closeSync, openSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';

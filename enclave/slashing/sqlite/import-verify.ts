@@ -1,6 +1,6 @@
-// What happens to an import before it is decided: every key that it touches is shown to be whole, and the parts of a key are
-// counted and, when there are very many, folded. It reads one state of the database, so that checks go on; it changes what
-// is staged and nothing else.
+// What happens to an import before it is decided: every key that it touches is shown to be whole, and the parts of a
+// key are counted and, when there are very many, folded. It reads one state of the database, so that checks go on; it
+// changes what is staged and nothing else.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { historyReducer, type ReducedHistory } from '../interchange/reduce.ts';

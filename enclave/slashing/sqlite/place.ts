@@ -1,6 +1,6 @@
 // Where a database may lie. Beside it are its write-ahead log and its lock, under its name: a file that is mounted by
-// itself, or has a second name, has them elsewhere for somebody, and what was committed last is lost, or two signers start.
-// On a network file system neither locks nor syncs are what SQLite takes them for.
+// itself, or has a second name, has them elsewhere for somebody, and what was committed last is lost, or two signers
+// start. On a network file system neither locks nor syncs are what SQLite takes them for.
 
 import { readFileSync, statfsSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -31,7 +31,9 @@ function problemOf(file: string): string | undefined {
   return undefined;
 }
 
-/** The mounts of this process's namespace; a file of the same device that is bound to a name is seen only here (Linux). */
+/**
+ * The mounts of this process's namespace; a file of the same device that is bound to a name is seen only here (Linux).
+ */
 function mountPoints(): ReadonlySet<string> {
   let text: string;
   try {

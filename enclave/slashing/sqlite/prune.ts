@@ -1,5 +1,6 @@
-// Deletes entries by the rule of history/prune.ts: oldest first, some at a time, one transaction a slice. A key whose rows
-// fail their check is left alone: its requests are refused until it is repaired. So is one that an import is applied to.
+// Deletes entries by the rule of history/prune.ts: oldest first, some at a time, one transaction a slice. A key whose
+// rows fail their check is left alone: its requests are refused until it is repaired. So is one that an import is
+// applied to.
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { withoutEntry } from '../history/codes.ts';

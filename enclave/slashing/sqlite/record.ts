@@ -1,6 +1,6 @@
-// The record of the store, one row under its integrity code: its random id, its revision, the floor under all keys, which
-// keys have a head, as a number and a hash chain (so that a head that is gone is noticed, whatever row stands in its
-// place), and an import that is decided and not yet applied.
+// The record of the store, one row under its integrity code: its random id, its revision, the floor under all keys,
+// which keys have a head, as a number and a hash chain (so that a head that is gone is noticed, whatever row stands in
+// its place), and an import that is decided and not yet applied.
 
 import { hash } from 'node:crypto';
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';

@@ -13,7 +13,10 @@ import { upgradeFromVersion1 } from './upgrade.ts';
 const BUSY_TIMEOUT_MS = 250;
 /** Each key has pages of its own, so the default of 2 MB holds those of some hundred keys. */
 const CACHE_KIBIBYTES = 16 * 1024;
-/** Pages (4 KiB) of the write-ahead log from which on a commit moves them to the database itself (checkpoint.ts is to be faster). */
+/**
+ * Pages (4 KiB) of the write-ahead log from which on a commit moves them to the database itself (checkpoint.ts is to be
+ * faster).
+ */
 const CHECKPOINT_PAGES = 8000;
 
 export interface OpenDatabase {
@@ -44,7 +47,10 @@ export function openSnapshot(path: string): DatabaseSync {
   return connection;
 }
 
-/** A connection for checkpoints, in a thread of its own, to a database that openDatabase has opened and holds open. It waits for no lock. */
+/**
+ * A connection for checkpoints, in a thread of its own, to a database that openDatabase has opened and holds open. It
+ * waits for no lock.
+ */
 export function openBesideWriter(path: string): DatabaseSync {
   const connection = new DatabaseSync(path, { timeout: 0 });
   makeDurable(connection);
@@ -64,10 +70,16 @@ export function inTransaction<Result>(connection: DatabaseSync, work: (open: Dat
   }
 }
 
-/** Why this process will not use a database that it can read. The text may be shown: it has nothing of the content but public keys. */
+/**
+ * Why this process will not use a database that it can read. The text may be shown: it has nothing of the content but
+ * public keys.
+ */
 export class DatabaseRefusal extends Error {}
 
-/** A commit is on disk when it returns. SQLite keeps another journal mode without an error where it cannot have this one. */
+/**
+ * A commit is on disk when it returns. SQLite keeps another journal mode without an error where it cannot have this
+ * one.
+ */
 function makeDurable(connection: DatabaseSync): void {
   connection.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA trusted_schema = OFF');
   connection.exec(`PRAGMA cache_size = -${CACHE_KIBIBYTES}; PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);

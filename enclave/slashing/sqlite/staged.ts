@@ -1,5 +1,6 @@
-// The table of histories that an import has brought and that are not merged yet, each row with its integrity code. A decided import
-// is missed when some of it is gone: the record of the store says how many rows there have to be (record.ts).
+// The table of histories that an import has brought and that are not merged yet, each row with its integrity code. A
+// decided import is missed when some of it is gone: the record of the store says how many rows there have to be
+// (record.ts).
 
 import type { DatabaseSync } from 'node:sqlite';
 import { historyCodes } from '../history/codes.ts';

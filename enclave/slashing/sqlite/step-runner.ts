@@ -1,4 +1,5 @@
-// Runs work that is done in steps (steps.ts): one step of each in turn, and whatever was asked meanwhile between two steps.
+// Runs work that is done in steps (steps.ts): one step of each in turn, and whatever was asked meanwhile between two
+// steps.
 
 import type { Steps } from './steps.ts';
 

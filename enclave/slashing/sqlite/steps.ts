@@ -1,4 +1,5 @@
-// Work that is done in steps, so that checks go on in between: a generator that yields how many entries the step handled.
+// Work that is done in steps, so that checks go on in between: a generator that yields how many entries the step
+// handled.
 
 export type Steps<Result> = Generator<number, Result>;
 

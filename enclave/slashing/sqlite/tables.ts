@@ -25,7 +25,8 @@ CREATE TABLE metadata (
 
 /**
  * `validators` is the head of each key's history: marks, how many entries there are, and their masked digests, so that
- * an entry that is gone, or was put back, is noticed (history/codes.ts). `seal` holds the code of the row and the digests.
+ * an entry that is gone, or was put back, is noticed (history/codes.ts). `seal` holds the code of the row and the
+ * digests.
  */
 export const VALIDATORS_TABLE = `
 CREATE TABLE validators (

@@ -1,7 +1,7 @@
 // Brings a database of version 1 up to date, inside the transaction that opens it: all of it or nothing. Every row is
-// verified under the codes of version 1 first; one key that fails refuses the upgrade, because its new head would vouch for
-// what nobody can vouch for. Entries keep their rows and codes; heads and the record are written anew.
-// What version 1 pruned is not known: what lies below the lowest entry there is counts as pruned, for good.
+// verified under the codes of version 1 first; one key that fails refuses the upgrade, because its new head would vouch
+// for what nobody can vouch for. Entries keep their rows and codes; heads and the record are written anew. What version
+// 1 pruned is not known: what lies below the lowest entry there is counts as pruned, for good.
 
 import { randomFillSync } from 'node:crypto';
 import type { DatabaseSync } from 'node:sqlite';

@@ -1,7 +1,8 @@
-// The envelope in which KMS gives bytes to an enclave: CMS EnvelopedData (RFC 5652 §6) in BER, held to its form (ber.ts), read through
-// asn1js and compared with the one structure that KMS sends, member by member. It trusts nothing of the bytes: another structure, version,
-// recipient or algorithm, a member too many, bytes left over and sizes out of bounds are refused, each under its name. The content carries
-// no MAC of its own (AES-CBC): whoever opens it verifies what came out (the share binding, specification/custody.md#share-binding).
+// The envelope in which KMS gives bytes to an enclave: CMS EnvelopedData (RFC 5652 §6) in BER, held to its form
+// (ber.ts), read through asn1js and compared with the one structure that KMS sends, member by member. It trusts nothing
+// of the bytes: another structure, version, recipient or algorithm, a member too many, bytes left over and sizes out of
+// bounds are refused, each under its name. The content carries no MAC of its own (AES-CBC): whoever opens it verifies
+// what came out (the share binding, specification/custody.md#share-binding).
 
 import { constants, createDecipheriv, type KeyObject, privateDecrypt } from 'node:crypto';
 import * as asn1js from 'asn1js';
@@ -140,7 +141,10 @@ function parseRecipient(node: Node): Pick<Envelope, 'keyIdentifier' | 'encrypted
   return { keyIdentifier, encryptedKey };
 }
 
-/** RFC 8017 appendix A.2.1: hash and mask generation are stated, for their defaults are SHA-1; the label is not, so it is empty. */
+/**
+ * RFC 8017 appendix A.2.1: hash and mask generation are stated, for their defaults are SHA-1; the label is not, so it
+ * is empty.
+ */
 function demandOaep(node: Node): void {
   const [algorithm, parameters] = members(node, SEQUENCE, 2, 'key_encryption');
   demand(isOid(algorithm, OID.rsaesOaep), 'key_encryption');
@@ -170,7 +174,10 @@ function parseContent(node: Node): Pick<Envelope, 'iv' | 'ciphertext'> {
   return { iv, ciphertext };
 }
 
-/** `[0] IMPLICIT OCTET STRING`: in one piece, or in segments (X.690 §8.7.3), which KMS sends for contents beyond one block. */
+/**
+ * `[0] IMPLICIT OCTET STRING`: in one piece, or in segments (X.690 §8.7.3), which KMS sends for contents beyond one
+ * block.
+ */
 function encryptedContent(node: Node): Buffer {
   if (!(node instanceof asn1js.Constructed)) return octets(node, context(0), 'not_enveloped_data');
   const segments = membersOf(node, context(0), 'not_enveloped_data');

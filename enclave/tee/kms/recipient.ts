@@ -1,6 +1,7 @@
-// The enclave as the recipient of what KMS decrypts (specification/enclave.md#kms): an RSA key that lives as long as the process and
-// never leaves it, an attestation document for every call, which carries its public half, and the opening of what KMS encrypted to
-// it. It trusts KMS to have checked the document; it refuses envelopes of any other form, or for another key (cms.ts).
+// The enclave as the recipient of what KMS decrypts (specification/enclave.md#kms): an RSA key that lives as long as
+// the process and never leaves it, an attestation document for every call, which carries its public half, and the
+// opening of what KMS encrypted to it. It trusts KMS to have checked the document; it refuses envelopes of any other
+// form, or for another key (cms.ts).
 
 import { createHash, generateKeyPair } from 'node:crypto';
 import { promisify } from 'node:util';
@@ -17,7 +18,9 @@ export interface KmsRecipient {
   open(ciphertextForRecipient: Uint8Array): Buffer;
 }
 
-/** The private key stays in OpenSSL's memory and goes with the process; no copy of it is ever on the JavaScript heap. */
+/**
+ * The private key stays in OpenSSL's memory and goes with the process; no copy of it is ever on the JavaScript heap.
+ */
 export async function createKmsRecipient({ nsm }: { readonly nsm: Pick<Nsm, 'attest'> }): Promise<KmsRecipient> {
   const { publicKey, privateKey } = await promisify(generateKeyPair)('rsa', { modulusLength: MODULUS_BITS });
   const spki = publicKey.export({ type: 'spki', format: 'der' });

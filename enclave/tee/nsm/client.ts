@@ -1,5 +1,5 @@
-// The NSM over its device: one call at a time, a bounded queue before it, a time limit from the question to the answer. An answer that
-// is not what was asked for is an error, and so is the device's own word for one.
+// The NSM over its device: one call at a time, a bounded queue before it, a time limit from the question to the answer.
+// An answer that is not what was asked for is an error, and so is the device's own word for one.
 
 import type { CborValue } from '../../../formats/cbor.ts';
 import { MAX_DOCUMENT_FIELD_BYTES } from '../../api/attestation.ts';

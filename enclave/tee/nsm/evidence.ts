@@ -1,5 +1,6 @@
-// Attestation documents as their maker holds them: how long one is good for, and the ones made lately. It does not verify: a document
-// comes from this enclave's own NSM, and its clients verify it. What cannot be read is an error all the same.
+// Attestation documents as their maker holds them: how long one is good for, and the ones made lately. It does not
+// verify: a document comes from this enclave's own NSM, and its clients verify it. What cannot be read is an error all
+// the same.
 
 import { X509Certificate } from 'node:crypto';
 import { CborError, type CborValue, decodeCbor } from '../../../formats/cbor.ts';
@@ -46,8 +47,8 @@ export function evidenceOf(document: Buffer, { signsNothing }: Pick<Nsm, 'signsN
 }
 
 /**
- * The same document again for the same key and user data, for a minute at most and never beyond its evidence: the NSM is one slow
- * device. A document with a nonce is always a new one.
+ * The same document again for the same key and user data, for a minute at most and never beyond its evidence: the NSM
+ * is one slow device. A document with a nonce is always a new one.
  */
 export function cachedDocuments(
   nsm: Pick<Nsm, 'attest' | 'signsNothing'>,

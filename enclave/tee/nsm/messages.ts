@@ -1,5 +1,6 @@
-// What is said to the NSM and back, as CBOR (aws-nitro-enclaves-nsm-api, src/api/mod.rs). Nothing is assumed of an answer's shape: what
-// is not exactly what was asked for is an error; fields that a later minor version adds are ignored.
+// What is said to the NSM and back, as CBOR (aws-nitro-enclaves-nsm-api, src/api/mod.rs). Nothing is assumed of an
+// answer's shape: what is not exactly what was asked for is an error; fields that a later minor version adds are
+// ignored.
 
 import { CborError, type CborValue, decodeCbor, encodeCbor } from '../../../formats/cbor.ts';
 import { PCR_BYTES, PCR_COUNT } from '../../api/attestation.ts';

@@ -1,7 +1,11 @@
-// The Nitro Secure Module as the signer uses it. One slow device: calls are serialised and bounded by whoever implements this
-// (client.ts). Documents contain only locked registers; 16 to 31 are ours to extend (specification/enclave.md#nsm).
+// The Nitro Secure Module as the signer uses it. One slow device: calls are serialised and bounded by whoever
+// implements this (client.ts). Documents contain only locked registers; 16 to 31 are ours to extend
+// (specification/enclave.md#nsm).
 
-/** One exchange with the device: a CBOR request, its CBOR answer. The addon's ioctl is one; the emulator of the tests another. */
+/**
+ * One exchange with the device: a CBOR request, its CBOR answer. The addon's ioctl is one; the emulator of the tests
+ * another.
+ */
 export type NsmDevice = (request: Buffer) => Promise<Buffer>;
 
 export interface NsmDescription {

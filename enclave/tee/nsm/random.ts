@@ -1,5 +1,6 @@
-// Randomness that neither the system nor the NSM could foretell alone: the system's CSPRNG, and the NSM's bytes mixed in by exclusive or.
-// Fails when the NSM does: keys of an enclave are not made from one source without anybody noticing.
+// Randomness that neither the system nor the NSM could foretell alone: the system's CSPRNG, and the NSM's bytes mixed
+// in by exclusive or. Fails when the NSM does: keys of an enclave are not made from one source without anybody
+// noticing.
 
 import { randomFillSync } from 'node:crypto';
 import type { Nsm } from './nsm.ts';

@@ -31,7 +31,9 @@ export async function openNsmClock(
   };
 }
 
-/** Read the module every minute until the signer is closed. A reading that fails is said in the log and stops nothing. */
+/**
+ * Read the module every minute until the signer is closed. A reading that fails is said in the log and stops nothing.
+ */
 export function keepReading(
   nsmClock: Pick<NsmClock, 'read'>,
   log: Log,

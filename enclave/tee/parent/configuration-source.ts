@@ -1,6 +1,6 @@
-// Where the enclave's configuration comes from: the image, or the parent, which hands it over once, at boot, on a port of its own. The
-// parent may send what it likes: what arrives is measured before anything acts on it, and an answer that is cut, goes on too
-// long, is too large or too slow is refused and asked for again, for a bounded time.
+// Where the enclave's configuration comes from: the image, or the parent, which hands it over once, at boot, on a port
+// of its own. The parent may send what it likes: what arrives is measured before anything acts on it, and an answer
+// that is cut, goes on too long, is too large or too slow is refused and asked for again, for a bounded time.
 
 import { open } from 'node:fs/promises';
 import type { Socket } from 'node:net';

@@ -1,6 +1,7 @@
-// AWS credentials of an enclave: the parent gives its instance's own over HTTP on a port of its own, as a container's would be given
-// (the container credentials JSON of the AWS SDKs). They are whoever the parent says; what they open inside the enclave is up to key
-// policies that ask for its attestation. Answers that are too long, too slow or of another form are refused, and never logged.
+// AWS credentials of an enclave: the parent gives its instance's own over HTTP on a port of its own, as a container's
+// would be given (the container credentials JSON of the AWS SDKs). They are whoever the parent says; what they open
+// inside the enclave is up to key policies that ask for its attestation. Answers that are too long, too slow or of
+// another form are refused, and never logged.
 
 import http from 'node:http';
 import { z } from 'zod';
@@ -20,7 +21,9 @@ export interface ExpiringCredentials {
 /** Expected to be asked before every call: answers from what it holds as long as that is good. */
 export type CredentialProvider = () => Promise<ExpiringCredentials>;
 
-/** The SDK asks before every call from five minutes before the end on: it gets what is held until there are newer ones. */
+/**
+ * The SDK asks before every call from five minutes before the end on: it gets what is held until there are newer ones.
+ */
 const RENEW_BEFORE_MS = 10 * 60_000;
 /** Credentials that are about to end serve no call. */
 const LAST_MS = 30_000;

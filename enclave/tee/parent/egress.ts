@@ -1,6 +1,7 @@
-// The only ways out of an enclave: for each declared endpoint its host name in /etc/hosts, a loopback address of its own, and a listener
-// there that hands every connection to the parent's vsock port for it. TLS goes from the client here to the endpoint itself; the
-// parent carries bytes. A name that is not declared does not resolve, and a port that is not declared is never connected to.
+// The only ways out of an enclave: for each declared endpoint its host name in /etc/hosts, a loopback address of its
+// own, and a listener there that hands every connection to the parent's vsock port for it. TLS goes from the client
+// here to the endpoint itself; the parent carries bytes. A name that is not declared does not resolve, and a port that
+// is not declared is never connected to.
 
 import { writeFile } from 'node:fs/promises';
 import { createServer, type Server, type Socket } from 'node:net';

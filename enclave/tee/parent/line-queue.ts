@@ -1,4 +1,5 @@
-// Lines that wait, first in, first out, with their size in bytes. Taking one does not move the others: there may be tens of thousands.
+// Lines that wait, first in, first out, with their size in bytes. Taking one does not move the others: there may be
+// tens of thousands.
 
 export class LineQueue {
   readonly #compactAfter: number;

@@ -1,6 +1,7 @@
-// The log's way out of an enclave: lines wait in a ring of bounded size for the parent, which takes them as JSON lines on a port of its
-// own. Writing never waits: while the parent is away or slow, the oldest lines are dropped and counted, and the next line says
-// how many. Lines in flight are sent again after a reconnect. Anything that the parent sends back ends the connection.
+// The log's way out of an enclave: lines wait in a ring of bounded size for the parent, which takes them as JSON lines
+// on a port of its own. Writing never waits: while the parent is away or slow, the oldest lines are dropped and
+// counted, and the next line says how many. Lines in flight are sent again after a reconnect. Anything that the parent
+// sends back ends the connection.
 
 import type { Socket } from 'node:net';
 import { LOG_PORT } from '../../api/parent-ports.ts';

@@ -1,5 +1,6 @@
-// What the enclave shows a TLS client: a fresh key, and a certificate with evidence that the key lives in this image. The document binds
-// the key through its user data, so that it is worth nothing in another certificate (specification/evidence.md#tls).
+// What the enclave shows a TLS client: a fresh key, and a certificate with evidence that the key lives in this image.
+// The document binds the key through its user data, so that it is worth nothing in another certificate
+// (specification/evidence.md#tls).
 
 import { X509Certificate } from 'node:crypto';
 import type { Clock } from '../../../observe/clock.ts';
@@ -34,7 +35,10 @@ export interface IdentityOptions {
   readonly validitySeconds: number;
 }
 
-/** For clients whose clock is behind: as much as clocks may be apart (operator/attestation/verify.ts). It makes the certificate no longer. */
+/**
+ * For clients whose clock is behind: as much as clocks may be apart (operator/attestation/verify.ts). It makes the
+ * certificate no longer.
+ */
 const BACKDATED_MS = 300_000;
 
 /** @throws NsmError when the NSM gives no evidence */

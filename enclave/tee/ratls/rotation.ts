@@ -1,6 +1,6 @@
-// Keeps the RA-TLS identity fresh: a new key and new evidence at each rotation, well before the evidence ends. While the NSM fails, the
-// identity in force goes on as long as its evidence is good, and not a moment longer: then there is none, and no new connection (fail
-// closed). Time comes from the injected clock.
+// Keeps the RA-TLS identity fresh: a new key and new evidence at each rotation, well before the evidence ends. While
+// the NSM fails, the identity in force goes on as long as its evidence is good, and not a moment longer: then there is
+// none, and no new connection (fail closed). Time comes from the injected clock.
 
 import type { Clock } from '../../../observe/clock.ts';
 import type { Log } from '../../../observe/log.ts';
@@ -30,9 +30,15 @@ export interface RotationParts {
   readonly schedule?: (run: () => void, afterMs: number) => () => void;
 }
 
-/** The NSM's leaf lives three hours and is used again until its end: the next one is fetched in time (specification/evidence.md#tls). */
+/**
+ * The NSM's leaf lives three hours and is used again until its end: the next one is fetched in time
+ * (specification/evidence.md#tls).
+ */
 export const EVIDENCE_MARGIN_MS = 15 * 60_000;
-/** Between rotations at most, also when the clock is behind the NSM's, which the hypervisor decides; far below setTimeout's limit. */
+/**
+ * Between rotations at most, also when the clock is behind the NSM's, which the hypervisor decides; far below
+ * setTimeout's limit.
+ */
 const MAX_PAUSE_MS = 3 * 3_600_000 - EVIDENCE_MARGIN_MS;
 /** Between rotations at least, when the NSM gives the leaf again that is about to end. */
 const MIN_PAUSE_MS = 60_000;

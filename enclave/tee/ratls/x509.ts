@@ -1,5 +1,6 @@
-// Makes the self-signed certificate of RA-TLS: the one file through which the X.509 package enters the enclave. The certificate says
-// nothing of itself; what it is worth is the evidence in its extension, which its client verifies (specification/evidence.md#tls).
+// Makes the self-signed certificate of RA-TLS: the one file through which the X.509 package enters the enclave. The
+// certificate says nothing of itself; what it is worth is the evidence in its extension, which its client verifies
+// (specification/evidence.md#tls).
 
 import 'reflect-metadata'; // the package needs it before it is loaded
 import { KeyObject, webcrypto } from 'node:crypto';

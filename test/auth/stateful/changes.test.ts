@@ -1,5 +1,5 @@
-// Many writers, lost answers, and readers in the middle of it: every change is made once or not at all, what is answered is
-// durable, and no replica ever holds a mixture of two revisions.
+// Many writers, lost answers, and readers in the middle of it: every change is made once or not at all, what is
+// answered is durable, and no replica ever holds a mixture of two revisions.
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Policy } from '../../../enclave/api/policy.ts';

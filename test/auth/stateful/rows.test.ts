@@ -1,5 +1,5 @@
-// Whoever can write the state table and has no key: what forged, altered, moved, replayed and deleted rows are worth, to a
-// replica that starts and to one that runs. They count as missing, are logged and counted, and never widen access.
+// Whoever can write the state table and has no key: what forged, altered, moved, replayed and deleted rows are worth,
+// to a replica that starts and to one that runs. They count as missing, are logged and counted, and never widen access.
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { OPERATIONS, type Operation } from '../../../enclave/api/operations.ts';

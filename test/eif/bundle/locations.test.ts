@@ -1,5 +1,5 @@
-// Files that sources name beside them: a worker and the addon are put beside the bundle, and every other way of naming a place stops
-// the build.
+// Files that sources name beside them: a worker and the addon are put beside the bundle, and every other way of naming
+// a place stops the build.
 
 import { describe, expect, it } from 'vitest';
 import { relocate } from '../../../eif/bundle/locations.ts';

@@ -1,5 +1,5 @@
-// Ramdisks: the same entries are the same bytes, as cpio(5) writes them, and an archive whose listing could lie is refused. That a kernel
-// unpacks them is shown by the guest tests.
+// Ramdisks: the same entries are the same bytes, as cpio(5) writes them, and an archive whose listing could lie is
+// refused. That a kernel unpacks them is shown by the guest tests.
 
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';

@@ -1,5 +1,5 @@
-// The image file: what is written is read again, the numbers are where AWS's format has them, measurements equal an independent
-// computation, and a file that was cut, padded or edited is refused.
+// The image file: what is written is read again, the numbers are where AWS's format has them, measurements equal an
+// independent computation, and a file that was cut, padded or edited is refused.
 
 import { createHash } from 'node:crypto';
 import { crc32 } from 'node:zlib';

@@ -1,4 +1,5 @@
-// `image.yaml` by architecture: the command line that an image has when none is given, and kernels that the Nitro loader could not start.
+// `image.yaml` by architecture: the command line that an image has when none is given, and kernels that the Nitro
+// loader could not start.
 
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';

@@ -1,4 +1,5 @@
-// An image's signature: an independent reader finds PCR0 signed by the certificate's key, and every other content is told apart.
+// An image's signature: an independent reader finds PCR0 signed by the certificate's key, and every other content is
+// told apart.
 
 import { createHash, generateKeyPairSync, sign, verify, X509Certificate } from 'node:crypto';
 import { Decoder, Encoder } from 'cbor-x';

@@ -1,4 +1,5 @@
-// A certificate authority for the stand-ins, made anew for each image that trusts it, with the openssl program. TEST keys only.
+// A certificate authority for the stand-ins, made anew for each image that trusts it, with the openssl program. TEST
+// keys only.
 
 import { join } from 'node:path';
 import { run } from '../tools.ts';

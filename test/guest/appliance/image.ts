@@ -1,4 +1,5 @@
-// An appliance's image, built with the program's own commands as an operator builds one, for a kernel that a test gives. All keys are TEST keys.
+// An appliance's image, built with the program's own commands as an operator builds one, for a kernel that a test
+// gives. All keys are TEST keys.
 
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';

@@ -10,7 +10,10 @@ export const CUSTODY_KEYS = [1, 2, 3].map(
 );
 export const TABLES = { state: 'strongroom-state', keys: 'strongroom-keys', slashing: 'strongroom-slashing' } as const;
 
-/** In the guest CID 1 loops back: the parent and the enclave share one CID, so the enclave's probes keep off the heartbeat's port. */
+/**
+ * In the guest CID 1 loops back: the parent and the enclave share one CID, so the enclave's probes keep off the
+ * heartbeat's port.
+ */
 export const LOOPBACK_CID = 1;
 export const HEARTBEAT_PORT = 9000;
 export const ENCLAVE_PORTS = { tls: 9443, probes: 9001, metrics: 3000 } as const;

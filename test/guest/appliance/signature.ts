@@ -1,5 +1,5 @@
-// The guest's first signature, verified on this side: with another BLS library than the one that made it, over a root that this side computes
-// from what was asked for.
+// The guest's first signature, verified on this side: with another BLS library than the one that made it, over a root
+// that this side computes from what was asked for.
 
 import assert from 'node:assert/strict';
 import { PublicKey, Signature, verify } from '@chainsafe/blst';

@@ -1,6 +1,7 @@
-// Suite "appliance": an enclave image as `strongroom eif build` makes it, booted beside its parent. The kernel does not support Nitro and
-// nothing here is AWS: the NSM is the emulator behind /dev/nsm, told what the image measures, and KMS and DynamoDB are stand-ins behind
-// TLS under their own names. Everything between them is the program itself. All keys are TEST keys.
+// Suite "appliance": an enclave image as `strongroom eif build` makes it, booted beside its parent. The kernel does not
+// support Nitro and nothing here is AWS: the NSM is the emulator behind /dev/nsm, told what the image measures, and KMS
+// and DynamoDB are stand-ins behind TLS under their own names. Everything between them is the program itself. All keys
+// are TEST keys.
 
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';

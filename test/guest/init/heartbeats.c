@@ -1,5 +1,5 @@
-// The parent's end of the heartbeat in the guest of suite "init": the first is answered with another byte, all later ones with their own.
-// Only for a guest: it listens on vsock.
+// The parent's end of the heartbeat in the guest of suite "init": the first is answered with another byte, all later
+// ones with their own. Only for a guest: it listens on vsock.
 
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-// What the console has to say about the image's first process. Judged outside: in the guest it is the first process and there is no other.
+// What the console has to say about the image's first process. Judged outside: in the guest it is the first process and
+// there is no other.
 
 import assert from 'node:assert/strict';
 import type { GuestEnd } from '../boot-guest.ts';

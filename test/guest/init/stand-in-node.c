@@ -1,4 +1,5 @@
-// In place of Node in the guest of suite "init": tells what init has given it, one line a fact, and ends as /test/end says.
+// In place of Node in the guest of suite "init": tells what init has given it, one line a fact, and ends as /test/end
+// says.
 
 #define _GNU_SOURCE
 #include <errno.h>

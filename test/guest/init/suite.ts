@@ -1,5 +1,6 @@
-// Suite "init": the image's first process alone, in the first ramdisk as `strongroom eif build` lays it, with a small program in place of Node
-// (stand-in-node.c). Once as the kernel starts it, with nothing but the kernel; once with a parent; then what ends a boot, case by case.
+// Suite "init": the image's first process alone, in the first ramdisk as `strongroom eif build` lays it, with a small
+// program in place of Node (stand-in-node.c). Once as the kernel starts it, with nothing but the kernel; once with a
+// parent; then what ends a boot, case by case.
 
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync } from 'node:fs';

@@ -1,5 +1,5 @@
-// What the configuration of an enclave's kernel has to say, whatever the fragments in eif/kernel say: a line that somebody deletes there is
-// missed here.
+// What the configuration of an enclave's kernel has to say, whatever the fragments in eif/kernel say: a line that
+// somebody deletes there is missed here.
 
 export interface KernelArchitecture {
   /** As the fragment's file is named. */

@@ -1,5 +1,6 @@
-// Suite "kernel": what comes of the options in eif/kernel, as the kernel's own Kconfig resolves them over its defaults. An option that Kconfig does
-// not know, or whose dependencies are missing, is dropped without a word: only the resulting configuration says what an enclave would run.
+// Suite "kernel": what comes of the options in eif/kernel, as the kernel's own Kconfig resolves them over its defaults.
+// An option that Kconfig does not know, or whose dependencies are missing, is dropped without a word: only the
+// resulting configuration says what an enclave would run.
 
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

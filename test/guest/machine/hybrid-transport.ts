@@ -1,5 +1,6 @@
-// The parent's side of vsock by the Unix sockets of vhost-device-vsock (Firecracker's convention): the guest's connections to port N of CID 2
-// come to the socket PATH_N; a connection to the guest is one to PATH that begins with `CONNECT N` and is answered with a line `OK …`.
+// The parent's side of vsock by the Unix sockets of vhost-device-vsock (Firecracker's convention): the guest's
+// connections to port N of CID 2 come to the socket PATH_N; a connection to the guest is one to PATH that begins with
+// `CONNECT N` and is answered with a line `OK …`.
 
 import { once } from 'node:events';
 import { unlinkSync } from 'node:fs';

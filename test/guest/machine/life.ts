@@ -1,5 +1,6 @@
-// What the suite "machine" checks, in order: the boot from the EIF file, the registers as the machine's NSM gives them, that nobody believes an
-// unsigned document, and the enclave's life on it: custody, a key, votes, sealing. Each answer comes from the enclave over RA-TLS.
+// What the suite "machine" checks, in order: the boot from the EIF file, the registers as the machine's NSM gives them,
+// that nobody believes an unsigned document, and the enclave's life on it: custody, a key, votes, sealing. Each answer
+// comes from the enclave over RA-TLS.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';

@@ -1,5 +1,6 @@
-// The parent's side of the machine, in this process: nitro-cli's heartbeat, the real parent proxy, and AWS as stand-ins behind TLS. KMS takes
-// documents that nobody has signed, which is all that this machine's security module makes, and looks at their registers all the same.
+// The parent's side of the machine, in this process: nitro-cli's heartbeat, the real parent proxy, and AWS as stand-ins
+// behind TLS. KMS takes documents that nobody has signed, which is all that this machine's security module makes, and
+// looks at their registers all the same.
 
 import { readFileSync } from 'node:fs';
 import { type Parent, startParent } from '../../support/enclave-world.ts';

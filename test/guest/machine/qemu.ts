@@ -1,5 +1,6 @@
-// QEMU with its machine `nitro-enclave` (since 9.2), which Debian's own build leaves out: built from Debian's source with nothing else in it.
-// The machine boots an EIF file and measures it as the Nitro hypervisor does; its security module speaks to the mainline driver.
+// QEMU with its machine `nitro-enclave` (since 9.2), which Debian's own build leaves out: built from Debian's source
+// with nothing else in it. The machine boots an EIF file and measures it as the Nitro hypervisor does; its security
+// module speaks to the mainline driver.
 
 import { copyFileSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';

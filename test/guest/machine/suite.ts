@@ -1,6 +1,7 @@
-// Suite "machine": the EIF file itself, as a Nitro host is given it, on QEMU's machine `nitro-enclave` with the mainline NSM driver. Nothing is
-// unpacked or added: the machine reads the file, measures it, and starts what is in it. Two things differ from a Nitro host, and the image
-// states both on its measured command line: the host is CID 2, and documents are unsigned. The parent's side runs on this side of vsock.
+// Suite "machine": the EIF file itself, as a Nitro host is given it, on QEMU's machine `nitro-enclave` with the
+// mainline NSM driver. Nothing is unpacked or added: the machine reads the file, measures it, and starts what is in it.
+// Two things differ from a Nitro host, and the image states both on its measured command line: the host is CID 2, and
+// documents are unsigned. The parent's side runs on this side of vsock.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -52,7 +53,9 @@ interface Kernel {
   readonly acpi: 'on' | 'off';
 }
 
-/** One built with eif/kernel, which has everything built in: to see it boot before it is pinned (docs/guides/image.md). */
+/**
+ * One built with eif/kernel, which has everything built in: to see it boot before it is pinned (docs/guides/image.md).
+ */
 function ownKernel(): Kernel | undefined {
   const image = process.env['STRONGROOM_ENCLAVE_KERNEL'];
   return image === undefined ? undefined : { image, modules: [], acpi: 'off' };
@@ -120,8 +123,8 @@ async function runOn(
 }
 
 function machineArguments({ file }: Appliance, { socket }: VsockDevice, acpi: Kernel['acpi']): string[] {
-  // Debian's kernel takes no devices from the command line. The words of -append are the host's, as those that the Nitro hypervisor adds: not
-  // measured.
+  // Debian's kernel takes no devices from the command line. The words of -append are the host's, as those that the
+  // Nitro hypervisor adds: not measured.
   return [
     ...['-machine', `nitro-enclave,vsock=vsock,id=strongroom-test,acpi=${acpi}`, '-accel', 'tcg', '-cpu', 'max'],
     ...['-smp', String(Math.min(2, availableParallelism())), '-m', String(MEMORY_MIB)],

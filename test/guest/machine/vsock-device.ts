@@ -1,5 +1,6 @@
-// The vsock of QEMU's nitro-enclave machine: `vhost-device-vsock`, a program in Rust that speaks to the machine by vhost-user and to this side
-// by Unix sockets. No vsock is opened on this machine. The guest is one CID, the host is CID 2.
+// The vsock of QEMU's nitro-enclave machine: `vhost-device-vsock`, a program in Rust that speaks to the machine by
+// vhost-user and to this side by Unix sockets. No vsock is opened on this machine. The guest is one CID, the host is
+// CID 2.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';

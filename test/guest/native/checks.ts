@@ -1,5 +1,5 @@
-// The program of suite "native", inside its guest. Order matters at the end: the filter of system calls cannot be taken back, and what
-// is checked after it is checked under it.
+// The program of suite "native", inside its guest. Order matters at the end: the filter of system calls cannot be taken
+// back, and what is checked after it is checked under it.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';

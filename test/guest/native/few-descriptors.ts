@@ -1,5 +1,5 @@
-// A process that may have few descriptors and runs out of them: `connect pipe|dup3` makes connections until there is none left,
-// `listen pipe|dup3` accepts more than it can have.
+// A process that may have few descriptors and runs out of them: `connect pipe|dup3` makes connections until there is
+// none left, `listen pipe|dup3` accepts more than it can have.
 
 import assert from 'node:assert/strict';
 import type { Socket } from 'node:net';

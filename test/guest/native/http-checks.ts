@@ -1,4 +1,5 @@
-// HTTP over TLS 1.3 over vsock, with Node's own server and client: what the RA-TLS listener and the AWS clients stand on.
+// HTTP over TLS 1.3 over vsock, with Node's own server and client: what the RA-TLS listener and the AWS clients stand
+// on.
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';

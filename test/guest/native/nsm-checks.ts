@@ -1,5 +1,5 @@
-// The NSM's device file, the ioctl and the client over it: a CUSE program answers with documents of a test root, and the production
-// verification reads them.
+// The NSM's device file, the ioctl and the client over it: a CUSE program answers with documents of a test root, and
+// the production verification reads them.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';

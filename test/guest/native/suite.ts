@@ -1,4 +1,5 @@
-// Suite "native": the addon where it belongs, on a kernel with vsock and a Nitro Secure Module (CUSE), in one process that is its own peer.
+// Suite "native": the addon where it belongs, on a kernel with vsock and a Nitro Secure Module (CUSE), in one process
+// that is its own peer.
 
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

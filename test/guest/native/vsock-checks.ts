@@ -1,5 +1,5 @@
-// Who is at the other end, and who is not: connects that fail, peers that are not wanted, peers that vanish. And no socket is left open,
-// which `check` sees to.
+// Who is at the other end, and who is not: connects that fail, peers that are not wanted, peers that vanish. And no
+// socket is left open, which `check` sees to.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';

@@ -1,5 +1,5 @@
-// The program of suite "throughput", inside its guest: client and server of every way, and the parent proxy in a process of its own. How fast it
-// is decides nothing here; that all bytes arrive does.
+// The program of suite "throughput", inside its guest: client and server of every way, and the parent proxy in a
+// process of its own. How fast it is decides nothing here; that all bytes arrive does.
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';

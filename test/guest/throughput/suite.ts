@@ -1,4 +1,5 @@
-// Suite "throughput": the parent proxy over vsock beside plain TCP, in one guest and one run, as ratios (issue 6; docs/performance.md).
+// Suite "throughput": the parent proxy over vsock beside plain TCP, in one guest and one run, as ratios (issue 6;
+// docs/performance.md).
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

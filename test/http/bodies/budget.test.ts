@@ -1,4 +1,5 @@
-// Memory for request bodies: what is held is reserved, one body of any allowed size has room, and all together never hold more.
+// Memory for request bodies: what is held is reserved, one body of any allowed size has room, and all together never
+// hold more.
 
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';

@@ -1,5 +1,6 @@
-// Who does not get as far as a request is cut off, on the listeners of an ordinary machine: by silence, by a byte now and then, before
-// TLS and in it. The clients only wait for their end; the limits here are short, those of a signer are the defaults.
+// Who does not get as far as a request is cut off, on the listeners of an ordinary machine: by silence, by a byte now
+// and then, before TLS and in it. The clients only wait for their end; the limits here are short, those of a signer are
+// the defaults.
 
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';

@@ -1,4 +1,5 @@
-// The RA-TLS listener with real TLS clients over Unix sockets: who gets in, with what evidence, and what happens to everybody else.
+// The RA-TLS listener with real TLS clients over Unix sockets: who gets in, with what evidence, and what happens to
+// everybody else.
 
 import { once } from 'node:events';
 import http from 'node:http';

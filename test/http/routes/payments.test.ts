@@ -1,5 +1,5 @@
-// Rules with fee recipients and a gas limit on a running signer, by both roads: who is paid decides, the answer says which
-// condition was not met and nothing of the policy, and the audit line says what was asked for.
+// Rules with fee recipients and a gas limit on a running signer, by both roads: who is paid decides, the answer says
+// which condition was not met and nothing of the policy, and the audit line says what was asked for.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { publicNetwork } from '../../../enclave/signing/networks.ts';

@@ -1,5 +1,5 @@
-// The key cache: later starts decrypt nothing, whatever changed is noticed, and a file that is damaged, foreign or half written costs
-// time and no key.
+// The key cache: later starts decrypt nothing, whatever changed is noticed, and a file that is damaged, foreign or half
+// written costs time and no key.
 
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

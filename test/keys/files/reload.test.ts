@@ -1,5 +1,5 @@
-// Key folders read again while the signer runs: what is new signs, what is gone is taken out, what is unchanged is not decrypted
-// again, and a file that cannot be read costs no key.
+// Key folders read again while the signer runs: what is new signs, what is gone is taken out, what is unchanged is not
+// decrypted again, and a file that cannot be read costs no key.
 
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,5 +1,5 @@
-// Deposit data: files of the staking deposit tool verify, ours verify by an independent computation on every network, and what
-// would lose a deposit is refused.
+// Deposit data: files of the staking deposit tool verify, ours verify by an independent computation on every network,
+// and what would lose a deposit is refused.
 
 import { PublicKey, Signature, verify } from '@chainsafe/blst';
 import { ByteVectorType, ContainerType, UintBigintType } from '@chainsafe/ssz';

@@ -1,5 +1,5 @@
-// A signer that loses the right to sign while it deletes a key promises nothing: what it read is of a store over which the fleet
-// signs no more, so its file would not be final. The wiring is boot's.
+// A signer that loses the right to sign while it deletes a key promises nothing: what it read is of a store over which
+// the fleet signs no more, so its file would not be final. The wiring is boot's.
 
 import { describe, expect, test } from 'vitest';
 import { keyRoutes } from '../../../enclave/boot/http-application/key-routes.ts';

@@ -1,4 +1,5 @@
-// Whole signers in this process that share a state table and a key table: what one does, the other signs or stops signing.
+// Whole signers in this process that share a state table and a key table: what one does, the other signs or stops
+// signing.
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -120,7 +121,8 @@ test('a key created in the table signs on both replicas, and stops on both when 
     epoch += 1;
     return (await signCall(url, KEY.publicKey, attestation({ source: epoch, target: epoch + 1 }), { token })).status;
   };
-  await vi.waitFor(async () => expect(await signAt(two.url)).toBe(404), WAIT); // the token is known there, the key is not
+  // the token is known there, the key is not
+  await vi.waitFor(async () => expect(await signAt(two.url)).toBe(404), WAIT);
   await administer(async ({ rows }) => {
     await rows.create([KEY]);
     for (const { url } of [one, two]) await vi.waitFor(async () => expect(await signAt(url)).toBe(200), WAIT);

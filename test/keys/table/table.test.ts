@@ -1,4 +1,5 @@
-// The key table on a real table server: what changes do, what is believed, and what somebody who can write the table can not do.
+// The key table on a real table server: what changes do, what is believed, and what somebody who can write the table
+// can not do.
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Item, keyOfRow, shardOf } from '../../../enclave/keys/table/rows.ts';

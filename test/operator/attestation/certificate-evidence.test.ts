@@ -1,5 +1,5 @@
-// Evidence in certificates that anybody can make: what is in the extension, whose key it is bound to, and that no bytes at all bring the
-// verification to a fall.
+// Evidence in certificates that anybody can make: what is in the extension, whose key it is bound to, and that no bytes
+// at all bring the verification to a fall.
 
 import { X509Certificate } from 'node:crypto';
 import fc from 'fast-check';

@@ -1,5 +1,6 @@
-// The vector that the specification hands to other verifiers (docs/specification/evidence.md, test vectors): each value is
-// worked out again here, and the certificate and the fresh document are judged as the operator's program judges them.
+// The vector that the specification hands to other verifiers (docs/specification/evidence.md, test vectors): each value
+// is worked out again here, and the certificate and the fresh document are judged as the operator's program judges
+// them.
 
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';

@@ -1,6 +1,6 @@
-// Writes test/vectors/evidence-v1.json, which is what this prints: `bin/pinned-node` with the name of this file. The keys in
-// it are new each time, so it is made once for a form and kept; a change of the form is a new version with a file of its own.
-// The test authority signs it: nothing in it proves anything about a real enclave.
+// Writes test/vectors/evidence-v1.json, which is what this prints: `bin/pinned-node` with the name of this file. The
+// keys in it are new each time, so it is made once for a form and kept; a change of the form is a new version with a
+// file of its own. The test authority signs it: nothing in it proves anything about a real enclave.
 
 import { createHash, X509Certificate } from 'node:crypto';
 import { connectionNonce, extendedOnce, keyBinding } from '../../../enclave/api/attestation.ts';

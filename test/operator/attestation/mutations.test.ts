@@ -1,5 +1,6 @@
-// Random changes to a valid document: none verifies, none is answered with anything but a verdict, none is more work. What is not covered by
-// the signature has one encoding, so the only other bytes with the same meaning are those with tag 18 before them, or without it.
+// Random changes to a valid document: none verifies, none is answered with anything but a verdict, none is more work.
+// What is not covered by the signature has one encoding, so the only other bytes with the same meaning are those with
+// tag 18 before them, or without it.
 
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
@@ -13,7 +14,10 @@ import { createNsmPki } from '../../../rehearsal/nsm/pki.ts';
 const MUTATIONS = 10_000;
 /** How much more work than the valid document, which goes through every step, a mutation may be. */
 const MAX_RATIO = 5;
-/** The slowest mutations are measured again, so often: the least of it is the work, the rest is what else the machine did. */
+/**
+ * The slowest mutations are measured again, so often: the least of it is the work, the rest is what else the machine
+ * did.
+ */
 const REPETITIONS = 25;
 const MEASURED_AGAIN = 10;
 const NOW = Date.parse('2026-11-21T12:00:00Z');

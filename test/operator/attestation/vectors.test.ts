@@ -1,4 +1,5 @@
-// Real attestation documents (vectors/attestation): the verdict that its manifest states for each, on each of its occasions.
+// Real attestation documents (vectors/attestation): the verdict that its manifest states for each, on each of its
+// occasions.
 
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
@@ -44,7 +45,10 @@ function bytesOf({ file }: Vector): Buffer {
   return readFileSync(vectorPath(`attestation/${file}`) ?? '');
 }
 
-/** As the manifest writes a verdict: `OK`, or a word before a colon. The register that is asked for is the document's own. */
+/**
+ * As the manifest writes a verdict: `OK`, or a word before a colon. The register that is asked for is the document's
+ * own.
+ */
 function judge(vector: Vector, at: number, provider: DocumentProvider = AWS_NITRO, bytes = bytesOf(vector)): string {
   const pcr0 = vector.pcrs['0'] ?? 'ff'.repeat(48);
   const referenceValues = parseRegisters([`0=${pcr0}`]);

@@ -1,4 +1,5 @@
-// The steps of specification/evidence.md#checks, each with what makes it fail: documents of the emulator, made wrong in one way and signed all the same.
+// The steps of specification/evidence.md#checks, each with what makes it fail: documents of the emulator, made wrong in
+// one way and signed all the same.
 
 import 'reflect-metadata';
 import { Extension, KeyUsageFlags } from '@peculiar/x509';

@@ -1,4 +1,5 @@
-// TCP of the parent to the enclave's ports: what arrives there, how each side's end is passed on, and an enclave that is not there.
+// TCP of the parent to the enclave's ports: what arrives there, how each side's end is passed on, and an enclave that
+// is not there.
 
 import type { Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';

@@ -1,4 +1,5 @@
-// The configuration on its way into the enclave: the exact bytes, to a reader of the enclave's own code, whatever else comes to the port.
+// The configuration on its way into the enclave: the exact bytes, to a reader of the enclave's own code, whatever else
+// comes to the port.
 
 import { afterEach, describe, expect, it } from 'vitest';
 import { CONFIGURATION_PORT } from '../../../enclave/api/parent-ports.ts';

@@ -1,5 +1,5 @@
-// AWS credentials on their way into the enclave: the SDK's own provider asks, one question at a time reaches the chain, failures say
-// nothing, and no log holds a secret.
+// AWS credentials on their way into the enclave: the SDK's own provider asks, one question at a time reaches the chain,
+// failures say nothing, and no log holds a secret.
 
 import { createServer } from 'node:http';
 import { fromHttp } from '@aws-sdk/credential-provider-http';
@@ -88,7 +88,8 @@ describe('the credentials service', () => {
       const [, body = ''] = (await ask(GET)).split('\r\n\r\n');
       expect(JSON.parse(body)).toMatchObject({ AccessKeyId: 'AKIDTEST' });
     }
-    expect(asked.filter((request) => request.endsWith('/the-role'))).toHaveLength(1); // the chain keeps them until they are about to end
+    // the chain keeps them until they are about to end
+    expect(asked.filter((request) => request.endsWith('/the-role'))).toHaveLength(1);
   });
 
   it('asks the chain once for all who ask together', async () => {

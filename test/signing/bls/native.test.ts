@@ -52,7 +52,9 @@ describe.skipIf(!addonForTests())('with the native addon', () => {
 
   describe('a root that many keys sign', () => {
     const labels = Array.from({ length: 40 }, (_, index) => `key ${index}`);
-    /** More roots than there are tables, in turns, so that tables are made, used and thrown out while others read them. */
+    /**
+     * More roots than there are tables, in turns, so that tables are made, used and thrown out while others read them.
+     */
     const roots = Array.from({ length: 6 }, (_, index) => bytesOf(`shared root ${index}`));
 
     test.each([true, false])('has the signatures of any other; tables: %s', async (rootTables) => {
@@ -107,7 +109,10 @@ describe.skipIf(!addonForTests())('with the native addon', () => {
   });
 
   describe('the threads of a keyring', () => {
-    /** A program of its own with the addon and a keyring of 2 threads that has one key; what it printed, and how it ended. */
+    /**
+     * A program of its own with the addon and a keyring of 2 threads that has one key; what it printed, and how it
+     * ended.
+     */
     function run(body: string): { readonly output: string; readonly status: number | null } {
       const program = `
         const { readdirSync, readFileSync } = require('node:fs');

@@ -1,4 +1,5 @@
-// The signing root of a vote that is worked out in place is that of the SSZ library, for every vote the parser lets through.
+// The signing root of a vote that is worked out in place is that of the SSZ library, for every vote the parser lets
+// through.
 
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';

@@ -1,5 +1,5 @@
-// Every Gloas vector in every shape that clients send: its object root, its domain, its signing root, and a signature of somebody else
-// over it. The roots in the file were computed from the specification's text and by @lodestar/types.
+// Every Gloas vector in every shape that clients send: its object root, its domain, its signing root, and a signature
+// of somebody else over it. The roots in the file were computed from the specification's text and by @lodestar/types.
 
 import { PublicKey, Signature, verify } from '@chainsafe/blst';
 import { describe, expect, it } from 'vitest';

@@ -131,7 +131,10 @@ describe.skipIf(examples === undefined)("Web3Signer's published examples", () =>
 });
 
 describe.skipIf(thirdParty === undefined)('requests of an unrelated signer', () => {
-  /** Its signer drops committee_bits at slot 0 of mainnet; specification/signing.md#aggregates takes the Electra container when they are there. */
+  /**
+   * Its signer drops committee_bits at slot 0 of mainnet; specification/signing.md#aggregates takes the Electra
+   * container when they are there.
+   */
   const DROPS_COMMITTEE_BITS = 'AGGREGATE_AND_PROOF_V2 FULU at slot 0';
   const same = thirdParty?.filter(({ id }) => id !== DROPS_COMMITTEE_BITS && !REFUSED_TYPES.includes(id));
 

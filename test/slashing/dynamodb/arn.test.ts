@@ -1,5 +1,6 @@
 // A slashing table that is pinned by its ARN: every call names it so, also those that go by its name's batches, and no
-// statement is sent, because statements take names. The table server is real; the proxy before it knows ARNs and accounts.
+// statement is sent, because statements take names. The table server is real; the proxy before it knows ARNs and
+// accounts.
 
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { parseTableArn } from '../../../enclave/aws/table-name.ts';

@@ -1,5 +1,5 @@
-// Writes that share a request: each has a condition and an outcome of its own, whatever befalls the request and the others in it. A shared
-// request is believed about what it applied, and about nothing else.
+// Writes that share a request: each has a condition and an outcome of its own, whatever befalls the request and the
+// others in it. A shared request is believed about what it applied, and about nothing else.
 
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { partitionOf } from '../../../enclave/slashing/dynamodb/items.ts';

@@ -1,5 +1,5 @@
-// Imports into a DynamoDB table: the parts of one key count together, what a reader left out counts, and however much one key
-// has, signing goes on.
+// Imports into a DynamoDB table: the parts of one key count together, what a reader left out counts, and however much
+// one key has, signing goes on.
 
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { SlashableMessage, SlashingBackend, ValidatorHistory } from '../../../enclave/slashing/types.ts';

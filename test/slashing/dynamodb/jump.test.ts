@@ -1,5 +1,5 @@
-// Jumps of a DynamoDB table: the floor first, then the item of every key; crashes in between, first records that race with
-// it, and items that cannot be raised.
+// Jumps of a DynamoDB table: the floor first, then the item of every key; crashes in between, first records that race
+// with it, and items that cannot be raised.
 
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { partitionOf } from '../../../enclave/slashing/dynamodb/items.ts';

@@ -1,5 +1,5 @@
-// What is noticed when somebody who can write a DynamoDB slashing table puts older items back, or takes them away, and what
-// is not. docs/security.md says the same in words; each sentence there has its test here.
+// What is noticed when somebody who can write a DynamoDB slashing table puts older items back, or takes them away, and
+// what is not. docs/security.md says the same in words; each sentence there has its test here.
 
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type Item, NETWORK_PARTITION, partitionOf } from '../../../enclave/slashing/dynamodb/items.ts';

@@ -1,6 +1,6 @@
-// Slashing tables with replicas in other regions: used in the one region that their record names, and refused wherever two
-// regions could each accept a vote. The service here has no replicas, so the proxy answers DescribeTable as one that has;
-// everything else is real. A signer of another region is one whose client is configured for it.
+// Slashing tables with replicas in other regions: used in the one region that their record names, and refused wherever
+// two regions could each accept a vote. The service here has no replicas, so the proxy answers DescribeTable as one
+// that has; everything else is real. A signer of another region is one whose client is configured for it.
 
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { NETWORK_PARTITION } from '../../../enclave/slashing/dynamodb/items.ts';

@@ -1,5 +1,5 @@
-// The record of a DynamoDB slashing table: which store it is. It is made once, counts up by compare-and-swap, is brought up to
-// date once, and stops the start or every check when it is not the one that it was.
+// The record of a DynamoDB slashing table: which store it is. It is made once, counts up by compare-and-swap, is
+// brought up to date once, and stops the start or every check when it is not the one that it was.
 
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type Item, NETWORK_PARTITION } from '../../../enclave/slashing/dynamodb/items.ts';

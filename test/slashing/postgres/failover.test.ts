@@ -1,6 +1,6 @@
-// Databases that lost commits which signers were promised: a promoted standby, a restored copy, an old primary that comes
-// back. Two signers share a real server behind a proxy that leads elsewhere afterwards. Nothing slashable may be signed,
-// and signing goes on by itself.
+// Databases that lost commits which signers were promised: a promoted standby, a restored copy, an old primary that
+// comes back. Two signers share a real server behind a proxy that leads elsewhere afterwards. Nothing slashable may be
+// signed, and signing goes on by itself.
 
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type ChainTime, jumpFloor } from '../../../enclave/slashing/jump.ts';

@@ -193,7 +193,8 @@ describe('a head is replaced by an older one of its key', () => {
     await signer.check(block(1, 20, 'a'));
     await restore();
     await expect(signer.check(block(1, 21, 'b'))).rejects.toMatchObject({ reason: 'slashing_rollback' });
-    // What docs/security.md says is not noticed: all rows of the key as they were at an earlier time, all of them valid.
+    // What docs/security.md says is not noticed: all rows of the key as they were at an earlier time, all of them
+    // valid.
     expect(await verdictsOf([block(1, 20, 'b')], await open())).toEqual(['safe']);
   });
 

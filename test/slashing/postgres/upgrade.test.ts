@@ -1,5 +1,5 @@
-// A database of step 1 of the schema, which an earlier version of this program wrote: it is verified key by key, sealed,
-// and refuses afterwards what it refused before. One that was tampered with is left as it is.
+// A database of step 1 of the schema, which an earlier version of this program wrote: it is verified key by key,
+// sealed, and refuses afterwards what it refused before. One that was tampered with is left as it is.
 
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';

@@ -1,5 +1,5 @@
-// Checkpoints beside the commits: what is recorded reaches the database file while the signer runs, the log stays bounded with and
-// without them, and nothing of the signing path depends on them.
+// Checkpoints beside the commits: what is recorded reaches the database file while the signer runs, the log stays
+// bounded with and without them, and nothing of the signing path depends on them.
 
 import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

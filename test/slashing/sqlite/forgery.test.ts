@@ -1,5 +1,5 @@
-// Somebody who can write the database, and has rows with codes that were good once: what was forgotten, retired, raised or
-// counted stays so, or is noticed.
+// Somebody who can write the database, and has rows with codes that were good once: what was forgotten, retired, raised
+// or counted stays so, or is noticed.
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,5 +1,5 @@
-// The validator keys of the model: real ones, in keystores that cost nothing to open, and a vault that knows their public keys and
-// signs nothing. And where each key is: what an operator knows who moves keys by the book.
+// The validator keys of the model: real ones, in keystores that cost nothing to open, and a vault that knows their
+// public keys and signs nothing. And where each key is: what an operator knows who moves keys by the book.
 
 import { KeystorePool } from '../../../enclave/keys/keystores/pool.ts';
 import type { KeyHandle, SecretKeyVault } from '../../../enclave/keys/store.ts';

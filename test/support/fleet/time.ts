@@ -1,5 +1,5 @@
-// The time of the model of fleets: one clock that the world moves, and for each signer the clocks that it reads, which stand
-// still while it is frozen. A chain with short epochs, so that an epoch ends every few steps.
+// The time of the model of fleets: one clock that the world moves, and for each signer the clocks that it reads, which
+// stand still while it is frozen. A chain with short epochs, so that an epoch ends every few steps.
 
 import { type ChainTime, floorAt } from '../../../enclave/slashing/jump.ts';
 import type { StoreFloor } from '../../../enclave/slashing/types.ts';

@@ -1,4 +1,5 @@
-// The envelope of KMS: captured ones give the parts they are known to have, own ones open, and everything else is refused by name.
+// The envelope of KMS: captured ones give the parts they are known to have, own ones open, and everything else is
+// refused by name.
 
 import { createCipheriv, createHash, generateKeyPairSync, randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';

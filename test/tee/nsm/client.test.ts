@@ -1,4 +1,5 @@
-// The NSM client against the emulator, and against devices that answer what no NSM answers: nothing of theirs is believed.
+// The NSM client against the emulator, and against devices that answer what no NSM answers: nothing of theirs is
+// believed.
 
 import { createHash } from 'node:crypto';
 import { describe, expect, it, test } from 'vitest';

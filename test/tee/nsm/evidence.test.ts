@@ -139,7 +139,8 @@ describe('documents are given again', () => {
   });
 
   it('never beyond their evidence', async () => {
-    const pki = await createNsmPki({ at: START - 24 * HOUR_MS + 30_000 }); // half a minute of the instance certificate left
+    // half a minute of the instance certificate left
+    const pki = await createNsmPki({ at: START - 24 * HOUR_MS + 30_000 });
     const { emulator, nsm } = await emulate({ pki });
     const cached = cachedDocuments(nsm, clock);
     await cached.attest({});

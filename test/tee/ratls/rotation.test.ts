@@ -1,4 +1,5 @@
-// The attested certificate and its rotation: what is in it, how long it lives, when the next one comes, and what happens when none does.
+// The attested certificate and its rotation: what is in it, how long it lives, when the next one comes, and what
+// happens when none does.
 
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { beforeEach, describe, expect, it } from 'vitest';

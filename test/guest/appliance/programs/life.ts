@@ -1,5 +1,6 @@
-// The life of an appliance as its users see it, in their order: the first boot, an auditor's verification, the participant's root token, a
-// policy and a token, a key, signing through the tunnel, break glass, recovery. All of it goes through the parent proxy and RA-TLS.
+// The life of an appliance as its users see it, in their order: the first boot, an auditor's verification, the
+// participant's root token, a policy and a token, a key, signing through the tunnel, break glass, recovery. All of it
+// goes through the parent proxy and RA-TLS.
 
 import type { ChildProcess } from 'node:child_process';
 import { runWithRoot } from '../../../operator/run-operator.ts';
@@ -207,7 +208,8 @@ function breakGlass({ bootEnclave, standIns, heartbeats }: LifeParts, found: Fou
         await found.enclave?.terminate();
         found.enclave = await bootEnclave();
         await until(healthy(found.enclave), (status) => status === 503);
-        // The probe says 503 while keys are loaded, too, and the tunnel while it connects: the signer itself has to say why.
+        // The probe says 503 while keys are loaded, too, and the tunnel while it connects: the signer itself has to say
+        // why.
         await until(() => sign(FIRST_VOTE_EPOCH + 1), isSealed);
         demand(heartbeats() === 2, `${heartbeats()} heartbeats`);
       },

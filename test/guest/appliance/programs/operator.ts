@@ -1,5 +1,5 @@
-// `strongroom operator …` as it is, but that it believes documents of the guest's NSM instead of AWS's. The authority is the one that the NSM
-// said on the console, which no flag or variable of the program itself could name.
+// `strongroom operator …` as it is, but that it believes documents of the guest's NSM instead of AWS's. The authority
+// is the one that the NSM said on the console, which no flag or variable of the program itself could name.
 
 import { readFileSync } from 'node:fs';
 import { runOperator } from '../../../../operator/main.ts';

@@ -1,4 +1,5 @@
-// The programs beside the scenario, each a process: the NSM, the parent proxy, the enclave from the image's own init, operator commands.
+// The programs beside the scenario, each a process: the NSM, the parent proxy, the enclave from the image's own init,
+// operator commands.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -50,8 +51,8 @@ export interface RunningEnclave {
 }
 
 /**
- * The image's init as PID 1 of a PID namespace, in the network and the mounts of the guest's own PID 1: the parent's side is not seen there.
- * A reboot ends the namespace, as it ends an enclave.
+ * The image's init as PID 1 of a PID namespace, in the network and the mounts of the guest's own PID 1: the parent's
+ * side is not seen there. A reboot ends the namespace, as it ends an enclave.
  */
 export function startEnclave(): RunningEnclave {
   const child = watch(

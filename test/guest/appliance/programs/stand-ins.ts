@@ -1,5 +1,6 @@
-// What AWS is to the appliance, beside its parent: DynamoDB and KMS under their own host names, behind TLS with certificates of the image's
-// CA bundle. KMS verifies attestation documents under the root of the guest's NSM and gives the custody keys to one image only.
+// What AWS is to the appliance, beside its parent: DynamoDB and KMS under their own host names, behind TLS with
+// certificates of the image's CA bundle. KMS verifies attestation documents under the root of the guest's NSM and gives
+// the custody keys to one image only.
 
 import { type AddressInfo, connect } from 'node:net';
 import { createServer, type Server } from 'node:tls';

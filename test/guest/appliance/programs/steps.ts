@@ -1,5 +1,6 @@
-// The life of an appliance as its users see it, in order: first boot, verification, the root token, a policy and a token, a key, signing
-// through the tunnel, sealing, recovery. Each step is one line on the console, `ok` or `not ok`; the first that fails ends it.
+// The life of an appliance as its users see it, in order: first boot, verification, the root token, a policy and a
+// token, a key, signing through the tunnel, sealing, recovery. Each step is one line on the console, `ok` or `not ok`;
+// the first that fails ends it.
 
 import { readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -40,8 +41,9 @@ async function passes({ name, run }: Step): Promise<boolean> {
 }
 
 /**
- * Asks again until the answer is as wanted. What cannot come any more, because a process has ended, is for `ask` to throw; otherwise the limit is
- * far beyond what a busy machine needs, and only there so that the step is named that hangs.
+ * Asks again until the answer is as wanted. What cannot come any more, because a process has ended, is for `ask` to
+ * throw; otherwise the limit is far beyond what a busy machine needs, and only there so that the step is named that
+ * hangs.
  */
 export async function until<T>(
   ask: () => Promise<T>,

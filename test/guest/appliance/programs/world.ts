@@ -1,5 +1,5 @@
-// The parent's side of the guest: a power supply (the NSM), nitro-cli's heartbeat, AWS (stand-ins), the parent proxy, and then the scenario.
-// Everything that runs is a process; this one ends with the verdict.
+// The parent's side of the guest: a power supply (the NSM), nitro-cli's heartbeat, AWS (stand-ins), the parent proxy,
+// and then the scenario. Everything that runs is a process; this one ends with the verdict.
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { loadAddon } from '../../../../enclave/native/load.ts';
