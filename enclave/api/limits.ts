@@ -3,5 +3,8 @@
 /** Memory of request bodies at most, over all connections. No single body may be allowed to be larger. */
 export const BODY_BUDGET_BYTES = 256 * 1024 * 1024;
 
-/** A body of EXECUTION_PAYLOAD_ENVELOPE, of this type alone (protocol.md): the gossip limit. Also where max_request_body_bytes is smaller. */
+/**
+ * A body of EXECUTION_PAYLOAD_ENVELOPE, of this type alone (specification/signing.md#gloas): the gossip limit. Also
+ * where max_request_body_bytes is smaller.
+ */
 export const MAX_ENVELOPE_BODY_BYTES = 10 * 1024 * 1024;

@@ -1,5 +1,6 @@
-// The Gloas vectors through the real program on sepolia: every message in every shape that clients send, what contradicts itself, what may
-// be signed only once, and envelopes of up to 10 MiB, whose limit is theirs alone (protocol.md).
+// The Gloas vectors through the real program on sepolia: every message in every shape that clients send, what
+// contradicts itself, what may be signed only once, and envelopes of up to 10 MiB, whose limit is theirs alone
+// (specification/signing.md#gloas).
 
 import http from 'node:http';
 import { text } from 'node:stream/consumers';
