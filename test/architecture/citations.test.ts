@@ -96,11 +96,12 @@ describe('citations', () => {
   });
 
   it.each([
-    ['a document that is not here', 'elsewhere' + '.md', 'not in the repository'],
-    ['a section that is not there', 'docs/specification/custody.md' + '#no-such-section', 'has no section'],
-    ['the second of two sections', 'docs/specification/custody.md' + '#shares, #nowhere', 'has no section #nowhere'],
-  ])('%s is noticed', (_what, text, problem) => {
-    const found = citationsIn('enclave/main.ts', `// Cited as ${text}.`);
+    ['a document that is not here', 'elsewhere', '', 'not in the repository'],
+    ['a section that is not there', 'docs/specification/custody', '#no-such-section', 'has no section'],
+    ['the second of two sections', 'docs/specification/custody', '#shares, #nowhere', 'has no section #nowhere'],
+  ])('%s is noticed', (_what, name, section, problem) => {
+    // Put together here: this file is looked at as well.
+    const found = citationsIn('enclave/main.ts', `// Cited as ${name}.md${section}.`);
     expect(found.map(problemOf)).toEqual([expect.stringContaining(problem)]);
   });
 
