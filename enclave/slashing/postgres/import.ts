@@ -3,6 +3,7 @@
 // batches can tell that one does: they answer its keys with 503 and do not wait for its commit. A key whose recorded
 // history fails its codes, or is not whole, stops the whole import.
 
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { SignerError } from '../../api/errors.ts';
 import { type MergedKey, mergeKey } from '../history/merge.ts';
 import type { ImportSummary, MergeStrategy, StoreFloor, ValidatorHistory } from '../types.ts';
@@ -19,6 +20,8 @@ import { readHistory } from './whole.ts';
 const PAGE_KEYS = 500;
 /** Keys that are merged beside each other: their histories are in memory at the same time. */
 const KEYS_AT_ONCE = 8;
+/** Entries of a key, recorded and imported, that are merged and written in the turn in which they were read. */
+const SHORT_ENTRIES = 200;
 
 const PAGE_OF_STAGED_KEYS = `
   SELECT DISTINCT public_key FROM imported_keys WHERE public_key > $1 ORDER BY public_key LIMIT ${PAGE_KEYS}`;
@@ -56,6 +59,7 @@ export async function importKeys(
       throw new SignerError('slashing_integrity', { hint: 'heads of keys are gone from the slashing database' });
     }
   }
+  const inTurn = turns();
   await connection.query(BEGIN);
   await connection.query('SELECT pg_advisory_xact_lock($1)', [IMPORT_LOCK]);
   for await (const keys of pages(connection, PAGE_OF_STAGED_KEYS)) {
@@ -66,7 +70,9 @@ export async function importKeys(
     for (let at = 0; at < locked.rows.length; at += KEYS_AT_ONCE) {
       const heads = locked.rows.slice(at, at + KEYS_AT_ONCE);
       // On one connection: what is asked for each waits for no other.
-      const merged = await Promise.all(heads.map((head) => mergeOne(connection, codes, { head, floor, strategy })));
+      const merged = await Promise.all(
+        heads.map((head) => mergeOne(connection, codes, { head, floor, strategy, inTurn })),
+      );
       for (const { alreadyPresent, conflicts } of merged) {
         summary.validators += 1;
         summary.alreadyPresent += alreadyPresent;
@@ -93,12 +99,27 @@ interface KeyOfImport {
   readonly head: HeadRow;
   readonly floor: StoreFloor | null;
   readonly strategy: MergeStrategy;
+  readonly inTurn: InTurn;
 }
+
+type InTurn = <Result>(work: () => Result | Promise<Result>) => Promise<Result>;
+
+/** One work after the other, each in a turn of the event loop of its own. */
+function turns(): InTurn {
+  let last: Promise<unknown> = Promise.resolve();
+  return (work) => {
+    const result = last.then(() => nextTurn()).then(work);
+    last = result.catch(() => undefined);
+    return result;
+  };
+}
+
+const atOnce: InTurn = async (work) => work();
 
 async function mergeOne(
   connection: Connection,
   codes: CheckTools['codes'],
-  { head, floor, strategy }: KeyOfImport,
+  { head, floor, strategy, inTurn }: KeyOfImport,
 ): Promise<{ readonly alreadyPresent: number; readonly conflicts: number }> {
   const { id, public_key: publicKey } = head;
   const state = openHeadRow(codes, head);
@@ -109,7 +130,10 @@ async function mergeOne(
   if (state === undefined || recorded === undefined) {
     throw new SignerError('slashing_integrity', { detail: { public_key: keyHex(publicKey) } });
   }
-  const merged = mergeKey({ publicKey, state, recorded, floor }, imported, strategy, codes);
+  const lists = [recorded.blocks, recorded.attestations, imported.blocks, imported.attestations];
+  const isLong = lists.reduce((sum, { length }) => sum + length, 0) > SHORT_ENTRIES;
+  const turn = isLong ? inTurn : atOnce;
+  const merged = await turn(() => mergeKey({ publicKey, state, recorded, floor }, imported, strategy, codes));
 
   const { added, contradicted } = merged;
   const statements = [
@@ -119,7 +143,7 @@ async function mergeOne(
     ...chunks(contradicted.attestations).map((chunk) => contradictVotes(id, chunk)),
     updateHeads(codes, [{ head, state: merged.state }]),
   ];
-  await Promise.all(statements.map((statement) => execute(connection, statement)));
+  await Promise.all(statements.map((statement) => turn(() => execute(connection, statement))));
   return merged;
 }
 

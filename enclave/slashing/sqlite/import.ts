@@ -5,30 +5,23 @@
 // How a history is merged is history/merge.ts.
 
 import type { DatabaseSync } from 'node:sqlite';
+import { isDeepStrictEqual } from 'node:util';
 import { historyCodes } from '../history/codes.ts';
 import { mergeKey } from '../history/merge.ts';
-import { type BlockEntry, type KeyHistory, type KeyState, NEW_KEY, type VoteEntry } from '../history/state.ts';
-import type { ReducedHistory } from '../interchange/reduce.ts';
+import { type BlockEntry, NEW_KEY, type VoteEntry } from '../history/state.ts';
 import type { MergeStrategy, StoreFloor } from '../types.ts';
 import type { MergeCounts } from './calls.ts';
 import { damaged, isDamage } from './cells.ts';
 import { entryTables, historyCollector } from './entries.ts';
-import { type Head, headTable } from './heads.ts';
+import { headTable } from './heads.ts';
 import type { StagedHistory } from './history-text.ts';
 import { foldedHistory, verifiedKeys } from './import-verify.ts';
 import type { DatabaseOptions } from './options.ts';
+import { haveSameEntries, type MergeBasis, type MergedAhead, type PreparedKey, sizeOf } from './prepared.ts';
 import { type DecidedImport, storeRecord, withKeys } from './record.ts';
 import { DatabaseRefusal, inTransaction } from './schema.ts';
 import { stagedHistories } from './staged.ts';
 import { metered, STEP_ENTRIES, type Steps, stepMeter } from './steps.ts';
-
-/** One key of a decided import, read and shown to be whole; nothing else changes its entries while it is held. */
-interface PreparedKey {
-  readonly publicKey: Uint8Array;
-  readonly imported: ReducedHistory;
-  readonly head: Head | undefined;
-  readonly recorded: KeyHistory;
-}
 
 export interface Importer {
   stage(importId: number, histories: readonly StagedHistory[]): void;
@@ -89,18 +82,40 @@ export function importer(connection: DatabaseSync, options: DatabaseOptions, ste
         isDamaged = true; // the key stays held; the others need not wait for its repair
       }
       if (waiting < stepEntries) continue;
-      yield waiting; // what was read is a step, and what is written another
-      isDamaged = applyKeys(ready, decided, counts) || isDamaged;
-      yield waiting;
+      isDamaged = (yield* applyInSteps(ready, waiting, decided, counts)) || isDamaged;
       [ready, waiting] = [[], 0];
     }
-    isDamaged = applyKeys(ready, decided, counts) || isDamaged;
+    isDamaged = (yield* applyInSteps(ready, waiting, decided, counts)) || isDamaged;
     if (isDamaged) throw damaged('a key that an import is to be merged into');
     return counts;
   }
 
+  /** What was read is a step, what is computed of it another, and what is written the third. */
+  function* applyInSteps(
+    keys: readonly PreparedKey[],
+    entries: number,
+    decided: Decided,
+    counts: Counts,
+  ): Steps<boolean> {
+    if (keys.length === 0) return false;
+    yield entries;
+    const { floor } = records.read();
+    const ahead = keys.map((key) => {
+      const basis = { state: key.head?.state ?? NEW_KEY, floor };
+      return { ...key, basis, merged: mergeOne(key, basis, decided.strategy) };
+    });
+    yield entries;
+    const isDamaged = applyKeys(ahead, decided, counts);
+    yield entries;
+    return isDamaged;
+  }
+
+  function mergeOne({ publicKey, recorded, imported }: PreparedKey, basis: MergeBasis, strategy: MergeStrategy) {
+    return mergeKey({ publicKey, recorded, ...basis }, imported, strategy, codes);
+  }
+
   /** Returns whether a key of them is damaged, and was left out. */
-  function applyKeys(keys: readonly PreparedKey[], decided: Decided, counts: Counts): boolean {
+  function applyKeys(keys: readonly MergedAhead[], decided: Decided, counts: Counts): boolean {
     if (keys.length === 0) return false;
     try {
       applyTogether(keys, decided, counts);
@@ -112,7 +127,7 @@ export function importer(connection: DatabaseSync, options: DatabaseOptions, ste
     }
   }
 
-  function applyTogether(keys: readonly PreparedKey[], decided: Decided, counts: Counts): void {
+  function applyTogether(keys: readonly MergedAhead[], decided: Decided, counts: Counts): void {
     const merged = inTransaction(connection, () => {
       const store = records.read();
       const added: Uint8Array[] = [];
@@ -134,17 +149,15 @@ export function importer(connection: DatabaseSync, options: DatabaseOptions, ste
     }
   }
 
-  function applyKey(
-    { publicKey, imported, recorded, head: readHead }: PreparedKey,
-    floor: StoreFloor | null,
-    strategy: MergeStrategy,
-  ): Counts & { isNew: boolean } {
-    const { blocks, attestations, leftOut } = imported;
+  function applyKey(key: MergedAhead, floor: StoreFloor | null, strategy: MergeStrategy): Counts & { isNew: boolean } {
+    const { publicKey, head: readHead } = key;
+    const { blocks, attestations, leftOut } = key.imported;
     if (blocks.length + attestations.length === 0 && leftOut === undefined) return NOTHING_MERGED;
     const known = heads.find(publicKey); // it may have been retired since it was read
     if (!haveSameEntries(known?.state ?? NEW_KEY, readHead?.state ?? NEW_KEY)) throw damaged('validator');
     const head = known ?? { id: heads.nextId(), publicKey, state: NEW_KEY };
-    const merged = mergeKey({ publicKey, state: head.state, recorded, floor }, imported, strategy, codes);
+    const basis = { state: head.state, floor };
+    const merged = isDeepStrictEqual(basis, key.basis) ? key.merged : mergeOne(key, basis, strategy);
     for (const block of merged.contradicted.blocks) entries.removeBlock(head.id, block);
     for (const vote of merged.contradicted.attestations) entries.removeVote(head.id, vote);
     for (const block of [...merged.contradicted.blocks, ...merged.added.blocks])
@@ -208,18 +221,6 @@ type Decided = { readonly importId: number; readonly strategy: MergeStrategy };
 type Counts = { alreadyPresent: number; conflicts: number };
 
 const NOTHING_MERGED = { alreadyPresent: 0, conflicts: 0, isNew: false };
-
-/** Entries that merging the key looks at, and one for the key. */
-function sizeOf({ imported, recorded }: PreparedKey): number {
-  const lists = [imported.blocks, imported.attestations, recorded.blocks, recorded.attestations];
-  return lists.reduce((sum, { length }) => sum + length, 1);
-}
-
-function haveSameEntries(one: KeyState, other: KeyState): boolean {
-  return (['blocks', 'attestations'] as const).every(
-    (kind) => one[kind].count === other[kind].count && Buffer.compare(one[kind].digest, other[kind].digest) === 0,
-  );
-}
 
 function textOf(publicKey: Uint8Array): string {
   return Buffer.from(publicKey.buffer, publicKey.byteOffset, publicKey.length).toString('latin1');

@@ -1,12 +1,29 @@
 // One key with very many entries: it is imported, judged and exported in steps, and holds up no other key.
 
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { Client } from 'pg';
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
+import { rowIntegrity } from '../../../enclave/slashing/history/integrity.ts';
 import { RETAINED_SLOTS } from '../../../enclave/slashing/history/prune.ts';
 import { KEPT_ENTRIES } from '../../../enclave/slashing/interchange/reduce.ts';
+import { jumpFloor } from '../../../enclave/slashing/jump.ts';
+import { openPostgresBackend } from '../../../enclave/slashing/postgres/backend.ts';
 import type { SlashingBackend } from '../../../enclave/slashing/types.ts';
+import { systemClock } from '../../../observe/clock.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres.ts';
-import { block, checkOne, collect, publicKeyOf, rootOf, stream, verdictName, vote } from '../../support/slashing.ts';
-import { openTestBackend } from '../../support/slashing-postgres.ts';
+import {
+  block,
+  checkOne,
+  collect,
+  MAIN_ROOT,
+  publicKeyOf,
+  quietLog,
+  rootOf,
+  stream,
+  verdictName,
+  vote,
+} from '../../support/slashing.ts';
+import { addressOf, INTEGRITY_KEY, openTestBackend } from '../../support/slashing-postgres.ts';
 
 const ENTRIES = 900_000;
 const SMALL = 1_500;
@@ -25,6 +42,8 @@ beforeEach(async () => {
   backend = opened;
   return () => opened.close();
 });
+
+const { query } = Client.prototype;
 
 const blocksUpTo = (count: number) =>
   Array.from({ length: count }, (_, slot) => ({ slot, signingRoot: slot % 2 === 0 ? null : rootOf('b') }));
@@ -59,6 +78,52 @@ test('an import of 900,000 entries of one key lets other keys sign, and keeps th
   }
   expect(verdictName(await checkOne(backend, block(1, ENTRIES, 'next')))).toBe('safe');
   expect(verdictName(await checkOne(backend, vote(1, ENTRIES - 1, ENTRIES + 1, 'next')))).toBe('safe');
+});
+
+test('keys with many entries are merged one by one: no turn of the event loop computes and sends much', async () => {
+  const genesisValidatorsRoot = Buffer.from(MAIN_ROOT.slice(2), 'hex');
+  const own = rowIntegrity({ key: INTEGRITY_KEY, genesisValidatorsRoot });
+  let [done, longest] = [0, 0];
+  const hash: typeof own.hash = (...given) => {
+    done += 1;
+    return own.hash(...given);
+  };
+  const counting = await openPostgresBackend(
+    {
+      address: addressOf(server.url(await server.createDatabase())),
+      poolSize: 4,
+      forceIpv4: false,
+      genesisValidatorsRoot,
+      jumpFloor: jumpFloor(undefined, () => 0),
+      integrity: { ...own, hash },
+    },
+    { log: quietLog, clock: systemClock },
+  );
+  const long = [1, 2, 3, 4, 5, 6].map((key) => ({
+    publicKey: publicKeyOf(key),
+    blocks: blocksUpTo(KEPT_ENTRIES),
+    attestations: votesUpTo(KEPT_ENTRIES),
+  }));
+  // What is sent is written as text, row by row, in the turn of its statement.
+  const sent = vi.spyOn(Client.prototype, 'query').mockImplementation(function (this: Client, ...given: unknown[]) {
+    const [{ values = [] }] = given as [{ values?: readonly unknown[] }];
+    done += values.reduce((most: number, value) => Math.max(most, Array.isArray(value) ? value.length : 0), 0);
+    return query.apply(this, given as never);
+  } as never);
+  const progress = { isOver: false };
+  const imported = counting.importHistories(stream(long)).finally(() => {
+    progress.isOver = true;
+  });
+  while (!progress.isOver) {
+    done = 0;
+    await nextTurn();
+    longest = Math.max(longest, done);
+  }
+  expect(await imported).toMatchObject({ validators: long.length });
+  sent.mockRestore();
+  await counting.close();
+  expect(longest).toBeGreaterThan(KEPT_ENTRIES / 2);
+  expect(longest).toBeLessThanOrEqual(2 * KEPT_ENTRIES + 10);
 });
 
 test('a history of several pages is read whole: nothing of it is missing in an export or a verdict', async () => {

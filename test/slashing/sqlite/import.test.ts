@@ -13,13 +13,16 @@ import { openSqliteBackend } from '../../../enclave/slashing/sqlite/backend.ts';
 import { batchChecker } from '../../../enclave/slashing/sqlite/check.ts';
 import { writeHistory } from '../../../enclave/slashing/sqlite/history-text.ts';
 import { importer } from '../../../enclave/slashing/sqlite/import.ts';
+import { storeRecord } from '../../../enclave/slashing/sqlite/record.ts';
+import { keyRegister } from '../../../enclave/slashing/sqlite/retire.ts';
 import { openDatabase } from '../../../enclave/slashing/sqlite/schema.ts';
-import { STEP_ENTRIES } from '../../../enclave/slashing/sqlite/steps.ts';
+import { allSteps, STEP_ENTRIES } from '../../../enclave/slashing/sqlite/steps.ts';
 import { packBatch, unpackBatch } from '../../../enclave/slashing/sqlite/wire.ts';
 import type { SlashingBackend, ValidatorHistory } from '../../../enclave/slashing/types.ts';
 import {
   block,
   checkOne,
+  history,
   MAIN_ROOT,
   publicKeyOf,
   quietLog,
@@ -174,6 +177,64 @@ test('a key that a decided import is not applied to yet is held: nothing is deci
   connection.close();
 });
 
+describe('what changes between two steps', () => {
+  const imported = history(
+    1,
+    [
+      [500, 'f'],
+      [600, 'f'],
+    ],
+    [],
+  );
+
+  /** Steps until it is over; `change` is made after one of them. Whether the entries were written by then. */
+  function importWith(changedAfter: number, change: (database: ReturnType<typeof openHere>) => void) {
+    const database = openHere();
+    const { connection, options } = database;
+    const imports = importer(connection, options, 1);
+    imports.stage(1, [[imported.publicKey, writeHistory(imported)]]);
+    const count = () => Number(connection.prepare('SELECT count(*) AS blocks FROM blocks').get()?.['blocks']);
+    let [steps, isWritten] = [0, true];
+    for (const _ of imports.merge(1, 1, 'by_key')) {
+      if (steps === changedAfter) {
+        isWritten = count() > 0;
+        change(database);
+      }
+      steps += 1;
+    }
+    expect(count()).toBe(2);
+    return { ...database, steps, isWritten };
+  }
+
+  test('a key that is retired meanwhile stays retired', () => {
+    let retiredBefore = 0;
+    for (let step = 0, steps = 1; step < steps; step++) {
+      const result = importWith(step, ({ connection, options }) => {
+        allSteps(keyRegister(connection, options).retire([imported.publicKey]));
+      });
+      steps = result.steps;
+      retiredBefore += result.isWritten ? 0 : 1;
+      const register = keyRegister(result.connection, result.options);
+      expect(allSteps(register.retired([imported.publicKey]))).toEqual([imported.publicKey]);
+      result.connection.close();
+    }
+    expect(retiredBefore).toBeGreaterThanOrEqual(3);
+  });
+
+  test('a floor that is raised meanwhile counts: nothing up to it is a repeat', () => {
+    for (let step = 0, steps = 1; step < steps; step++) {
+      const result = importWith(step, ({ connection, options }) => {
+        const records = storeRecord(connection, options);
+        records.write({ ...records.read(), floor: { slot: 1000, sourceEpoch: 30, targetEpoch: 31 } });
+      });
+      steps = result.steps;
+      const roots = result.connection.prepare('SELECT count(signing_root) AS roots FROM blocks').get()?.['roots'];
+      expect([step, roots]).toEqual([step, result.isWritten ? 2 : 0]);
+      result.connection.close();
+    }
+  });
+});
+
 describe(`${MANY} entries of one key`, () => {
   async function* parts(): AsyncGenerator<ValidatorHistory> {
     for (let first = 0; first < MANY; first += STEP_ENTRIES) yield partFrom(first);
@@ -198,6 +259,43 @@ describe(`${MANY} entries of one key`, () => {
     connection.close();
     expect(steps.length).toBeGreaterThanOrEqual(MANY / STEP_ENTRIES);
     expect(Math.max(...steps)).toBeLessThanOrEqual(2 * (STEP_ENTRIES + KEPT_ENTRIES));
+  });
+
+  test('no step computes and writes much: codes and rows of each', () => {
+    const { options, connection } = openHere();
+    let codes = 0;
+    const { integrity } = options;
+    const hash: typeof integrity.hash = (...given) => {
+      codes += 1;
+      return integrity.hash(...given);
+    };
+    const imports = importer(connection, { ...options, integrity: { ...integrity, hash } });
+    const rows = () => Number(connection.prepare('SELECT total_changes() AS rows').get()?.['rows']);
+    const longest = { codes: 0, rows: 0, both: 0 };
+    // The first import gives the key records; what the second says of the same places is another root, or beyond.
+    for (const [importId, first] of [
+      [1, 0],
+      [2, KEPT_ENTRIES / 2],
+    ] as const) {
+      const parts = Array.from({ length: 4 }, (_, part) => partFrom(first + part * STEP_ENTRIES));
+      const blocks = (part: ValidatorHistory) =>
+        part.attestations.map(({ targetEpoch }) => ({ slot: targetEpoch, signingRoot: null }));
+      for (const part of parts)
+        imports.stage(importId, [[part.publicKey, writeHistory({ ...part, blocks: blocks(part) })]]);
+      const steps = imports.merge(importId, parts.length, 'complete');
+      for (let isOver = false; !isOver; ) {
+        const [codesBefore, rowsBefore] = [codes, rows()];
+        isOver = steps.next().done === true;
+        const step = { codes: codes - codesBefore, rows: rows() - rowsBefore };
+        longest.codes = Math.max(longest.codes, step.codes);
+        longest.rows = Math.max(longest.rows, step.rows);
+        longest.both = Math.max(longest.both, step.codes + step.rows);
+      }
+    }
+    connection.close();
+    expect(longest.codes).toBeGreaterThan(KEPT_ENTRIES);
+    expect(longest.rows).toBeGreaterThan(KEPT_ENTRIES);
+    expect(longest.both).toBeLessThanOrEqual(2 * KEPT_ENTRIES + 100);
   });
 
   test('hold up nobody else', { timeout: 120_000 }, async () => {
