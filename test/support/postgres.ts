@@ -187,9 +187,11 @@ function copyFiles(from: string, to: string): void {
 
 /** What pg_basebackup does, which the embedded binaries do not include: copy the files between two marks. */
 async function copyOfRunning(primary: Running, query: PostgresServer['query']): Promise<Running> {
-  const { installation, account, port: primaryPort, password } = primary;
+  const { account, port: primaryPort, password } = primary;
   const directory = mkdtempSync(join(tmpdir(), 'strongroom-postgres-'));
   own(directory, account);
+  // Its own: it may outlive the primary, and what that has in its folder.
+  const installation = findInstallation(directory, account);
   const data = join(directory, 'data');
   const session = new Client({ host: '127.0.0.1', port: primaryPort, user: USER, password, database: 'postgres' });
   await session.connect();

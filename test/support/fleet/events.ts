@@ -1,11 +1,15 @@
 // What happens in a world of the model beside its clients: one event at a time is drawn, and goes on beside the steps.
 
 import { PRUNE_STEP_ENTRIES } from '../../../enclave/slashing/pruning.ts';
+import { loseCommits } from './failovers.ts';
 import type { FleetKey } from './keys.ts';
+import { secondName } from './links.ts';
 import { keepCopy, restart, rollBack } from './losses.ts';
 import { mergeOldFile, move, pauseKey } from './moves.ts';
 import type { Random } from './random.ts';
 import { isAtHome, postAgain, type Site, startSigner } from './sites.ts';
+import { isKept } from './stores.ts';
+import { itemsComeBack, tableComesBack } from './tables.ts';
 import type { FleetWorld } from './world.ts';
 
 /** What there is most of in a world; the seed decides which. */
@@ -14,6 +18,9 @@ const EMPHASES = [
   { moves: 8, losses: 4, place: undefined },
   { moves: 4, losses: 6, place: 'enclave' },
   { moves: 8, losses: 5, place: 'fleet' },
+  { moves: 4, losses: 6, place: 'cluster' },
+  { moves: 8, losses: 5, place: 'lone' },
+  { moves: 6, losses: 6, place: 'replicas' },
 ] as const;
 const PRUNE_STEPS = 10;
 
@@ -24,7 +31,7 @@ export function randomEvent(world: FleetWorld, drawing: Random): Promise<void> {
   const chances: readonly (readonly [weight: number, work: () => Promise<void>])[] = [
     [moves, () => withKey(world, random, moveOne)],
     [losses, () => restart(world, site, random)],
-    [losses, () => rollBack(world, site, random)],
+    [losses, () => lose(world, site, random)],
     [losses, () => keepTableCopy(world, site, random)],
     [2, () => prune(world, site, random)],
     [1, () => withKey(world, random, mergeOldFile)],
@@ -37,6 +44,15 @@ export function randomEvent(world: FleetWorld, drawing: Random): Promise<void> {
     if (left < 0) return work();
   }
   throw new Error('one of them was drawn');
+}
+
+/** What can befall the stores of the place. */
+function lose(world: FleetWorld, site: Site, random: Random): Promise<void> {
+  if (site.cluster !== undefined) return loseCommits(world, site, random);
+  const isLive = !site.isEnclave && random.chance(0.5);
+  if (!isLive) return rollBack(world, site, random);
+  if (site.name === 'lone') return secondName(world, site, random);
+  return site.binding === undefined ? itemsComeBack(world, site, random) : tableComesBack(world, site, random);
 }
 
 type KeyEvent = (world: FleetWorld, key: FleetKey, random: Random) => Promise<void>;
@@ -60,7 +76,7 @@ async function moveOne(world: FleetWorld, key: FleetKey, random: Random): Promis
 }
 
 async function keepTableCopy(world: FleetWorld, site: Site, random: Random): Promise<void> {
-  const tables = site.stores.filter(({ kind }) => kind === 'dynamodb');
+  const tables = site.stores.filter(isKept).filter(({ kind }) => kind === 'dynamodb');
   if (tables.length > 0) await keepCopy(world, site, random.pick(tables));
 }
 

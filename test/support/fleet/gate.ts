@@ -6,7 +6,21 @@ import { forwardedStore } from '../../../enclave/slashing/forwarded-store.ts';
 import type { SlashingBackend, StoreFloor } from '../../../enclave/slashing/types.ts';
 
 /** A protection that a world goes without. */
-export type Missing = 'minimal_merging' | 'retirement' | 'jump' | 'binding' | 'local_floor';
+export type Missing =
+  | 'minimal_merging'
+  | 'retirement'
+  | 'jump'
+  | 'binding'
+  | 'local_floor'
+  /** After a failover of PostgreSQL, or a copy of its files that came back, the store is not raised. */
+  | 'failover_jump'
+  | 'restored_jump'
+  /** A file with a second name is opened. */
+  | 'file_place'
+  /** A store never seems older than its fleet noted. */
+  | 'noted_revision'
+  /** Signers forget what they signed and read. */
+  | 'memory';
 
 export interface Gate {
   /** Resolves when the signer is not frozen; rejects when it was killed. */
@@ -71,7 +85,9 @@ export function behindGate(backend: SlashingBackend, { pass }: Gate): SlashingBa
   };
 }
 
-const NO_FLOOR: StoreFloor = { slot: 0, sourceEpoch: 0, targetEpoch: 0 };
+export const NO_FLOOR: StoreFloor = { slot: 0, sourceEpoch: 0, targetEpoch: 0 };
+
+const NEWEST_REVISION = 2 ** 40;
 
 export function withoutProtection(backend: SlashingBackend, missing: Missing | undefined): SlashingBackend {
   const store = forwardedStore(backend);
@@ -82,6 +98,8 @@ export function withoutProtection(backend: SlashingBackend, missing: Missing | u
       return { ...store, retire: async () => undefined, retiredKeys: async (publicKeys) => publicKeys ?? [] };
     case 'jump':
       return { ...store, jump: (_floor, options) => store.jump(NO_FLOOR, options) };
+    case 'noted_revision':
+      return { ...store, identity: async () => ({ ...(await store.identity()), revision: NEWEST_REVISION }) };
     default:
       return backend;
   }

@@ -2,10 +2,12 @@
 // asks for that. And signers that are killed and start again.
 
 import { floorAt, jumpToPresent } from '../../../enclave/slashing/jump.ts';
+import type { SlashingBackend } from '../../../enclave/slashing/types.ts';
 import { withoutProtection } from './gate.ts';
+import type { FleetKey } from './keys.ts';
 import type { Random } from './random.ts';
 import { type Site, startSigner } from './sites.ts';
-import { type FleetStore, mixedCopy, type StoreCopy } from './stores.ts';
+import { type FleetStore, isKept, type KeptStore, mixedCopy, type StoreCopy } from './stores.ts';
 import { CHAIN } from './time.ts';
 import type { FleetWorld } from './world.ts';
 
@@ -21,12 +23,13 @@ export function restart(world: FleetWorld, site: Site, random: Random): Promise<
     for (const key of world.keys) {
       if (key.site !== site.name && key.next !== site.name && random.chance(0.3)) site.fileKeys.delete(key.publicKey);
     }
-    if (signer.options.store.kind === 'sqlite') await keepCopy(world, site, signer.options.store);
+    const { store } = signer.options;
+    if (store.kind === 'sqlite' && isKept(store)) await keepCopy(world, site, store);
     await startSigner(site, signer, world.keys, world.step);
   });
 }
 
-export async function keepCopy(world: FleetWorld, site: Site, store: FleetStore): Promise<void> {
+export async function keepCopy(world: FleetWorld, site: Site, store: KeptStore): Promise<void> {
   const copies = site.copies.get(store);
   copies?.push(await store.copy(world.step));
   if (copies !== undefined && copies.length > MAX_COPIES) copies.shift();
@@ -36,7 +39,7 @@ export async function keepCopy(world: FleetWorld, site: Site, store: FleetStore)
 /** An older copy comes in the place of a store. */
 export function rollBack(world: FleetWorld, site: Site, random: Random): Promise<void> {
   return site.exclusive(async () => {
-    const store = random.pick(site.stores);
+    const store = random.pick(site.stores.filter(isKept));
     const copies = site.copies.get(store) ?? [];
     if (copies.length === 0) return;
     const copy = random.pick(copies);
@@ -58,7 +61,7 @@ export function rollBack(world: FleetWorld, site: Site, random: Random): Promise
 }
 
 /** A copy of a store from after it went back is of another life. */
-function dropLaterCopies(site: Site, store: FleetStore, copy: StoreCopy): void {
+export function dropLaterCopies(site: Site, store: KeptStore, copy: StoreCopy): void {
   site.copies.set(
     store,
     (site.copies.get(store) ?? []).filter(({ step }) => step <= copy.step),
@@ -66,7 +69,7 @@ function dropLaterCopies(site: Site, store: FleetStore, copy: StoreCopy): void {
 }
 
 /** A state table knows: another file, or a revision that its fleet noted and the copy does not have. */
-async function noticesItself(site: Site, store: FleetStore, copy: StoreCopy, how: string): Promise<boolean> {
+export async function noticesItself(site: Site, store: FleetStore, copy: StoreCopy, how: string): Promise<boolean> {
   if (site.binding === undefined) return false;
   if (store.kind === 'sqlite' && how === 'replaced') return true;
   const row = await site.binding.read();
@@ -74,27 +77,35 @@ async function noticesItself(site: Site, store: FleetStore, copy: StoreCopy, how
 }
 
 /** `strongroom slashing jump`; the keys that left after the copy was made are retired again, those that came are taken back. */
-async function byHand(world: FleetWorld, site: Site, store: FleetStore): Promise<void> {
-  const backend = withoutProtection(await store.open(), world.missing);
+export async function byHand(world: FleetWorld, site: Site, store: FleetStore): Promise<void> {
+  const floorOf = () => floorAt(world.time.now(), CHAIN);
+  const backend = withoutProtection(await store.open(floorOf), world.missing);
   try {
     world.note(`slashing jump of ${store.name} by hand`);
-    await jumpToPresent(backend, () => floorAt(world.time.now(), CHAIN));
-    const elsewhere = world.keys.filter(({ site: home, next }) => home !== site.name && next !== site.name);
-    await backend.retire(elsewhere.map(({ publicKey }) => publicKey));
-    const here = world.keys.filter(({ site: home, next }) => home === site.name && next === undefined);
-    await backend.reinstate(here.map(({ publicKey }) => publicKey));
+    await jumpToPresent(backend, floorOf);
+    await markByHand(world, site, backend);
   } finally {
     await backend.close();
   }
+}
+
+/** The keys that are leaving, or that left, are retired again; those that are there are taken back. */
+export async function markByHand(world: FleetWorld, { name }: Site, backend: SlashingBackend): Promise<void> {
+  const isGone = ({ site, next }: FleetKey) => (site === name ? next !== undefined : next !== name);
+  await backend.retire(world.keys.filter(isGone).map(({ publicKey }) => publicKey));
+  const here = world.keys.filter(({ site, next }) => site === name && next === undefined);
+  await backend.reinstate(here.map(({ publicKey }) => publicKey));
 }
 
 /** The parent of an enclave writes all its tables and restarts it, as it likes. */
 async function parentRollsBack(world: FleetWorld, site: Site, random: Random): Promise<void> {
   const [store] = site.stores;
   const [enclave] = site.signers;
-  const copies = (store && site.copies.get(store))?.filter((copy) => 'items' in copy) ?? [];
+  const copies =
+    (store !== undefined && isKept(store) ? site.copies.get(store) : undefined)?.filter((copy) => 'items' in copy) ??
+    [];
   const [oldest] = copies;
-  if (store === undefined || enclave === undefined || oldest === undefined) return;
+  if (store === undefined || !isKept(store) || enclave === undefined || oldest === undefined) return;
   const isMixed = random.chance(0.4);
   const copy = isMixed
     ? mixedCopy(copies, random)

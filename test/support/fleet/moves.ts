@@ -7,6 +7,7 @@ import { deleteKeys } from '../../../enclave/keys/management/delete.ts';
 import { changeStatus } from '../../../enclave/keys/management/status.ts';
 import { readInterchange } from '../../../enclave/slashing/interchange/file.ts';
 import { exportInterchangeText } from '../../../enclave/slashing/interchange/text.ts';
+import { floorAt } from '../../../enclave/slashing/jump.ts';
 import type { MergeStrategy, SlashingBackend, ValidatorHistory } from '../../../enclave/slashing/types.ts';
 import { MAIN_ROOT } from '../slashing.ts';
 import { Killed, withoutProtection } from './gate.ts';
@@ -14,6 +15,7 @@ import type { FleetKey } from './keys.ts';
 import type { Random } from './random.ts';
 import type { FleetSigner } from './signer.ts';
 import { post, type Site, startSigner } from './sites.ts';
+import { CHAIN } from './time.ts';
 import type { FleetWorld } from './world.ts';
 
 /** Begin a move, or go on with one. The caller holds the key. */
@@ -130,7 +132,7 @@ export function withStore<T>(
     if (store === undefined) throw new Error('a site has a store');
     const isStopped = store.kind === 'sqlite';
     if (isStopped) for (const signer of site.signers) await signer.stop();
-    const backend = withoutProtection(await store.open(), world.missing);
+    const backend = withoutProtection(await store.open(() => floorAt(world.time.now(), CHAIN)), world.missing);
     let result: T;
     try {
       result = await work(backend, store.name);

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { DynamoDBClient } from '../../../enclave/aws/dynamodb.ts';
 import type { DynamoDBServer } from '../../../rehearsal/dynamodb.ts';
+import type { FleetCluster } from './cluster.ts';
 import type { Missing } from './gate.ts';
 import { fleetKeys } from './keys.ts';
 import { violationsIn } from './report.ts';
@@ -32,6 +33,7 @@ export interface WorldResult {
 export interface WorldServices {
   readonly server: DynamoDBServer;
   readonly client: DynamoDBClient;
+  readonly cluster: FleetCluster;
 }
 
 let worlds = 0;

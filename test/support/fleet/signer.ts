@@ -14,7 +14,7 @@ import type { TableLoader } from '../../../enclave/keys/table/loader.ts';
 import { keyTurns } from '../../../enclave/keys/turns.ts';
 import { inFlightSigning } from '../../../enclave/signing/in-flight.ts';
 import { publicNetwork } from '../../../enclave/signing/networks.ts';
-import { floorAt, jumpFloor, jumpToPresent } from '../../../enclave/slashing/jump.ts';
+import { floorAt, type JumpFloor, jumpFloor, jumpToPresent } from '../../../enclave/slashing/jump.ts';
 import { behindLocalFloor } from '../../../enclave/slashing/local-floor.ts';
 import { SlashingProtection } from '../../../enclave/slashing/protection.ts';
 import type { SlashableMessage, SlashingBackend } from '../../../enclave/slashing/types.ts';
@@ -78,6 +78,9 @@ export class FleetSigner {
   #running: Running | undefined;
   #look: Promise<void> | undefined;
   isFrozen = false;
+  /** Nobody asks it, and it does not freeze. */
+  #isHeld = false;
+  readonly #asking = new Set<Promise<string>>();
   /** The step of the world in which it started last. */
   startedAt = 0;
 
@@ -109,9 +112,14 @@ export class FleetSigner {
     const { store, missing, tables, isEnclave } = this.options;
     this.#clock = signerClock(this.#time);
     const clock = this.#clock;
-    const opened = withoutProtection(await store.open(), missing);
     const own = gate();
     const floorOf = jumpFloor(CHAIN, () => clock.now());
+    // A process that stands still decides nothing, also inside its store.
+    const whileAwake: JumpFloor = (highest) => {
+      if (this.isFrozen) throw new SignerError('slashing_unavailable');
+      return floorOf(highest);
+    };
+    const opened = withoutProtection(await store.open(whileAwake), missing);
     let backend = behindGate(opened, own);
     if (isEnclave && missing !== 'local_floor') {
       const floor = floorOf(await opened.highestMarks());
@@ -169,9 +177,15 @@ export class FleetSigner {
   }
 
   /** `signed`, or why not. */
-  async ask(message: SlashableMessage): Promise<string> {
+  ask(message: SlashableMessage): Promise<string> {
     const running = this.#running;
-    if (running === undefined || this.isFrozen) return 'unreachable';
+    if (running === undefined || this.isFrozen || this.#isHeld) return Promise.resolve('unreachable');
+    const asking = this.#askRunning(message, running).finally(() => this.#asking.delete(asking));
+    this.#asking.add(asking);
+    return asking;
+  }
+
+  async #askRunning(message: SlashableMessage, running: Running): Promise<string> {
     if (running.store.find(message.publicKey) === undefined) return 'unknown_key';
     running.inFlight.begin(message.publicKey);
     try {
@@ -191,8 +205,18 @@ export class FleetSigner {
     }
   }
 
+  /** Nobody asks it any more, and it does not freeze. Resolves when what was asked is answered. */
+  async hold(): Promise<void> {
+    this.#isHeld = true;
+    await Promise.all(this.#asking);
+  }
+
+  letGo(): void {
+    this.#isHeld = false;
+  }
+
   freeze(kind: Freeze): void {
-    if (this.#running === undefined || this.isFrozen) return;
+    if (this.#running === undefined || this.isFrozen || this.#isHeld) return;
     this.isFrozen = true;
     this.#clock.freeze(kind);
     this.#running.gate.close();

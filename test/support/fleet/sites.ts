@@ -1,5 +1,5 @@
-// The places of the model where keys can be: a lone signer with a file, replicas with a table, a fleet that its state table binds
-// to one of three stores, and an enclave. Each starts its signers with the keys that belong there.
+// The places of the model where keys can be: a lone signer with a file, replicas with a table, others with a PostgreSQL that fails
+// over, a fleet that its state table binds to one of three stores, and an enclave. Each starts its signers with the keys that belong there.
 
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
@@ -16,10 +16,19 @@ import { openKeyTable } from '../../../enclave/keys/table/table.ts';
 import { systemClock } from '../../../observe/clock.ts';
 import { type DynamoDBServer, dynamoDBClientOptions } from '../../../rehearsal/dynamodb.ts';
 import { quietLog } from '../slashing.ts';
+import type { FleetCluster } from './cluster.ts';
 import type { Missing } from './gate.ts';
 import { type FleetKey, type FleetKeys, KEYSTORE_PASSWORD } from './keys.ts';
 import { FleetSigner, type FleetTables, type SignerOptions } from './signer.ts';
-import { dynamodbStore, type FleetStore, type StoreCopy, sqliteStore } from './stores.ts';
+import {
+  clusterStore,
+  dynamodbStore,
+  type FleetStore,
+  isKept,
+  type KeptStore,
+  type StoreCopy,
+  sqliteStore,
+} from './stores.ts';
 import type { WorldTime } from './time.ts';
 
 export interface Site {
@@ -31,7 +40,9 @@ export interface Site {
   readonly isEnclave: boolean;
   /** Public keys of the key files that signers find at their start. */
   readonly fileKeys: Set<string>;
-  readonly copies: Map<FleetStore, StoreCopy[]>;
+  readonly copies: Map<KeptStore, StoreCopy[]>;
+  /** The servers of a site that uses PostgreSQL. */
+  readonly cluster: FleetCluster | undefined;
   /** One at a time: what stops signers, and what commands do with their stores. */
   exclusive<T>(work: () => Promise<T>): Promise<T>;
 }
@@ -39,6 +50,7 @@ export interface Site {
 export interface SiteParts {
   readonly server: DynamoDBServer;
   readonly client: DynamoDBClient;
+  readonly cluster: FleetCluster;
   readonly directory: string;
   /** This world's, for names of tables. */
   readonly id: string;
@@ -56,6 +68,8 @@ export async function openSites(parts: SiteParts): Promise<Site[]> {
   const [first, second, common] = [file('first'), file('second'), await table('common')];
   const sealed = await table('sealed');
   const tables = await fleetTables(parts);
+  await parts.cluster.begin();
+  const database = clusterStore('database', parts.cluster, parts.missing);
   return [
     siteOf('lone', [['lone', lone]], parts),
     siteOf(
@@ -75,14 +89,26 @@ export async function openSites(parts: SiteParts): Promise<Site[]> {
       { tables },
     ),
     siteOf('enclave', [['enclave', sealed]], parts, { isEnclave: true }),
+    siteOf(
+      'cluster',
+      ['cluster 1', 'cluster 2'].map((name) => [name, database] as const),
+      parts,
+      { cluster: parts.cluster },
+    ),
   ];
+}
+
+interface SiteKind {
+  readonly tables?: FleetTables;
+  readonly cluster?: FleetCluster;
+  readonly isEnclave?: boolean;
 }
 
 function siteOf(
   name: string,
   members: readonly (readonly [string, FleetStore])[],
   { time, keys, missing, onReleased }: SiteParts,
-  { tables, isEnclave = false }: { readonly tables?: FleetTables; readonly isEnclave?: boolean } = {},
+  { tables, cluster, isEnclave = false }: SiteKind = {},
 ): Site {
   const stores = [...new Set(members.map(([_name, store]) => store))];
   let turn: Promise<unknown> = Promise.resolve();
@@ -96,7 +122,8 @@ function siteOf(
     binding: tables?.binding,
     isEnclave,
     fileKeys: new Set(),
-    copies: new Map(stores.map((store) => [store, []])),
+    copies: new Map(stores.filter(isKept).map((store) => [store, []])),
+    cluster,
     exclusive(work) {
       const result = turn.then(work);
       turn = result.catch(() => undefined);

@@ -4,11 +4,15 @@
 import { readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { DeleteItemCommand, type DynamoDBClient, PutItemCommand, ScanCommand } from '../../../enclave/aws/dynamodb.ts';
 import { type Item, NETWORK_PARTITION, slashingTableDefinition } from '../../../enclave/slashing/dynamodb/items.ts';
+import type { JumpFloor } from '../../../enclave/slashing/jump.ts';
 import { openSqliteBackend } from '../../../enclave/slashing/sqlite/backend.ts';
 import type { SlashingBackend } from '../../../enclave/slashing/types.ts';
 import type { DynamoDBServer } from '../../../rehearsal/dynamodb.ts';
 import { MAIN_ROOT, quietLog } from '../slashing.ts';
 import { openSlashingTable } from '../slashing-dynamodb.ts';
+import { openTestBackend } from '../slashing-postgres.ts';
+import type { FleetCluster } from './cluster.ts';
+import { type Missing, NO_FLOOR } from './gate.ts';
 import type { Random } from './random.ts';
 
 const INTEGRITY_KEY = Buffer.alloc(32, 7);
@@ -21,23 +25,51 @@ export type StoreCopy = { readonly step: number; readonly revision: number } & (
 
 export interface FleetStore {
   readonly name: string;
-  readonly kind: 'sqlite' | 'dynamodb';
-  open(): Promise<SlashingBackend>;
+  readonly kind: 'sqlite' | 'dynamodb' | 'postgres';
+  /** @param floorOf what a database that lost commits is raised to */
+  open(floorOf: JumpFloor): Promise<SlashingBackend>;
   /** BoundStore. */
   seat(): string;
+}
+
+/** A store that somebody makes copies of. */
+export interface KeptStore extends FleetStore {
   /** SQLite: closed. */
   copy(step: number): Promise<StoreCopy>;
   /** `in_place`: the same file with other content. `replaced`: another file under the name. SQLite is closed, or replaced. */
   restore(copy: StoreCopy, how: 'in_place' | 'replaced'): Promise<void>;
 }
 
-export function sqliteStore(name: string, path: string): FleetStore {
+/** A store in one file, which may come under another name. */
+export interface FileStore extends KeptStore {
+  readonly path: string;
+  /** The name under which it is opened from now on. */
+  openAs(path: string): void;
+}
+
+export function isKept(store: FleetStore): store is KeptStore {
+  return 'restore' in store;
+}
+
+export function isFile(store: FleetStore | undefined): store is FileStore {
+  return store !== undefined && 'openAs' in store;
+}
+
+export function sqliteStore(name: string, path: string): FileStore {
+  let current = path;
   const open = () =>
-    openSqliteBackend({ path, genesisValidatorsRoot: MAIN_ROOT, integrityKey: INTEGRITY_KEY }, { log: quietLog });
+    openSqliteBackend(
+      { path: current, genesisValidatorsRoot: MAIN_ROOT, integrityKey: INTEGRITY_KEY },
+      { log: quietLog },
+    );
   return {
     name,
     kind: 'sqlite',
+    path,
     open,
+    openAs(other) {
+      current = other;
+    },
     seat() {
       const { ino, birthtimeNs } = statSync(path, { bigint: true });
       return `${ino}/${birthtimeNs}`;
@@ -65,7 +97,7 @@ export async function dynamodbStore(
   name: string,
   tableName: string,
   { server, client }: { readonly server: DynamoDBServer; readonly client: DynamoDBClient },
-): Promise<FleetStore> {
+): Promise<KeptStore> {
   await server.createTable(slashingTableDefinition(tableName));
   const open = () => openSlashingTable(server.endpoint, tableName, { integrityKey: INTEGRITY_KEY });
   return {
@@ -82,6 +114,20 @@ export async function dynamodbStore(
       if (!('items' in copy)) throw new Error('a copy of another store');
       await putBack(client, tableName, copy.items);
     },
+  };
+}
+
+/** Signers reach it by the name that leads to the server of the moment. */
+export function clusterStore(name: string, cluster: FleetCluster, missing: Missing | undefined): FleetStore {
+  const floorFor =
+    (floorOf: JumpFloor): JumpFloor =>
+    (highest) =>
+      missing === `${cluster.incident}_jump` ? NO_FLOOR : floorOf(highest);
+  return {
+    name,
+    kind: 'postgres',
+    open: (floorOf) => openTestBackend(cluster.url, { poolSize: 4, jumpFloor: floorFor(floorOf) }),
+    seat: () => '',
   };
 }
 

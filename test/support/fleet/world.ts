@@ -14,7 +14,7 @@ import type { FleetSigner } from './signer.ts';
 import { post, type Site } from './sites.ts';
 import { EPOCH_MS, type WorldTime, worldTime } from './time.ts';
 
-const KEYS = 8;
+const KEYS = 10;
 /** In one burst, at most. */
 const REQUESTS_OF_A_KEY = [2, 2, 3, 4, 6, 12];
 /** What waits for a frozen signer is left to later steps after so long. */
@@ -57,13 +57,15 @@ export class FleetWorld {
 
   async begin(): Promise<void> {
     for (const site of this.sites) {
-      for (const [index, signer] of site.signers.entries())
-        await signer.start(0, site.binding !== undefined && index === 0);
+      // The signer whose store the fleet signs over at first.
+      const chosen = site.signers[this.seed % site.signers.length];
+      for (const signer of site.signers) await signer.start(0, site.binding !== undefined && signer === chosen);
     }
     for (const [index, key] of this.keys.entries()) {
       const site = this.sites[index % this.sites.length];
-      const [first, ...others] = site?.signers ?? [];
+      const first = site?.signers[this.seed % site.signers.length];
       if (site === undefined || first === undefined) throw new Error('a site has a signer');
+      const others = site.signers.filter((signer) => signer !== first);
       await post(first, key, undefined, site.binding !== undefined);
       if (site.binding === undefined) for (const other of others) await post(other, key, undefined, false);
       key.site = site.name;
@@ -102,9 +104,12 @@ export class FleetWorld {
 
   /** Everybody is awake, and what was begun ends. */
   async settle(): Promise<void> {
-    for (const { signers } of this.sites) for (const signer of signers) signer.thaw();
-    this.#frozen.clear();
-    await Promise.all(this.#tasks);
+    while (this.#tasks.size > 0) {
+      // What still goes on may freeze one more.
+      for (const { signers } of this.sites) for (const signer of signers) signer.thaw();
+      this.#frozen.clear();
+      await Promise.race([Promise.all(this.#tasks), pause(PATIENCE_MS)]);
+    }
     for (let more = 0; more < 3; more++) await this.burst();
   }
 
@@ -139,6 +144,8 @@ export class FleetWorld {
     for (let passed = 0; passed < milliseconds; passed += TICK_MS) {
       this.time.pass(Math.min(TICK_MS, milliseconds - passed));
       await look();
+      // What costs most is what signers look up at each tick; clients ask meanwhile.
+      await this.#unlessFrozen(this.burst());
     }
   }
 
