@@ -67,3 +67,9 @@ function bounded(message: SlashableMessage, { latest, isUnbounded }: Asked): Sla
   const targetEpoch = Math.min(message.targetEpoch, latest.targetEpoch);
   return { ...message, targetEpoch, sourceEpoch: Math.min(message.sourceEpoch, latest.sourceEpoch) };
 }
+
+export function textOf(message: SlashableMessage): string {
+  const root = Buffer.from(message.signingRoot).toString('utf8').replaceAll('\0', '');
+  if (message.kind === 'block') return `block ${message.slot} ${root}`;
+  return `vote ${message.sourceEpoch}>${message.targetEpoch} ${root}`;
+}

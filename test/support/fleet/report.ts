@@ -1,6 +1,5 @@
 // What is said of a slashable pair: the two signatures, and the steps that led there.
 
-import type { SlashableMessage } from '../../../enclave/slashing/types.ts';
 import { type SlashablePair, slashablePairs } from '../slashing-checker.ts';
 import type { FleetKey } from './keys.ts';
 import type { FleetWorld } from './world.ts';
@@ -12,12 +11,6 @@ export function violationsIn(world: FleetWorld): string[] {
   return world.keys.flatMap((key) =>
     slashablePairs(key.released.map(({ message }) => message)).map((pair) => report(world, key, pair)),
   );
-}
-
-export function textOf(message: SlashableMessage): string {
-  const root = Buffer.from(message.signingRoot).toString('utf8').replaceAll('\0', '');
-  if (message.kind === 'block') return `block ${message.slot} ${root}`;
-  return `vote ${message.sourceEpoch}>${message.targetEpoch} ${root}`;
 }
 
 function report({ seed, keys, notes }: FleetWorld, key: FleetKey, { offence, one, other }: SlashablePair): string {

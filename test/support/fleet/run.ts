@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import type { DynamoDBClient } from '../../../enclave/aws/dynamodb.ts';
 import type { DynamoDBServer } from '../../../rehearsal/dynamodb.ts';
 import type { FleetCluster } from './cluster.ts';
+import { randomEvent } from './events.ts';
 import type { Missing } from './gate.ts';
 import { fleetKeys } from './keys.ts';
 import { violationsIn } from './report.ts';
@@ -42,7 +43,7 @@ export async function runWorld(options: WorldOptions, services: WorldServices): 
   const { seed, messages, missing } = options;
   const directory = mkdtempSync(join(tmpdir(), 'strongroom-fleet-'));
   const keys = fleetKeys();
-  const world = new FleetWorld({ seed, missing }, keys);
+  const world = new FleetWorld({ seed, missing }, keys, randomEvent);
   const isDecided = () =>
     missing !== undefined && world.step % STEPS_BETWEEN_LOOKS === 0 && violationsIn(world).length > 0;
   try {

@@ -4,12 +4,10 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { SignerError } from '../../../enclave/api/errors.ts';
 import type { SlashableMessage } from '../../../enclave/slashing/types.ts';
-import { randomEvent } from './events.ts';
 import { Killed, type Missing } from './gate.ts';
 import type { FleetKey, FleetKeys } from './keys.ts';
-import { randomMessage } from './messages.ts';
+import { randomMessage, textOf } from './messages.ts';
 import { type Random, randomChoices } from './random.ts';
-import { textOf } from './report.ts';
 import type { FleetSigner } from './signer.ts';
 import { post, type Site } from './sites.ts';
 import { EPOCH_MS, type WorldTime, worldTime } from './time.ts';
@@ -23,6 +21,9 @@ const TICK_MS = 2_000;
 /** Released messages of a key that later ones may be rivals of. */
 const RIVALS = 40;
 
+/** Draws one, and begins it. */
+export type FleetEvents = (world: FleetWorld, random: Random) => Promise<void>;
+
 export class FleetWorld {
   readonly seed: number;
   readonly missing: Missing | undefined;
@@ -33,16 +34,18 @@ export class FleetWorld {
   asked = 0;
   moves = 0;
   readonly #random: Random;
+  readonly #beginEvent: FleetEvents;
   readonly outcomes = new Map<string, number>();
   readonly notes: string[] = [];
   readonly #tasks = new Set<Promise<void>>();
   readonly #frozen = new Map<FleetSigner, number>();
 
-  constructor({ seed, missing }: Pick<FleetWorld, 'seed' | 'missing'>, keys: FleetKeys) {
+  constructor({ seed, missing }: Pick<FleetWorld, 'seed' | 'missing'>, keys: FleetKeys, beginEvent: FleetEvents) {
     this.seed = seed;
     this.missing = missing;
     this.#random = randomChoices(seed);
     this.keys = keys.make(KEYS);
+    this.#beginEvent = beginEvent;
   }
 
   note(text: string): void {
@@ -151,7 +154,7 @@ export class FleetWorld {
 
   /** Beside the steps: what fails because its signer or store is gone is tried again by a later step. */
   #happen(random: Random): void {
-    const task: Promise<void> = randomEvent(this, random)
+    const task: Promise<void> = this.#beginEvent(this, random)
       .catch((error: unknown) => {
         if (error instanceof SignerError || error instanceof Killed) this.note(`failed: ${error.message}`);
         else throw error;
