@@ -1,5 +1,5 @@
-// The value of a ceremony's file, as strictly as the enclave reads the same file (formats/yaml.ts). It may be a configuration that has a
-// `ceremony` block.
+// The value of a ceremony's file, as strictly as the enclave reads the same file (formats/yaml.ts). It may be a
+// configuration that has a `ceremony` block.
 
 import { MAX_DOCUMENT_BYTES, parseStrictYaml } from '../formats/yaml.ts';
 

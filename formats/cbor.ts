@@ -1,6 +1,7 @@
-// CBOR (RFC 8949) as NSM messages, attestation documents and CMW records use it. It trusts nothing, and reads only what a message of ours
-// may have: integers, byte strings, text, arrays, maps, false, true and null. It refuses what is not well formed, is nested deeply, repeats
-// a key, has bytes left over, or is of another kind (floats, tags but the one asked for, indefinite strings, bignums).
+// CBOR (RFC 8949) as NSM messages, attestation documents and CMW records use it. It trusts nothing, and reads only what
+// a message of ours may have: integers, byte strings, text, arrays, maps, false, true and null. It refuses what is not
+// well formed, is nested deeply, repeats a key, has bytes left over, or is of another kind (floats, tags but the one
+// asked for, indefinite strings, bignums).
 
 import { isUtf8 } from 'node:buffer';
 
@@ -122,7 +123,8 @@ class Reader {
       case NEGATIVE:
         return whole(-1n - definite(argument));
       case BYTES:
-        return Buffer.from(this.#take(definite(argument))); // a copy: the document may be larger than what is kept of it
+        // a copy: the document may be larger than what is kept of it
+        return Buffer.from(this.#take(definite(argument)));
       case TEXT:
         return this.#text(definite(argument));
       case ARRAY: {
@@ -184,7 +186,8 @@ class Reader {
     if (low < 24) return { major, argument: BigInt(low) };
     if (low === 31) return { major, argument: undefined };
     if (low > 27) throw new CborError('a reserved head');
-    if (major === SIMPLE) throw new CborError('a value of a kind that is not expected'); // floats, and simple values in two bytes
+    // floats, and simple values in two bytes
+    if (major === SIMPLE) throw new CborError('a value of a kind that is not expected');
     return { major, argument: BigInt(`0x${this.#take(BigInt(1 << (low - 24))).toString('hex')}`) };
   }
 }

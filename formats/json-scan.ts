@@ -1,7 +1,7 @@
-// The scan ahead of JSON.parse: what strict JSON refuses beside text that is none. Member names given twice (the parsers of this
-// world keep the first, the last, or both), deep nesting, more of anything than a message has. It looks at each character a
-// few times at most and leaves at the first that cannot be there; what costs the parser more by the piece is counted. So a
-// body of 2 MB, whatever is in it, holds the main thread up for some milliseconds.
+// The scan ahead of JSON.parse: what strict JSON refuses beside text that is none. Member names given twice (the
+// parsers of this world keep the first, the last, or both), deep nesting, more of anything than a message has. It looks
+// at each character a few times at most and leaves at the first that cannot be there; what costs the parser more by the
+// piece is counted. So a body of 2 MB, whatever is in it, holds the main thread up for some milliseconds.
 
 /** A full block, the deepest message, has nine levels. Ignored members count too. */
 export const MAX_JSON_DEPTH = 32;
@@ -24,7 +24,8 @@ const MAX_QUOTED_CHARACTERS = 40;
 const LONGEST_NAME_LIST = 16;
 const LITERALS = ['true', 'false', 'null'] as const;
 
-// One constant each: V8 compares with the members of a destructured list three times as slowly, and a scan does little else.
+// One constant each: V8 compares with the members of a destructured list three times as slowly, and a scan does little
+// else.
 const TAB = 0x09;
 const LINE_FEED = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
@@ -171,7 +172,10 @@ function excessBesideInexact({ values, inexactNumbers }: Scan): string | undefin
   return `the body has more than ${MAX_JSON_VALUES_BESIDE_INEXACT} values and a number that is no plain integer`;
 }
 
-/** A list while it is short, as it is in every message of ours: a Set for each object costs more than the rest of the scan. */
+/**
+ * A list while it is short, as it is in every message of ours: a Set for each object costs more than the rest of the
+ * scan.
+ */
 class SeenNames {
   readonly #list: string[] = [];
   #set: Set<string> | undefined;
@@ -199,7 +203,10 @@ function endOfString(text: string, start: number): number {
   return text.charCodeAt(end - 1) === BACKSLASH ? endOfEscapedString(text, start) : end;
 }
 
-/** Each character once: a search for the next quote costs as much as twenty of them, and there may be a quote in every two. */
+/**
+ * Each character once: a search for the next quote costs as much as twenty of them, and there may be a quote in every
+ * two.
+ */
 function endOfEscapedString(text: string, start: number): number {
   for (let at = start + 1; at < text.length; at++) {
     const code = text.charCodeAt(at);

@@ -1,6 +1,6 @@
-// YAML 1.2, strictly: the only file that reads with the yaml package, for every file of the product. It refuses what lets two readers see
-// two documents (repeated keys, anchors, aliases, tags, directives, several documents where one is expected) and says where, never what: the package's
-// own messages quote the text around an error.
+// YAML 1.2, strictly: the only file that reads with the yaml package, for every file of the product. It refuses what
+// lets two readers see two documents (repeated keys, anchors, aliases, tags, directives, several documents where one is
+// expected) and says where, never what: the package's own messages quote the text around an error.
 
 import {
   type Document,
@@ -101,7 +101,8 @@ function strictly(document: Document.Parsed, lines: LineCounter): StrictDocument
 
 function syntaxProblems(document: Document, lineOf: (offset: number) => number): YamlProblem[] {
   const found = [...document.errors, ...document.warnings];
-  // A key that is indented too far is reported twice, from the end of the value above it on: what is wrong is the key's line.
+  // A key that is indented too far is reported twice, from the end of the value above it on: what is wrong is the key's
+  // line.
   const indented = new Set(found.flatMap(({ code, pos }) => (code === 'MULTILINE_IMPLICIT_KEY' ? [pos[0]] : [])));
   const once = found.filter(({ code, pos }) => code !== 'BLOCK_AS_IMPLICIT_KEY' || !indented.has(pos[0]));
   const problems = once.map(({ code, pos }) => ({
@@ -121,7 +122,8 @@ function forbiddenNodes(document: Document, lineOf: (offset: number) => number):
     Value: (_, node) => {
       const line = lineOf(node.range?.[0] ?? 0);
       if (node.anchor !== undefined) problems.push({ line, problem: 'an anchor is used' });
-      if (node.tag !== undefined) problems.push({ line, problem: 'a tag is used' }); // also one that says what it is anyway
+      // also one that says what it is anyway
+      if (node.tag !== undefined) problems.push({ line, problem: 'a tag is used' });
     },
   });
   return problems;

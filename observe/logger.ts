@@ -1,5 +1,5 @@
-// The program's log: pino as JSON lines, or the same records as text for people. Secrets are kept out at the call sites;
-// the redaction here is the second line of defence, for field names that could hold one.
+// The program's log: pino as JSON lines, or the same records as text for people. Secrets are kept out at the call
+// sites; the redaction here is the second line of defence, for field names that could hold one.
 
 import { pino } from 'pino';
 import type { Log } from './log.ts';
@@ -64,7 +64,10 @@ export interface LogFilter {
   readonly modules: ReadonlyMap<LogModule, LogLevel>;
 }
 
-/** The default level and the modules' own; undefined when the filter is not well formed or names a module that does not exist. */
+/**
+ * The default level and the modules' own; undefined when the filter is not well formed or names a module that does not
+ * exist.
+ */
 export function parseLogFilter(filter: string): LogFilter | undefined {
   let level: LogLevel = 'info';
   const modules = new Map<LogModule, LogLevel>();
@@ -81,7 +84,10 @@ export function parseLogFilter(filter: string): LogFilter | undefined {
   return { level, modules };
 }
 
-/** Who lowers the log does not mean to lose who signed what: audit lines end with `audit=off`, and with a log that is off as a whole. */
+/**
+ * Who lowers the log does not mean to lose who signed what: audit lines end with `audit=off`, and with a log that is
+ * off as a whole.
+ */
 function levelOf(module: LogModule, { level, modules }: LogFilter): LogLevel {
   return modules.get(module) ?? (module === 'audit' && level !== 'off' ? 'info' : level);
 }

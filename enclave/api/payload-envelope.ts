@@ -1,5 +1,6 @@
-// EXECUTION_PAYLOAD_ENVELOPE: a whole execution payload with its requests (specification/signing.md#gloas). It is only hashed: what
-// decides anything is its slot. Progressive lists have no limits of their own (EIP-7916): the body's size is theirs.
+// EXECUTION_PAYLOAD_ENVELOPE: a whole execution payload with its requests (specification/signing.md#gloas). It is only
+// hashed: what decides anything is its slot. Progressive lists have no limits of their own (EIP-7916): the body's size
+// is theirs.
 
 import { z } from 'zod';
 import type { ForkName } from './forks.ts';
@@ -80,7 +81,10 @@ export interface EnvelopeMessage {
   readonly slot: number;
   readonly content:
     | { readonly kind: 'whole'; readonly envelope: ExecutionPayloadEnvelope }
-    /** hash_tree_root of a large one, in Gloas' container: it was read and hashed beside the main thread (signing/envelopes). */
+    /**
+     * hash_tree_root of a large one, in Gloas' container: it was read and hashed beside the main thread
+     * (signing/envelopes).
+     */
     | { readonly kind: 'root'; readonly root: Uint8Array };
 }
 

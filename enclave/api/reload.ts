@@ -1,5 +1,5 @@
-// GET and POST /reload, as Web3Signer 26 has them (openapi-specs/eth2/signing/paths/reload.yaml): asked for, answered at once, looked
-// at later.
+// GET and POST /reload, as Web3Signer 26 has them (openapi-specs/eth2/signing/paths/reload.yaml): asked for, answered
+// at once, looked at later.
 
 import { z } from 'zod';
 

@@ -23,7 +23,10 @@ export interface LoadingKeys {
   readonly pool: KeystorePool;
   /** Undefined without `key_sources.dynamodb`, and when the signer starts sealed. */
   readonly table: OpenedKeyTable | undefined;
-  /** Read the key folders again, after the first load. Undefined when the signer starts sealed. @throws as the first load */
+  /**
+   * Read the key folders again, after the first load. Undefined when the signer starts sealed.
+   * @throws as the first load
+   */
   readonly reload: ((takeOut: TakeOut) => Promise<FilesystemLoad>) | undefined;
   /** Resolves when the first load is complete. */
   readonly loaded: Promise<void>;

@@ -1,6 +1,7 @@
-// What a signer reads again while it runs, on SIGHUP or POST /reload: the tokens and policies of `static_auth`, the TLS files and the
-// key folders, in this order, so that what was revoked is refused first. Nothing else of the configuration changes without a
-// restart, and the log says which options would. What cannot be read leaves what is in force as it is.
+// What a signer reads again while it runs, on SIGHUP or POST /reload: the tokens and policies of `static_auth`, the TLS
+// files and the key folders, in this order, so that what was revoked is refused first. Nothing else of the
+// configuration changes without a restart, and the log says which options would. What cannot be read leaves what is in
+// force as it is.
 
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../../observe/clock.ts';

@@ -1,5 +1,7 @@
-// What is decided when a request's headers are in, before a byte of its body is read, in the order of specification/signing.md#refusal-order: size 413, sealed or stale 503, credentials 401, policy 403, unknown key 404. A flood is refused here. What a body
-// may hold is decided while it comes in; and again, when it is here: who was revoked, or what was sealed or lost meanwhile, gets nothing done.
+// What is decided when a request's headers are in, before a byte of its body is read, in the order of
+// specification/signing.md#refusal-order: size 413, sealed or stale 503, credentials 401, policy 403, unknown key 404.
+// A flood is refused here. What a body may hold is decided while it comes in; and again, when it is here: who was
+// revoked, or what was sealed or lost meanwhile, gets nothing done.
 
 import assert from 'node:assert/strict';
 import { canonicalPublicKey } from '../../formats/hex.ts';
@@ -26,7 +28,9 @@ export interface AdmissionDependencies {
   /** Why nothing may be signed now, or undefined. */
   readonly signingRefusal: () => ErrorReason | undefined;
   readonly onAuthRejection: (reason: ErrorReason) => void;
-  /** Web pages of other origins are refused: a browser would send their requests with the network position of its user. */
+  /**
+   * Web pages of other origins are refused: a browser would send their requests with the network position of its user.
+   */
   readonly isForeignOrigin: ForeignOrigin;
 }
 
@@ -35,14 +39,15 @@ export interface Admission {
   admit(request: HttpRequest): ErrorReason | undefined;
   /**
    * The body has become so long. @returns how much memory it may take up now, at least `bytes`
-   * @throws SignerError `body_too_large`; `overloaded` when other bodies leave no room for it; `client_closed` after its end
+   * @throws SignerError `body_too_large`; `overloaded` when other bodies leave no room for it; `client_closed` after
+   * its end
    */
   bodyGrows(request: HttpRequest, bytes: number): number;
   /** The whole body is here. */
   bodyRead(request: HttpRequest, bytes: number): void;
   /**
-   * Whether the request may be acted on, now that its body is here: why not, or undefined. From here on it has the access
-   * that its caller has now.
+   * Whether the request may be acted on, now that its body is here: why not, or undefined. From here on it has the
+   * access that its caller has now.
    */
   readmit(request: HttpRequest): ErrorReason | undefined;
   /** Give back what the request holds of the body budget. */
@@ -95,7 +100,10 @@ function boundBodyTime({ headers, context, raw }: HttpRequest): void {
   context.bodyDeadline = setTimeout(() => raw.socket.destroy(), BODY_TIMEOUT_MS);
 }
 
-/** What the largest body of a route may have: of a signing request that of an envelope, whatever the configuration gives the others. */
+/**
+ * What the largest body of a route may have: of a signing request that of an envelope, whatever the configuration gives
+ * the others.
+ */
 function largestBody(access: RouteAccess | undefined, { maxRequestBodyBytes }: AdmissionDependencies): number {
   return signsWithOneKey(access) ? Math.max(maxRequestBodyBytes, MAX_ENVELOPE_BODY_BYTES) : maxRequestBodyBytes;
 }
@@ -168,7 +176,8 @@ function authenticate(
   { authenticator }: AdmissionDependencies,
 ): ErrorReason | undefined {
   const credential = parseAuthorization(headerValues(request.raw, 'authorization'));
-  // Authorization sees the connection's peer only, never a forwarding header (specification/authorization.md#source-networks).
+  // Authorization sees the connection's peer only, never a forwarding header
+  // (specification/authorization.md#source-networks).
   const outcome = authenticator.authenticate(credential, request.context.peerAddress);
   if (outcome.kind === 'refused') return outcome.reason;
   request.context.caller = outcome.caller;

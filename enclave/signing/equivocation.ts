@@ -1,7 +1,8 @@
-// At most one signature for different content of what no protocol slashes and would still harm (specification/signing.md#gloas): a payload attestation and an
-// envelope by key and slot, a bid by key, slot and parent. The first content claims its place before it is signed, in one turn: of two
-// at once one is signed. Held in memory for two epochs after the message's slot and after its signature, whichever is later; a
-// process that restarted remembers none, and signers of a fleet do not know of each other. What finds no room is not signed.
+// At most one signature for different content of what no protocol slashes and would still harm
+// (specification/signing.md#gloas): a payload attestation and an envelope by key and slot, a bid by key, slot and
+// parent. The first content claims its place before it is signed, in one turn: of two at once one is signed. Held in
+// memory for two epochs after the message's slot and after its signature, whichever is later; a process that restarted
+// remembers none, and signers of a fleet do not know of each other. What finds no room is not signed.
 
 import type { Clock } from '../../observe/clock.ts';
 import { type ErrorReason, SignerError } from '../api/errors.ts';

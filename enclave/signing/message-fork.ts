@@ -1,6 +1,7 @@
-// Which fork a message is of. Its fork version says so (specification/signing.md#fork-version): the version that the client's fork_info gives at
-// the message's epoch, which is also that of its domain; so a signature never has one fork's domain over another fork's container.
-// What contradicts that version is refused: a `version` beside it, the network's schedule, a container of another fork. Pure.
+// Which fork a message is of. Its fork version says so (specification/signing.md#fork-version): the version that the
+// client's fork_info gives at the message's epoch, which is also that of its domain; so a signature never has one
+// fork's domain over another fork's container. What contradicts that version is refused: a `version` beside it, the
+// network's schedule, a container of another fork. Pure.
 
 import { FORK_NAMES, type ForkName } from '../api/forks.ts';
 import type { ForkInfo, SignRequest } from '../api/sign-request.ts';
@@ -15,9 +16,9 @@ export interface ForkRefusal {
 }
 
 /**
- * The schedule is held against a message when it or the message's version is of this fork or a later one. All networks have left
- * the forks before it behind: nobody can use a message that is signed for their epochs. Test chains that hurry through those forks under
- * a public network's root, and traffic that was recorded on one, go on as before.
+ * The schedule is held against a message when it or the message's version is of this fork or a later one. All networks
+ * have left the forks before it behind: nobody can use a message that is signed for their epochs. Test chains that
+ * hurry through those forks under a public network's root, and traffic that was recorded on one, go on as before.
  */
 const FIRST_SCHEDULED_FORK: ForkName = 'fulu';
 
@@ -45,13 +46,17 @@ export function forkRefusal(request: SignRequest, network: Network): ForkRefusal
   return containerRefusal(request, name);
 }
 
-/** The fork of a message that forkRefusal had nothing against; undefined for one whose container no fork has changed. */
+/**
+ * The fork of a message that forkRefusal had nothing against; undefined for one whose container no fork has changed.
+ */
 export function containerFork(request: SignRequest, network: Network): ForkName | undefined {
   const signed = signedAt(request, network);
   return signed && forkOfVersion(network, signed.version)?.name;
 }
 
-/** The epoch that a message's domain is taken at, and the fork version there; undefined where fork_info decides neither. */
+/**
+ * The epoch that a message's domain is taken at, and the fork version there; undefined where fork_info decides neither.
+ */
 export function signedAt(
   request: SignRequest,
   { slotsPerEpoch }: Pick<Network, 'slotsPerEpoch'>,
@@ -91,7 +96,9 @@ export function forkVersionAt(epoch: number, fork: ForkInfo): Uint8Array {
   return epoch < fork.epoch ? fork.previousVersion : fork.currentVersion;
 }
 
-/** Their container is the same in every fork, so they are signed with a version that the network's table does not have. */
+/**
+ * Their container is the same in every fork, so they are signed with a version that the network's table does not have.
+ */
 const SAME_IN_EVERY_FORK: ReadonlySet<SignRequest['operation']> = new Set<SignRequest['operation']>([
   'AGGREGATION_SLOT',
   'ATTESTATION',

@@ -1,6 +1,7 @@
-// Bodies that come again: the attesters of a slot that agree send the same bytes, each for a key of its own. What those bytes say, and
-// the signing root of it, is worked out once. Two bodies are the same only when all their bytes are; the digest merely says where to
-// look. Refusals are not remembered, long bodies neither: a whole block does not come again. A body holds no secret.
+// Bodies that come again: the attesters of a slot that agree send the same bytes, each for a key of its own. What those
+// bytes say, and the signing root of it, is worked out once. Two bodies are the same only when all their bytes are; the
+// digest merely says where to look. Refusals are not remembered, long bodies neither: a whole block does not come
+// again. A body holds no secret.
 
 import { type ParsedSignRequest, parseSignRequest, type SignRequest } from '../api/sign-request.ts';
 import type { Network } from './networks.ts';

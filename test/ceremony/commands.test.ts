@@ -1,4 +1,5 @@
-// `strongroom ceremony …` as a person uses it: through the launcher, with real files, looking at stdout, stderr and the exit code.
+// `strongroom ceremony …` as a person uses it: through the launcher, with real files, looking at stdout, stderr and the
+// exit code.
 
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';

@@ -1,5 +1,5 @@
-// SIGHUP and POST /reload against the real program: new keys and tokens work, removed ones stop, nobody who asks meanwhile notices,
-// and what cannot be read changes nothing.
+// SIGHUP and POST /reload against the real program: new keys and tokens work, removed ones stop, nobody who asks
+// meanwhile notices, and what cannot be read changes nothing.
 
 import { copyFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

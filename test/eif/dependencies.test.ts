@@ -1,5 +1,5 @@
-// docs/dependencies.md tells the truth: it names every package that is installed with the product, the file through which it enters,
-// and what it weighs in the measured image.
+// docs/dependencies.md tells the truth: it names every package that is installed with the product, the file through
+// which it enters, and what it weighs in the measured image.
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,5 +1,5 @@
-// One strictness for every YAML file: what the enclave refuses in a configuration is refused in the ceremony's file, in a profile
-// and in a file of keys.
+// One strictness for every YAML file: what the enclave refuses in a configuration is refused in the ceremony's file, in
+// a profile and in a file of keys.
 
 import { describe, expect, it } from 'vitest';
 import { readYaml } from '../../ceremony/yaml.ts';

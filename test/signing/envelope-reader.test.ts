@@ -1,5 +1,5 @@
-// Large bodies in the worker: what comes back is what the main thread's parser says and hashes, other bodies come back as they were, and
-// what is given up makes room.
+// Large bodies in the worker: what comes back is what the main thread's parser says and hashes, other bodies come back
+// as they were, and what is given up makes room.
 
 import { afterEach, describe, expect, it } from 'vitest';
 import { parseSignRequest } from '../../enclave/api/sign-request.ts';

@@ -1,6 +1,6 @@
-// Memory for the bodies of requests, over all connections. It is reserved as bytes arrive: what a client announces, or could send,
-// costs nothing. What is reserved is what is held (request.ts). A body that finds no room is refused; none ever waits for
-// another one's room, so that bodies which are half here cannot hold each other up.
+// Memory for the bodies of requests, over all connections. It is reserved as bytes arrive: what a client announces, or
+// could send, costs nothing. What is reserved is what is held (request.ts). A body that finds no room is refused; none
+// ever waits for another one's room, so that bodies which are half here cannot hold each other up.
 
 import { BODY_BUDGET_BYTES } from '../../api/limits.ts';
 import type { RequestContext } from '../context.ts';
@@ -10,7 +10,8 @@ type Holder = Pick<RequestContext, 'bodyReservation' | 'caller'>;
 export interface BodyBudget {
   /**
    * Room for a body that has grown: its first bytes as they are, later twice as much as before, while there is so much.
-   * @param needed at most `limit` @param limit of this body @returns bytes that it may hold now, at least `needed`; 0 when there is no room
+   * @param needed at most `limit` @param limit of this body @returns bytes that it may hold now, at least `needed`; 0
+   * when there is no room
    */
   grow(holder: Holder, needed: number, limit?: number): number;
   /** No more than `bytes`; 0 gives everything back. */

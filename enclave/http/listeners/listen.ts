@@ -48,7 +48,8 @@ export async function listenPlain(app: FastifyInstance, address: ListenAddress):
   const { server } = app;
   server.maxConnections = MAX_PLAIN_CONNECTIONS;
   cutStalledConnections(server);
-  // A name gives one address, as for every other listener: Fastify would open more, without any of these limits, for localhost.
+  // A name gives one address, as for every other listener: Fastify would open more, without any of these limits, for
+  // localhost.
   const { address: host } = await lookup(address.host);
   await app.listen({ host, port: address.port, backlog: BACKLOG });
   return listener(server);
@@ -70,7 +71,10 @@ export async function listenTls(
   return { ...listener(server), server };
 }
 
-/** The application's routes over TLS, with the times of the plain listener unless others are given; it does not listen yet. */
+/**
+ * The application's routes over TLS, with the times of the plain listener unless others are given; it does not listen
+ * yet.
+ */
 export function createTlsServer(app: FastifyInstance, options: https.ServerOptions): https.Server {
   const { keepAliveTimeout, requestTimeout, headersTimeout } = app.server;
   const times = { keepAliveTimeout, requestTimeout, ...headerTimes(headersTimeout) };
@@ -82,13 +86,14 @@ export function createTlsServer(app: FastifyInstance, options: https.ServerOptio
 }
 
 /**
- * Stop accepting, let requests in flight finish, then close. Idle connections are closed at once; what is still open when
- * the time is over is cut.
+ * Stop accepting, let requests in flight finish, then close. Idle connections are closed at once; what is still open
+ * when the time is over is cut.
  * @returns whether everything ended within the time
  */
 export async function closeGracefully(servers: readonly ClosableServer[], timeoutSeconds: number): Promise<boolean> {
   const closed = Promise.all(servers.map((server) => new Promise<void>((resolve) => server.close(() => resolve()))));
-  // A kept-alive connection that was busy just now would stay open for its whole idle time: it is closed when it falls idle.
+  // A kept-alive connection that was busy just now would stay open for its whole idle time: it is closed when it falls
+  // idle.
   const sweep = setInterval(() => {
     for (const server of servers) server.closeIdleConnections();
   }, IDLE_SWEEP_MS);
@@ -104,8 +109,8 @@ export async function closeGracefully(servers: readonly ClosableServer[], timeou
 }
 
 /**
- * A connection on which nothing moves is cut when it holds an answer that its client does not read, or no request at all. One
- * that waits for us is left alone: some requests take long (specification/signing.md#permits).
+ * A connection on which nothing moves is cut when it holds an answer that its client does not read, or no request at
+ * all. One that waits for us is left alone: some requests take long (specification/signing.md#permits).
  */
 function cutStalledConnections(server: http.Server | https.Server): void {
   server.setTimeout(STALLED_AFTER_MS, (socket) => {

@@ -1,7 +1,7 @@
-// The YAML files that describe keys (specification/keys.md#key-files): several documents a file, unknown properties ignored. Every scalar is
-// read as text, because YAML would take an unquoted 0x… private key for a number. What is wrong is said by place and by name,
-// never by quoting the file: it may hold a private key. YAML is text, so a raw key passes through the heap as a string that cannot be
-// wiped; whoever minds uses keystores.
+// The YAML files that describe keys (specification/keys.md#key-files): several documents a file, unknown properties
+// ignored. Every scalar is read as text, because YAML would take an unquoted 0x… private key for a number. What is
+// wrong is said by place and by name, never by quoting the file: it may hold a private key. YAML is text, so a raw key
+// passes through the heap as a string that cannot be wiped; whoever minds uses keystores.
 
 import { dirname, resolve } from 'node:path';
 import { decodeHex } from '../../../formats/hex.ts';
@@ -19,7 +19,10 @@ export type DescribedKey =
 
 export const MAX_DESCRIPTOR_BYTES = 2 ** 20;
 
-/** The documents of one descriptor file, in order; empty documents are left out. @param file where its relative paths start */
+/**
+ * The documents of one descriptor file, in order; empty documents are left out.
+ * @param file where its relative paths start
+ */
 export function parseDescriptors(file: string, content: Buffer): DescribedKey[] {
   const described: DescribedKey[] = [];
   for (const [index, read] of parseStrictYamlStream(content.toString('utf8'), { scalars: 'text' }).entries()) {

@@ -1,7 +1,7 @@
 // Takes keys out of service on this replica: the first step of deleting a key and of making it inactive. Inside, none
 // of them signs here and nothing can bring one back: not a refresh of the key table (withheld), not an import (its turn
-// comes later). A key file that is put there in these moments and read by a reload could; what it then signs comes before the
-// retirement, and so into the file. It does not bind other replicas.
+// comes later). A key file that is put there in these moments and read by a reload could; what it then signs comes
+// before the retirement, and so into the file. It does not bind other replicas.
 
 import type { LoadedKey } from '../store.ts';
 import type { KeyManagementParts } from './management.ts';

@@ -1,6 +1,6 @@
-// Large signing bodies are read beside the main thread, which signs meanwhile: parsing and hashing 10 MiB takes half a second. One worker,
-// started by the first large body, one body at a time; few may wait, and what is given up is no longer worked on. The worker has
-// a heap of its own, so a body that takes more ends the worker and not the signer.
+// Large signing bodies are read beside the main thread, which signs meanwhile: parsing and hashing 10 MiB takes half a
+// second. One worker, started by the first large body, one body at a time; few may wait, and what is given up is no
+// longer worked on. The worker has a heap of its own, so a body that takes more ends the worker and not the signer.
 
 import { Worker } from 'node:worker_threads';
 import type { Log } from '../../../observe/log.ts';
@@ -16,7 +16,8 @@ const WORKER_HEAP_MB = 512;
 export interface EnvelopeReader {
   /**
    * @param body is taken over
-   * @throws SignerError `overloaded` when too many wait, `internal_error` when the worker died; the signal's reason when it aborts
+   * @throws SignerError `overloaded` when too many wait, `internal_error` when the worker died; the signal's reason
+   * when it aborts
    */
   read(body: Uint8Array, signal: AbortSignal): Promise<EnvelopeAnswer>;
   close(): Promise<void>;

@@ -1,6 +1,6 @@
-// The thread that reads large signing bodies, one at a time: it parses them and hashes what is an envelope, so that the main thread only
-// sees the root. Strict as the main thread's parser; only how many values a body may have is the envelope's own. A body of another type
-// goes back as it came. Nothing here is secret.
+// The thread that reads large signing bodies, one at a time: it parses them and hashes what is an envelope, so that the
+// main thread only sees the root. Strict as the main thread's parser; only how many values a body may have is the
+// envelope's own. A body of another type goes back as it came. Nothing here is secret.
 
 import assert from 'node:assert/strict';
 import { parentPort } from 'node:worker_threads';
@@ -15,7 +15,10 @@ export interface EnvelopeJob {
 /** `other`: the body is none of an envelope, or not even JSON. */
 export type EnvelopeAnswer = ParsedSignRequest | { readonly kind: 'other'; readonly body: Uint8Array<ArrayBuffer> };
 
-/** 8,192 deposits of a payload, the most that consensus knows, have six values each; no payload has so many transactions. */
+/**
+ * 8,192 deposits of a payload, the most that consensus knows, have six values each; no payload has so many
+ * transactions.
+ */
 const MAX_ENVELOPE_VALUES = 200_000;
 
 const port = parentPort;

@@ -1,6 +1,7 @@
-// The signing root of a vote, worked out in place: the SSZ library takes three times as long, for what is most of what a validator signs. Two
-// containers of fixed size (consensus-specs, AttestationData, Checkpoint and SigningData; SSZ, "Merkleization"), every field one chunk of
-// 32 bytes. The hasher is the library's (hasher.ts). test/signing compares the two, and both with an oracle of the tests.
+// The signing root of a vote, worked out in place: the SSZ library takes three times as long, for what is most of what
+// a validator signs. Two containers of fixed size (consensus-specs, AttestationData, Checkpoint and SigningData; SSZ,
+// "Merkleization"), every field one chunk of 32 bytes. The hasher is the library's (hasher.ts). test/signing compares
+// the two, and both with an oracle of the tests.
 
 import { hashInto } from '@chainsafe/persistent-merkle-tree';
 import type { SignRequest } from '../../api/sign-request.ts';

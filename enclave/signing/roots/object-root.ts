@@ -1,5 +1,5 @@
-// A typed request → hash_tree_root of its message, in the container of its fork. It trusts the parser's types, and that whoever asks has
-// found nothing against the fork (message-fork.ts): an aggregate of no fork is a bug here.
+// A typed request → hash_tree_root of its message, in the container of its fork. It trusts the parser's types, and that
+// whoever asks has found nothing against the fork (message-fork.ts): an aggregate of no fork is a bug here.
 
 import assert from 'node:assert/strict';
 import { SYNC_COMMITTEE_BYTES } from '../../api/block-body.ts';

@@ -1,5 +1,5 @@
-// The bundle is the signer: it starts on the pinned Node.js with nothing beside it, signs, refuses, and says so. What does not belong
-// into an image does not get into it.
+// The bundle is the signer: it starts on the pinned Node.js with nothing beside it, signs, refuses, and says so. What
+// does not belong into an image does not get into it.
 
 import { spawnSync } from 'node:child_process';
 import {

@@ -1,4 +1,5 @@
-// The signing route over a socket: for every way to ask, one answer and one audit line that agree, and a fault that ends with its request.
+// The signing route over a socket: for every way to ask, one answer and one audit line that agree, and a fault that
+// ends with its request.
 
 import { type AddressInfo, connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';

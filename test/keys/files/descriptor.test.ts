@@ -1,4 +1,5 @@
-// The YAML descriptors of specification/keys.md#key-files: what is taken, what is refused, and that no refusal repeats a secret.
+// The YAML descriptors of specification/keys.md#key-files: what is taken, what is refused, and that no refusal repeats
+// a secret.
 
 import { describe, expect, it } from 'vitest';
 import { parseDescriptors } from '../../../enclave/keys/files/descriptor.ts';

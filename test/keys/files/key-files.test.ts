@@ -1,4 +1,5 @@
-// Key directories through real files, real worker threads and a real BLS core: what is loaded, what is reported, what stops everything.
+// Key directories through real files, real worker threads and a real BLS core: what is loaded, what is reported, what
+// stops everything.
 
 import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
