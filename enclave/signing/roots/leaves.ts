@@ -4,8 +4,7 @@
 import { ByteVectorType, UintBigintType, UintNumberType } from '@chainsafe/ssz';
 import { useFastestHasher } from './hasher.ts';
 
-/** Which hasher the roots are computed with; for the log. */
-export const hasherName = await useFastestHasher();
+await useFastestHasher();
 
 export const uint64 = new UintBigintType(8);
 /** uint64 of which the parser takes no more than 2^53 - 1. */
