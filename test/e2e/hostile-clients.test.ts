@@ -54,7 +54,7 @@ describe('a client that closes after its request', () => {
     for (let round = 0; round < 140; round += 1) await signer.logged('request', { request_id: `gone-${round}` });
     expect((await signCall(signer.url, key, randaoReveal())).status).toBe(200);
     const line = await signer.logged('request', { request_id: 'gone-139' });
-    expect(line).toMatchObject({ accessor: 'static:0', client_ip: '127.0.0.1', key });
+    expect(line).toMatchObject({ accessor: 'static:0', client_ip: '127.0.0.1', public_key: key });
     expect(signer.log.filter((entry) => entry['request_id'] === 'gone-139')).toHaveLength(1);
   });
 });

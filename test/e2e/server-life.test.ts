@@ -191,7 +191,7 @@ describe('a running server', () => {
       client_ip: '127.0.0.1',
       accessor: 'static:0',
       scope: 'sign',
-      key,
+      public_key: key,
       operation: 'ATTESTATION',
       outcome: 'ok',
       status: 200,
