@@ -82,6 +82,7 @@ export async function openApplication(config: ApplicationConfig, parts: Parts, w
     {
       maxRequestBodyBytes: server.max_request_body_bytes,
       requestTimeoutSeconds: server.request_timeout_seconds,
+      batchMaxKeys: signing.batch_max_keys,
       corsAllowedOrigins: server.cors_allowed_origins,
       clientAddress: {
         trustProxyHeaders: server.trust_proxy_headers,

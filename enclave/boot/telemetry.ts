@@ -71,10 +71,10 @@ export async function openTelemetry(
 function httpObserver(metrics: Metrics): HttpObserver {
   return {
     requestEnded: (route, status) => metrics.httpRequests.inc({ route, status: statusClass(status) }),
-    signingEnded: (operation: string | undefined, outcome: 'signed' | ErrorReason, seconds) => {
+    signingEnded: (operation: string | undefined, outcome: 'signed' | ErrorReason, seconds, count) => {
       const labels = { operation: operation ?? UNKNOWN_OPERATION };
-      metrics.signingRequests.inc({ ...labels, outcome });
-      metrics.signingSeconds.observe(seconds, labels);
+      metrics.signingRequests.add(count, { ...labels, outcome });
+      for (let each = 0; each < count; each++) metrics.signingSeconds.observe(seconds, labels);
     },
     authRejected: (reason) => metrics.authRejections.inc({ reason }),
   };

@@ -205,6 +205,11 @@ export const OPTIONS = {
     4000,
     'Requests that wait for a permit, of both pools together; overflow gets 503',
   ),
+  'signing.batch_max_keys': unflagged(
+    integer(1, 16_384),
+    2048,
+    'Keys that one batch (POST /api/v1/eth2/sign) may name; a batch also needs a place in the queue for each',
+  ),
   'signing.priority.enabled': unflagged(boolean, false, 'Enable the priority pool'),
   'signing.priority.max_concurrent_jobs': unflagged(
     integer(1, 100_000),

@@ -15,7 +15,7 @@ import type { KeyStore } from '../keys/store.ts';
 import { envelopeReader } from '../signing/envelopes/envelope-reader.ts';
 import type { SigningDependencies } from '../signing/sign.ts';
 import { type Admission, createAdmission } from './admission.ts';
-import { createAudit, type HttpObserver } from './audit.ts';
+import { type Audit, createAudit, type HttpObserver } from './audit.ts';
 import { acceptAnyBodyAsBytes } from './bodies/framework.ts';
 import { answerClientError } from './client-errors.ts';
 import { type HttpRequest, NO_ROUTE, newContext, type Route, requestId } from './context.ts';
@@ -36,11 +36,14 @@ import { type KeyManagerLimits, mountKeystores } from './routes/keystores.ts';
 import { mountPublicKeys } from './routes/public-keys.ts';
 import { mountReload, type ReloadRoute } from './routes/reload.ts';
 import { createSignHandler, mountSign } from './routes/sign.ts';
+import { createSignBatchHandler, mountSignBatch } from './routes/sign-batch.ts';
 import { mountSlashingProtection, type SlashingRecords } from './routes/slashing-protection.ts';
 
 export interface AppOptions {
   readonly maxRequestBodyBytes: number;
   readonly requestTimeoutSeconds: number;
+  /** signing.batch_max_keys */
+  readonly batchMaxKeys: number;
   /** CONNECTION_LIMITS unless given. */
   readonly headersTimeoutMs?: number;
   /** null: no CORS. `['*']`: every origin. */
@@ -105,7 +108,7 @@ export async function buildApp(options: AppOptions, dependencies: AppDependencie
   });
   installContext(app, dependencies.clock);
   await allowOrigins(app, options.corsAllowedOrigins); // before admission: a preflight carries no credentials
-  const admission = installHooks(app, options, dependencies);
+  const { admission, audit } = installHooks(app, options, dependencies);
   const envelopes = envelopeReader({ log: dependencies.log });
   app.addHook('onClose', () => envelopes.close());
   const onAuthRejection = dependencies.observer.authRejected;
@@ -113,6 +116,7 @@ export async function buildApp(options: AppOptions, dependencies: AppDependencie
   mountHealth(app, dependencies.readiness);
   mountPublicKeys(app, dependencies.keys);
   mountSign(app, createSignHandler(options, { ...dependencies, envelopes, onAuthRejection }));
+  mountSignBatch(app, createSignBatchHandler(options, { ...dependencies, audit }));
   mountSlashingProtection(app, dependencies.slashingRecords, admission);
   mountChamber(app, dependencies.chamber);
   mountKeys(app, dependencies.keyRoutes);
@@ -143,7 +147,11 @@ function installContext(app: FastifyInstance, clock: Clock): void {
   });
 }
 
-function installHooks(app: FastifyInstance, options: AppOptions, dependencies: AppDependencies): Admission {
+function installHooks(
+  app: FastifyInstance,
+  options: AppOptions,
+  dependencies: AppDependencies,
+): { readonly admission: Admission; readonly audit: Audit } {
   const { log } = dependencies;
   const audit = createAudit(options.clientAddress, { ...dependencies, log: dependencies.auditLog ?? dependencies.log });
   const admission = createAdmission({
@@ -175,7 +183,7 @@ function installHooks(app: FastifyInstance, options: AppOptions, dependencies: A
   acceptAnyBodyAsBytes(app, admission);
   app.setNotFoundHandler((request, reply) => refuse(request, reply, 'not_found'));
   app.setErrorHandler((thrown, request, reply) => sendAnswer(reply, answerToThrown(request, thrown, log)));
-  return admission;
+  return { admission, audit };
 }
 
 function admitted(request: HttpRequest, admission: Admission): ErrorReason | undefined {

@@ -6,19 +6,32 @@ import type { Clock } from '../../observe/clock.ts';
 import type { Log } from '../../observe/log.ts';
 import { ERROR_REASONS, type ErrorReason } from '../api/errors.ts';
 import { type ClientAddressOptions, clientAddress } from '../auth/client-address.ts';
-import type { HttpRequest } from './context.ts';
+import type { HttpRequest, RequestContext } from './context.ts';
 import { headerValues } from './header-values.ts';
 
 export interface HttpObserver {
   /** A request ended. `route` is the mounted pattern, or `unknown`. */
   requestEnded(route: string, status: number, seconds: number): void;
-  /** A signing request ended: its operation (undefined when the body was not understood) and `signed` or the reason. */
-  signingEnded(operation: string | undefined, outcome: 'signed' | ErrorReason, seconds: number): void;
+  /**
+   * Signing requests ended: their operation (undefined when the body was not understood) and `signed` or the reason.
+   * @param count more than one for the keys of a batch
+   */
+  signingEnded(operation: string | undefined, outcome: 'signed' | ErrorReason, seconds: number, count: number): void;
   authRejected(reason: ErrorReason): void;
+}
+
+/** A key of a batch that is not signed. */
+export interface RefusedKey {
+  readonly publicKey: string;
+  readonly reason: ErrorReason;
+  /** The policy whose deny rule refused it. */
+  readonly deniedBy: string | undefined;
 }
 
 export interface Audit {
   record(request: HttpRequest, response: ServerResponse): void;
+  /** Before the answer goes out, in which the batch is recorded as one request. */
+  keyRefused(request: HttpRequest, key: RefusedKey): void;
 }
 
 export function createAudit(
@@ -37,7 +50,8 @@ export function createAudit(
       if (access === undefined || access.kind === 'open') return;
       const outcome = statusCode < 400 ? 'ok' : 'refused';
       const scope = access.kind === 'scope' ? access.scope : undefined;
-      if (scope === 'sign') observer.signingEnded(context.operation, context.reason ?? 'signed', seconds);
+      if (scope === 'sign') countSigning(context, seconds, observer);
+      const signed = context.batch?.outcomes.get('signed') ?? 0;
       log.info(
         {
           audit: true,
@@ -49,6 +63,9 @@ export function createAudit(
           route: scope === undefined ? route : undefined,
           subject: context.subject,
           public_key: context.publicKey,
+          keys: context.batch?.keys,
+          signed: context.batch === undefined ? undefined : signed,
+          refused: context.batch === undefined ? undefined : context.batch.keys - signed,
           operation: context.operation,
           fee_recipient: context.payment?.feeRecipient,
           gas_limit: context.payment?.gasLimit.toString(),
@@ -62,7 +79,42 @@ export function createAudit(
         'request',
       );
     },
+    keyRefused(request, { publicKey, reason, deniedBy }) {
+      const { context } = request;
+      log.info(
+        {
+          audit: true,
+          client_ip: addressOf(context.peerAddress, forwardedFor(request)),
+          accessor: context.caller?.accessor,
+          scope: context.access?.kind === 'scope' ? context.access.scope : undefined,
+          public_key: publicKey,
+          operation: context.operation,
+          outcome: 'refused',
+          status: ERROR_REASONS[reason].status,
+          reason,
+          denied_by: deniedBy,
+          request_id: request.id,
+        },
+        'key of a batch',
+      );
+    },
   };
+}
+
+/** Each key of a batch as if it came alone; what was signed for a client that is gone was not answered. */
+function countSigning({ batch, operation, reason }: RequestContext, seconds: number, observer: HttpObserver): void {
+  if (batch === undefined) {
+    observer.signingEnded(operation, reason ?? 'signed', seconds, 1);
+    return;
+  }
+  let answered = 0;
+  for (const [outcome, count] of batch.outcomes) {
+    if (outcome === 'signed' && reason !== undefined) continue;
+    observer.signingEnded(operation, outcome, seconds, count);
+    answered += count;
+  }
+  if (answered < batch.keys)
+    observer.signingEnded(operation, reason ?? 'internal_error', seconds, batch.keys - answered);
 }
 
 /** The walk over all headers is for the few requests that have this one. */

@@ -48,6 +48,8 @@ export interface RequestContext {
   operation: Operation | undefined;
   /** Where the message says that a proposer is paid; undefined for messages that say nothing of it. */
   payment: Payment | undefined;
+  /** Of a batch: how many keys it names, and what became of those that are decided. */
+  batch: BatchCounts | undefined;
   /** The policy (by name) or token (by accessor) that the request is about. */
   subject: string | undefined;
   /** Why the request was refused; undefined when it was not. */
@@ -64,6 +66,11 @@ export interface RequestContext {
   onEnd: (() => void) | undefined;
   /** Cuts the connection when the body does not come in time. */
   bodyDeadline: NodeJS.Timeout | undefined;
+}
+
+export interface BatchCounts {
+  readonly keys: number;
+  readonly outcomes: Map<'signed' | ErrorReason, number>;
 }
 
 /** What is known of a route before any request. */
@@ -86,6 +93,7 @@ export function newContext(route: Route, startedAt: number, peerAddress: string 
     publicKey: undefined,
     operation: undefined,
     payment: undefined,
+    batch: undefined,
     subject: undefined,
     reason: undefined,
     deniedBy: undefined,

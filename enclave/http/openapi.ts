@@ -8,6 +8,7 @@ import { chamberStatusSchema, sealAnswerSchema, sealRequestSchema } from '../api
 import { ERROR_REASONS, type ErrorReason } from '../api/errors.ts';
 import { healthSchema } from '../api/health.ts';
 import { inputJsonSchema } from '../api/primitives.ts';
+import { SIGN_BATCH_SCHEMA } from '../api/sign-batch.ts';
 import { SIGN_REQUEST_SCHEMAS } from '../api/sign-request.ts';
 
 const ERROR_BODY = {
@@ -23,6 +24,27 @@ const ERROR_BODY = {
 
 const PUBLIC_KEY = { type: 'string', pattern: '^(0[xX])?[0-9a-fA-F]{96}$' } as const;
 const SIGNATURE = { type: 'string', pattern: '^0x[0-9a-f]{192}$', description: 'BLS signature, 96 bytes' } as const;
+
+const KEY_ERROR = {
+  type: 'object',
+  required: ['code', 'reason', 'message'],
+  properties: {
+    code: { type: 'integer', description: 'What the route of one key would have answered: 403, 404, 412 or 503' },
+    reason: ERROR_BODY.properties.reason,
+    message: { type: 'string' },
+  },
+} as const;
+
+const KEY_RESULT = {
+  oneOf: [
+    {
+      type: 'object',
+      required: ['identifier', 'signature'],
+      properties: { identifier: PUBLIC_KEY, signature: SIGNATURE },
+    },
+    { type: 'object', required: ['identifier', 'error'], properties: { identifier: PUBLIC_KEY, error: KEY_ERROR } },
+  ],
+} as const;
 
 /** 200 by content type, and each error status with the reasons that lead to it. */
 export function responses(ok: Record<string, object>, statuses: readonly number[]): Record<number, object> {
@@ -78,6 +100,16 @@ export const signRouteSchema = {
     },
     [400, 401, 403, 404, 412, 413, 503],
   ),
+};
+
+export const signBatchRouteSchema = {
+  summary: 'Sign one validator message with many keys',
+  description:
+    'A result for each key, in the order of the identifiers. Remote Signing API, pull request 29: a draft, and versioned with it.',
+  tags: ['signing'],
+  security: CREDENTIALS,
+  body: inputJsonSchema(SIGN_BATCH_SCHEMA),
+  response: responses({ 'application/json': { type: 'array', items: KEY_RESULT } }, [400, 401, 403, 413, 503]),
 };
 
 export const chamberStatusRouteSchema = {

@@ -109,7 +109,7 @@ const route = folded(
 export const METRICS = {
   signingRequests: counter(
     'svc_signing_requests_total',
-    'Signing requests that ended, by operation and by `signed` or the reason of the error body.',
+    'Signing requests that ended, by operation and by `signed` or the reason of the error body. Each key of a batch counts as one.',
     { operation, outcome: signingOutcome },
   ),
   signingSeconds: histogram(

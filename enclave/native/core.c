@@ -153,18 +153,13 @@ static void answer_batch(napi_env env, napi_value function, void *context, void 
   end_batch(batch);
 }
 
-/** One promise of `count × 96` bytes. A job whose handle is stale gets zeros: no compressed point begins with a zero byte. */
-static napi_value sign_batch(napi_env env, napi_callback_info info) {
-  napi_value arguments[3], promise;
-  size_t count = 0;
-  REQUIRE(get_arguments(env, info, 3, arguments), "signBatch(keyring, handles, roots)");
-  struct core *core = get_core(env, arguments[0]);
-  const double *handles = get_elements(env, arguments[1], napi_float64_array, &count);
-  REQUIRE(core != NULL && !core->closed, "signBatch: not an open keyring");
-  REQUIRE(handles != NULL && count >= 1 && count <= MAX_BATCH_JOBS, "signBatch: 1 to 16 handles");
-  const unsigned char *roots = get_bytes(env, arguments[2], count * ROOT_BYTES);
-  REQUIRE(roots != NULL, "signBatch: one root of 32 bytes for each handle");
-
+/**
+ * One promise of `count × 96` bytes. A job whose handle is stale gets zeros: no compressed point begins with a zero byte.
+ * @param roots of each job, or with `root_step` 0 one of all
+ */
+static napi_value begin_batch(napi_env env, struct core *core, const double *handles, size_t count, const unsigned char *roots,
+                              size_t root_step, bool yields) {
+  napi_value promise;
   struct batch *batch = calloc(1, sizeof *batch);
   if (batch == NULL) return throw_refusal(env, "no memory for a batch");
   if (napi_create_promise(env, &batch->deferred, &promise) != napi_ok) {
@@ -176,12 +171,38 @@ static napi_value sign_batch(napi_env env, napi_callback_info info) {
   for (size_t index = 0; index < count; index++) {
     struct job *job = &batch->jobs[index];
     job->secret = keyring_pin(core->keyring, handle_from_number(handles[index]), &job->slot);
-    memcpy(job->root, roots + index * ROOT_BYTES, ROOT_BYTES);
+    memcpy(job->root, roots + index * root_step, ROOT_BYTES);
   }
   // The process stays while a batch is under way, and only then.
   if (core->batches++ == 0) (void)napi_ref_threadsafe_function(env, core->on_signed);
-  threads_give(core->threads, &batch->task);
+  threads_give(core->threads, &batch->task, yields);
   return promise;
+}
+
+static napi_value sign_batch(napi_env env, napi_callback_info info) {
+  napi_value arguments[3];
+  size_t count = 0;
+  REQUIRE(get_arguments(env, info, 3, arguments), "signBatch(keyring, handles, roots)");
+  struct core *core = get_core(env, arguments[0]);
+  const double *handles = get_elements(env, arguments[1], napi_float64_array, &count);
+  REQUIRE(core != NULL && !core->closed, "signBatch: not an open keyring");
+  REQUIRE(handles != NULL && count >= 1 && count <= MAX_BATCH_JOBS, "signBatch: 1 to 16 handles");
+  const unsigned char *roots = get_bytes(env, arguments[2], count * ROOT_BYTES);
+  REQUIRE(roots != NULL, "signBatch: one root of 32 bytes for each handle");
+  return begin_batch(env, core, handles, count, roots, ROOT_BYTES, false);
+}
+
+static napi_value sign_group(napi_env env, napi_callback_info info) {
+  napi_value arguments[3];
+  size_t count = 0;
+  REQUIRE(get_arguments(env, info, 3, arguments), "signGroup(keyring, handles, root)");
+  struct core *core = get_core(env, arguments[0]);
+  const double *handles = get_elements(env, arguments[1], napi_float64_array, &count);
+  const unsigned char *root = get_bytes(env, arguments[2], ROOT_BYTES);
+  REQUIRE(core != NULL && !core->closed, "signGroup: not an open keyring");
+  REQUIRE(handles != NULL && count >= 1 && count <= MAX_BATCH_JOBS, "signGroup: 1 to 16 handles");
+  REQUIRE(root != NULL, "signGroup: one root of 32 bytes");
+  return begin_batch(env, core, handles, count, root, 0, true);
 }
 
 // ---------------------------------------------------------------------------------------------------------------- keyring
@@ -307,6 +328,7 @@ bool export_core(napi_env env, napi_value exports) {
       {"wipeKeyring", wipe_keyring},
       {"closeKeyring", close_keyring},
       {"signBatch", sign_batch},
+      {"signGroup", sign_group},
   };
   return export_functions(env, exports, functions, sizeof functions / sizeof *functions);
 }

@@ -48,6 +48,11 @@ export interface Addon {
    * @returns 96 bytes a job, in order; zeros where the handle was stale when the batch was queued
    */
   signBatch(keyring: Keyring, handles: Float64Array, roots: Uint8Array): Promise<ArrayBuffer>;
+  /**
+   * Sign one root (32 bytes, copied) with 1 to 16 keys, as `signBatch` does. Batches of signBatch overtake it; but of five that are
+   * begun one is of its kind, while any waits.
+   */
+  signGroup(keyring: Keyring, handles: Float64Array, root: Uint8Array): Promise<ArrayBuffer>;
   /** Bytes of the process's secret memory, by whether they are locked and left out of core dumps. */
   secretMemory(): { readonly lockedBytes: number; readonly unlockedBytes: number };
   /** A zeroed buffer in memory like the keys'. Wiped when it is collected; whoever is done with it earlier fills it with zeros. */

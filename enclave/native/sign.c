@@ -15,8 +15,8 @@
 enum { CACHED_POINTS = 128 };
 /** A table costs what some 16 signatures with it save. */
 enum { TABLE_AT_USE = 16 };
-/** Tables at most, 160 KB each: a slot's votes, those of the slot before, and what is signed beside them. */
-enum { MAX_TABLES = 4 };
+/** Tables at most, 160 KB each: a slot's votes, those of the slot before, what is signed beside them, and groups that are under way together. */
+enum { MAX_TABLES = 16 };
 enum { SCALAR_BITS = 8 * sizeof(blst_scalar) };
 
 /** draft-irtf-cfrg-bls-signature-05 §4.2.3, the suite of the consensus specification. */
@@ -98,7 +98,8 @@ struct look_up {
   blst_p2 point;
 };
 
-static void look_up(struct point_cache *cache, const unsigned char root[ROOT_BYTES], struct look_up *known) {
+/** @param uses that follow at once, this one among them */
+static void look_up(struct point_cache *cache, const unsigned char root[ROOT_BYTES], uint32_t uses, struct look_up *known) {
   pthread_mutex_lock(&cache->mutex);
   struct cached_point *entry = find(cache, root);
   known->found = entry != NULL;
@@ -109,7 +110,7 @@ static void look_up(struct point_cache *cache, const unsigned char root[ROOT_BYT
     entry->used_again = true;
     known->point = entry->point;
     if (entry->uses < TABLE_AT_USE) {
-      entry->uses += 1;
+      entry->uses = entry->uses + uses < TABLE_AT_USE ? entry->uses + uses : TABLE_AT_USE;
       known->is_worth_table = cache->makes_tables && known->table == NULL && entry->uses == TABLE_AT_USE;
     }
   }
@@ -143,9 +144,11 @@ static void multiply_with_table(struct point_cache *cache, struct table *table, 
   pthread_mutex_unlock(&cache->mutex);
 }
 
-static void remember(struct point_cache *cache, const unsigned char root[ROOT_BYTES], const blst_p2 *point) {
+/** @returns whether it is worth a table at once; told to one thread only, also when several have hashed the same root */
+static bool remember(struct point_cache *cache, const unsigned char root[ROOT_BYTES], const blst_p2 *point, uint32_t uses) {
   pthread_mutex_lock(&cache->mutex);
-  if (find(cache, root) == NULL) { // another thread may have hashed the same root meanwhile
+  const bool is_new = find(cache, root) == NULL; // another thread may have hashed the same root meanwhile
+  if (is_new) {
     while (cache->entries[cache->hand].used_again) {
       cache->entries[cache->hand].used_again = false;
       cache->hand = (cache->hand + 1) % CACHED_POINTS;
@@ -153,31 +156,43 @@ static void remember(struct point_cache *cache, const unsigned char root[ROOT_BY
     struct cached_point *entry = &cache->entries[cache->hand];
     memcpy(entry->root, root, ROOT_BYTES);
     entry->point = *point;
-    entry->uses = 0;
+    entry->uses = uses < TABLE_AT_USE ? uses : TABLE_AT_USE;
     entry->filled = true;
     cache->hand = (cache->hand + 1) % CACHED_POINTS;
   }
   pthread_mutex_unlock(&cache->mutex);
+  return is_new && cache->makes_tables && uses >= TABLE_AT_USE;
 }
 
-static void multiply(struct point_cache *cache, const struct signing *signing, blst_p2 *product) {
+static void multiply(struct point_cache *cache, const struct signing *signing, uint32_t uses, blst_p2 *product) {
   struct look_up known;
-  look_up(cache, signing->root, &known);
+  look_up(cache, signing->root, uses, &known);
   if (!known.found && known.table == NULL) {
     blst_hash_to_g2(&known.point, signing->root, ROOT_BYTES, (const unsigned char *)DOMAIN_SEPARATION_TAG,
                     sizeof DOMAIN_SEPARATION_TAG - 1, NULL, 0);
-    remember(cache, signing->root, &known.point);
+    known.is_worth_table = remember(cache, signing->root, &known.point, uses);
   }
   if (known.is_worth_table) known.table = remember_table(cache, signing->root, &known.point);
   if (known.table != NULL) multiply_with_table(cache, known.table, signing->secret, product);
   else blst_p2_mult(product, &known.point, signing->secret->b, SCALAR_BITS);
 }
 
+/** Signings from the first of a root on that have the same root; 0 for those that were counted with the one before. */
+static uint32_t uses_from(const struct signing *signings, size_t index, size_t count) {
+  const unsigned char *root = signings[index].root;
+  if (index > 0 && memcmp(signings[index - 1].root, root, ROOT_BYTES) == 0) return 0;
+  uint32_t uses = 1;
+  while (index + uses < count && memcmp(signings[index + uses].root, root, ROOT_BYTES) == 0) uses += 1;
+  return uses;
+}
+
 void sign_roots(struct point_cache *cache, const struct signing *signings, size_t count) {
   blst_p2 products[MAX_SIGNINGS];
   const blst_p2 *const first[] = {products, NULL}; // the others follow it
   blst_p2_affine affine[MAX_SIGNINGS];
-  for (size_t index = 0; index < count; index++) multiply(cache, &signings[index], &products[index]);
+  for (size_t index = 0; index < count; index++) {
+    multiply(cache, &signings[index], uses_from(signings, index, count), &products[index]);
+  }
   // No product is the point at infinity, which would spoil the others: a secret is not zero, and the group's order is prime.
   blst_p2s_to_affine(affine, first, count);
   wipe(products, count * sizeof *products); // their third coordinates tell of the secrets

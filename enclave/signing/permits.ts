@@ -1,9 +1,11 @@
 // Admission to the signing path: a fixed number of jobs at once, a priority pool whose permits are carved out of the total, and
 // one bounded queue behind both (specification/signing.md#permits). A full queue refuses at once, before any work is done.
-// A waiter whose signal aborts leaves the queue and frees its place.
+// A waiter whose signal aborts leaves the queue and frees its place. A group of keys waits in the same queue, a place a key, and its permits
+// come in shares (permit-groups.ts): however many groups there are, one share stays for requests that come alone.
 
 import { SignerError } from '../api/errors.ts';
 import type { Lane } from './bls/bls.ts';
+import { type PermitGroup, type PermitGroups, permitGroups } from './permit-groups.ts';
 
 export interface PermitOptions {
   /** signing.max_concurrent_jobs: permits of both pools together. */
@@ -21,7 +23,10 @@ interface Waiter {
 interface Pool {
   free: number;
   readonly permits: number;
+  /** Requests that came alone. */
   readonly waiting: Set<Waiter>;
+  readonly groups: PermitGroups;
+  isTurnOfGroups: boolean;
 }
 
 export interface Permits {
@@ -31,6 +36,11 @@ export interface Permits {
    */
   acquire(lane: Lane, signal: AbortSignal): Promise<void> | undefined;
   release(lane: Lane): void;
+  /**
+   * Places in the queue for a group of keys, at least one.
+   * @throws SignerError `overloaded` when there are fewer places than keys
+   */
+  enter(lane: Lane, keys: number): PermitGroup;
   load(lane: Lane): { readonly inFlight: number; readonly queued: number };
 }
 
@@ -39,6 +49,7 @@ export function createPermits(options: PermitOptions): Permits {
     normal: newPool(options.maxConcurrentJobs - options.priorityJobs),
     priority: newPool(options.priorityJobs),
   };
+  const placesLeft = (): number => options.queueLimit - queued(pools.normal) - queued(pools.priority);
   return {
     acquire(lane, signal) {
       signal.throwIfAborted();
@@ -47,29 +58,65 @@ export function createPermits(options: PermitOptions): Permits {
         pool.free -= 1;
         return undefined;
       }
-      if (pools.normal.waiting.size + pools.priority.waiting.size >= options.queueLimit)
-        throw new SignerError('overloaded');
+      if (placesLeft() <= 0) throw new SignerError('overloaded');
       return waitInLine(pool, signal);
     },
     release(lane) {
       const pool = pools[lane];
-      const [next] = pool.waiting;
-      if (next === undefined) {
-        pool.free += 1;
-        return;
-      }
-      pool.waiting.delete(next);
-      next.admit(); // the permit passes on without becoming free in between
+      pool.free += 1;
+      passOn(pool);
+    },
+    enter(lane, keys) {
+      if (placesLeft() < keys) throw new SignerError('overloaded');
+      return pools[lane].groups.enter(keys);
     },
     load(lane) {
       const pool = pools[lane];
-      return { inFlight: pool.permits - pool.free, queued: pool.waiting.size };
+      return { inFlight: pool.permits - pool.free, queued: queued(pool) };
     },
   };
 }
 
 function newPool(permits: number): Pool {
-  return { free: permits, permits, waiting: new Set() };
+  const pool: Pool = {
+    free: permits,
+    permits,
+    waiting: new Set(),
+    isTurnOfGroups: false,
+    groups: permitGroups(permits, {
+      take: (most) => {
+        const taken = Math.min(most, pool.free);
+        pool.free -= taken;
+        return taken;
+      },
+      giveBack: (count) => {
+        pool.free += count;
+        passOn(pool);
+      },
+    }),
+  };
+  return pool;
+}
+
+function queued({ waiting, groups }: Pool): number {
+  return waiting.size + groups.places;
+}
+
+/** Those who wait alone and the groups take turns, so that neither holds up the other for good. */
+function passOn(pool: Pool): void {
+  while (pool.free > 0) {
+    if (pool.isTurnOfGroups && pool.groups.admitNext()) {
+      pool.isTurnOfGroups = false;
+      continue;
+    }
+    const [next] = pool.waiting;
+    if (next === undefined && !pool.groups.admitNext()) return;
+    if (next === undefined) continue;
+    pool.waiting.delete(next);
+    pool.free -= 1;
+    pool.isTurnOfGroups = true;
+    next.admit();
+  }
 }
 
 function waitInLine(pool: Pool, signal: AbortSignal): Promise<void> {

@@ -1,4 +1,5 @@
-// The one path from a typed request to a signature. Nothing else in the program calls BlsCore.sign for a client.
+// The one path from a typed request to a signature; sign-batch.ts goes it with many keys. Nothing else in the program asks a BlsCore
+// to sign for a client.
 // It trusts that the caller was authorised for this key and operation; it refuses other networks and forks, roots it did
 // not compute, whatever slashing protection does not call safe, and other content where one was signed (equivocation.ts). The
 // slashing record is durable before the key signs.
@@ -23,7 +24,7 @@ export interface SigningDependencies {
   /** computeSigningRoot on this network, unless something remembers roots. */
   readonly rootOf?: ComputeRoot | undefined;
   readonly core: BlsCore;
-  readonly slashing: Pick<SlashingProtection, 'check'>;
+  readonly slashing: Pick<SlashingProtection, 'check' | 'checkGroup'>;
   readonly permits: Permits;
   /** A removed key's slashing history is exported only when nothing is under way with it. */
   readonly inFlight: Pick<InFlightSigning, 'begin' | 'end'>;
@@ -44,16 +45,16 @@ export interface SigningContext {
   readonly span?: Span | undefined;
 }
 
-export type SignOutcome =
-  | { readonly kind: 'signed'; readonly signature: Uint8Array }
-  | {
-      readonly kind: 'refused';
-      readonly reason: ErrorReason;
-      /** For the caller. */
-      readonly hint?: string;
-      /** For the log. */
-      readonly detail?: Readonly<Record<string, unknown>>;
-    };
+export interface Refused {
+  readonly kind: 'refused';
+  readonly reason: ErrorReason;
+  /** For the caller. */
+  readonly hint?: string;
+  /** For the log. */
+  readonly detail?: Readonly<Record<string, unknown>>;
+}
+
+export type SignOutcome = { readonly kind: 'signed'; readonly signature: Uint8Array } | Refused;
 
 /**
  * Sign one request with a loaded key.
@@ -66,18 +67,10 @@ export async function sign(
   context: SigningContext,
   dependencies: SigningDependencies,
 ): Promise<SignOutcome> {
-  if (request.operation === 'EXECUTION_PAYLOAD_BID' && dependencies.builder !== true) return BIDS_ARE_OFF;
-  const otherNetwork = networkRefusal(request, dependencies.network);
-  if (otherNetwork !== undefined) return otherNetwork;
-  const otherFork = forkRefusal(request, dependencies.network);
-  if (otherFork !== undefined) return otherFork;
+  const root = rootToSign(request, dependencies);
+  if (!(root instanceof Uint8Array)) return root;
 
-  const root = dependencies.rootOf?.(request) ?? computeSigningRoot(request, dependencies.network);
-  if (request.givenSigningRoot !== undefined && Buffer.compare(root, request.givenSigningRoot) !== 0) {
-    return { kind: 'refused', reason: 'signing_root_mismatch' };
-  }
-
-  const lane: Lane = dependencies.priorityOperations.has(request.operation) ? 'priority' : 'normal';
+  const lane = laneOf(request, dependencies);
   dependencies.inFlight.begin(key.publicKey); // nothing was awaited since the key was found
   try {
     const turn = dependencies.permits.acquire(lane, context.signal);
@@ -104,14 +97,33 @@ export async function sign(
   }
 }
 
-const BIDS_ARE_OFF: SignOutcome = {
+const BIDS_ARE_OFF: Refused = {
   kind: 'refused',
   reason: 'unsupported_operation',
   hint: 'EXECUTION_PAYLOAD_BID commits the money of a builder and is signed only with signing.builder: true',
 };
 
+/** 32 bytes, or why the message is not one to sign, whichever key is asked for. */
+export function rootToSign(
+  request: SignRequest,
+  { network, rootOf, builder }: SigningDependencies,
+): Uint8Array | Refused {
+  if (request.operation === 'EXECUTION_PAYLOAD_BID' && builder !== true) return BIDS_ARE_OFF;
+  const refusal = networkRefusal(request, network) ?? forkRefusal(request, network);
+  if (refusal !== undefined) return refusal;
+  const root = rootOf?.(request) ?? computeSigningRoot(request, network);
+  if (request.givenSigningRoot !== undefined && Buffer.compare(root, request.givenSigningRoot) !== 0) {
+    return { kind: 'refused', reason: 'signing_root_mismatch' };
+  }
+  return root;
+}
+
+export function laneOf({ operation }: SignRequest, { priorityOperations }: SigningDependencies): Lane {
+  return priorityOperations.has(operation) ? 'priority' : 'normal';
+}
+
 /** The configured and the received root go to the log only (specification/signing.md#networks). */
-function networkRefusal(request: SignRequest, network: Network): SignOutcome | undefined {
+function networkRefusal(request: SignRequest, network: Network): Refused | undefined {
   const received = request.forkInfo?.genesisValidatorsRoot;
   if (received === undefined || Buffer.compare(received, network.genesisValidatorsRoot) === 0) return undefined;
   return {

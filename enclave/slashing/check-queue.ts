@@ -1,38 +1,79 @@
 // The order in which checks reach the backend: first come first served, but never two of one key at once. A key whose
-// check is under way keeps its later ones back until it is released. Bounded by its owner, who asks for `size`.
+// check is under way keeps its later ones back until it is released. Checks of groups wait behind those that came alone, and get a share
+// all the same. Bounded by its owner, who asks for `size`.
 
+import type { Decision } from './history/rules.ts';
 import type { PublicKeyHex, SlashableMessage } from './types.ts';
 
-export interface QueuedCheck {
+/** How often in a row a check of a group is passed over. */
+const MAX_PASSED_OVER = 4;
+
+export interface WaitingCheck {
   readonly message: SlashableMessage;
+  /** It came with a group: others may overtake it, of other keys only. */
+  readonly yields: boolean;
+  readonly resolve: (outcome: Decision) => void;
+  readonly reject: (error: unknown) => void;
+  /** Stop listening to the request's signal: its check begins, or will never begin. */
+  readonly detach: () => void;
 }
 
-export interface CheckQueue<Check extends QueuedCheck> {
+export interface TakeLimits {
+  readonly all: number;
+  /** Of those that yield. */
+  readonly yielding: number;
+}
+
+export interface CheckQueue {
   /** Checks that wait. */
   readonly size: number;
   /** Keys of which a check could be taken now. */
   readonly takeable: number;
+  /** Whether a check that does not yield could be taken now. */
+  readonly hasOthers: boolean;
   /** Keys that were taken and not released. */
   readonly busy: number;
-  add(check: Check): void;
+  add(check: WaitingCheck): void;
   /** Take back a check that waits; nothing happens when it does not. */
-  remove(check: Check): void;
-  /** At most `limit` checks of as many different keys, which are busy from now on. */
-  take(limit: number): Check[];
+  remove(check: WaitingCheck): void;
+  /** Checks of as many different keys, which are busy from now on. */
+  take(limits: TakeLimits): WaitingCheck[];
   /** The check that was taken of this key is over. */
   release(publicKey: PublicKeyHex): void;
   /** Empty the queue; what was in it. */
-  drain(): Check[];
+  drain(): WaitingCheck[];
 }
 
-export function checkQueue<Check extends QueuedCheck>(): CheckQueue<Check> {
-  const waiting = new Map<PublicKeyHex, Check[]>();
-  /** Keys with waiting checks that are not busy, longest waiting first. */
+export function checkQueue(): CheckQueue {
+  const waiting = new Map<PublicKeyHex, WaitingCheck[]>();
+  /** Keys with waiting checks that are not busy, longest waiting first; and such keys of which every check yields. */
   const ready = new Set<PublicKeyHex>();
+  const yielding = new Set<PublicKeyHex>();
   const busy = new Set<PublicKeyHex>();
   let size = 0;
+  let passedOver = 0;
 
-  function takeFirst(publicKey: PublicKeyHex): Check | undefined {
+  function makeReady(publicKey: PublicKeyHex, checks: readonly WaitingCheck[]): void {
+    if (checks.every(({ yields }) => yields)) yielding.add(publicKey);
+    else {
+      yielding.delete(publicKey);
+      ready.add(publicKey);
+    }
+  }
+
+  function nextKey(mayYield: boolean): PublicKeyHex | undefined {
+    const [first] = ready;
+    const [behind] = mayYield ? yielding : [];
+    if (behind === undefined) return first;
+    if (first !== undefined && passedOver < MAX_PASSED_OVER) {
+      passedOver += 1;
+      return first;
+    }
+    passedOver = 0;
+    return behind;
+  }
+
+  function takeFirst(publicKey: PublicKeyHex): WaitingCheck | undefined {
     const checks = waiting.get(publicKey);
     const first = checks?.shift();
     if (checks?.length === 0) waiting.delete(publicKey);
@@ -44,17 +85,20 @@ export function checkQueue<Check extends QueuedCheck>(): CheckQueue<Check> {
       return size;
     },
     get takeable() {
-      return ready.size;
+      return ready.size + yielding.size;
+    },
+    get hasOthers() {
+      return ready.size > 0;
     },
     get busy() {
       return busy.size;
     },
     add(check) {
       const { publicKey } = check.message;
-      const others = waiting.get(publicKey);
-      if (others === undefined) waiting.set(publicKey, [check]);
-      else others.push(check);
-      if (!busy.has(publicKey)) ready.add(publicKey);
+      const checks = waiting.get(publicKey) ?? [];
+      checks.push(check);
+      waiting.set(publicKey, checks);
+      if (!busy.has(publicKey)) makeReady(publicKey, checks);
       size += 1;
     },
     remove(check) {
@@ -67,11 +111,15 @@ export function checkQueue<Check extends QueuedCheck>(): CheckQueue<Check> {
       if (checks.length > 0) return;
       waiting.delete(publicKey);
       ready.delete(publicKey);
+      yielding.delete(publicKey);
     },
-    take(limit) {
-      const taken: Check[] = [];
-      for (const publicKey of ready) {
-        if (taken.length === limit) break;
+    take(limits) {
+      const taken: WaitingCheck[] = [];
+      let yielded = 0;
+      while (taken.length < limits.all) {
+        const publicKey = nextKey(yielded < limits.yielding);
+        if (publicKey === undefined) break;
+        if (yielding.delete(publicKey)) yielded += 1;
         ready.delete(publicKey);
         const check = takeFirst(publicKey);
         if (check === undefined) continue;
@@ -83,12 +131,14 @@ export function checkQueue<Check extends QueuedCheck>(): CheckQueue<Check> {
     },
     release(publicKey) {
       busy.delete(publicKey);
-      if (waiting.has(publicKey)) ready.add(publicKey);
+      const checks = waiting.get(publicKey);
+      if (checks !== undefined) makeReady(publicKey, checks);
     },
     drain() {
       const all = [...waiting.values()].flat();
       waiting.clear();
       ready.clear();
+      yielding.clear();
       size = 0;
       return all;
     },

@@ -6,13 +6,19 @@ import { strict as assert } from 'node:assert';
 import type { Clock } from '../../observe/clock.ts';
 import type { Log } from '../../observe/log.ts';
 import { type ErrorReason, SignerError } from '../api/errors.ts';
-import { checkQueue } from './check-queue.ts';
+import { checkQueue, type WaitingCheck } from './check-queue.ts';
 import { signingMemory } from './doubts.ts';
+import { type GroupCheckOutcome, waitForGroup } from './group-checks.ts';
 import type { Decision } from './history/rules.ts';
 import type { KeyFault, SlashableMessage, SlashingBackend, SlashingRefusal, Verdict } from './types.ts';
 
 /** Requests that wait for their batch, at most; the next one is `overloaded`. */
 export const MAX_QUEUED_CHECKS = 16_384;
+/**
+ * Messages of groups in one commit, at most; and in one that has messages which came alone. Such a message waits for one of the first
+ * kind and its own: some 2 ms and 1 ms on SQLite, beside two writes to the disk.
+ */
+const MAX_YIELDING = { amongThemselves: 128, besideOthers: 32 };
 /** Closing waits so long for the batches under way, at most; then the store is closed, and what it has not answered is 503. */
 export const CLOSE_WAIT_MS = 10_000;
 
@@ -38,14 +44,6 @@ export interface SlashingHealth {
   readonly since: number;
 }
 
-interface WaitingCheck {
-  readonly message: SlashableMessage;
-  readonly resolve: (outcome: Decision) => void;
-  readonly reject: (error: unknown) => void;
-  /** Stop listening to the request's signal: its check begins, or will never begin. */
-  readonly detach: () => void;
-}
-
 export class SlashingProtection {
   readonly backend: SlashingBackend;
   readonly #options: SlashingProtectionOptions;
@@ -53,7 +51,7 @@ export class SlashingProtection {
   readonly #log: Log;
   readonly #memory = signingMemory();
 
-  readonly #queue = checkQueue<WaitingCheck>();
+  readonly #queue = checkQueue();
   readonly #batches = new Set<Promise<void>>();
 
   #lastBatch = { startedAt: Number.NEGATIVE_INFINITY, size: 0 };
@@ -89,22 +87,32 @@ export class SlashingProtection {
    *         the signal's reason when it aborts first
    */
   check(message: SlashableMessage, signal?: AbortSignal): Promise<Decision> {
-    if (signal?.aborted === true) return Promise.reject(signal.reason);
-    if (this.#closed) return Promise.reject(new SignerError('shutting_down'));
-    if (this.#queue.size >= (this.#options.maxQueuedChecks ?? MAX_QUEUED_CHECKS)) {
-      return Promise.reject(new SignerError('overloaded'));
-    }
+    const refusal = this.#entryRefusal(1, signal);
+    if (refusal !== undefined) return Promise.reject(refusal);
     return new Promise((resolve, reject) => {
       const giveUp = () => {
         this.#queue.remove(check);
         reject(signal?.reason);
       };
       const detach = () => signal?.removeEventListener('abort', giveUp);
-      const check: WaitingCheck = { message, resolve, reject, detach };
+      const check: WaitingCheck = { message, yields: false, resolve, reject, detach };
       signal?.addEventListener('abort', giveUp, { once: true });
       this.#queue.add(check);
       this.#scheduleTurn();
     });
+  }
+
+  /**
+   * Check and record messages of different keys, each as `check` does; they share their commits with each other and with whatever else
+   * comes, and messages that came alone overtake them. Resolves when all are decided, in the order of the messages.
+   * @throws as `check` does before anything is decided: overloaded, shutting_down, the signal's reason
+   */
+  checkGroup(messages: readonly SlashableMessage[], signal: AbortSignal): Promise<readonly GroupCheckOutcome[]> {
+    const refusal = this.#entryRefusal(messages.length, signal);
+    if (refusal !== undefined) return Promise.reject(refusal);
+    const outcomes = waitForGroup(messages, signal, this.#queue);
+    this.#scheduleTurn();
+    return outcomes;
   }
 
   /** Ask the store now; resolves with the new health and never rejects. */
@@ -144,6 +152,13 @@ export class SlashingProtection {
     await this.backend.close(Math.max(0, until - this.#clock.monotonic()));
   }
 
+  #entryRefusal(checks: number, signal: AbortSignal | undefined): unknown {
+    if (signal?.aborted === true) return signal.reason;
+    if (this.#closed) return new SignerError('shutting_down');
+    const limit = this.#options.maxQueuedChecks ?? MAX_QUEUED_CHECKS;
+    return this.#queue.size + checks > limit ? new SignerError('overloaded') : undefined;
+  }
+
   /** Once per turn of the event loop, so that requests which arrive together share a batch. No timer is involved. */
   #scheduleTurn(): void {
     if (this.#turnScheduled) return;
@@ -179,7 +194,9 @@ export class SlashingProtection {
 
   /** The next checks. Those that may not reach the store, or that a failed commit put in doubt, are answered here. */
   #takeBatch(): WaitingCheck[] {
-    return this.#queue.take(this.backend.batchLimits.maxMessages).filter((check) => {
+    const all = this.backend.batchLimits.maxMessages;
+    const yielding = this.#queue.hasOthers ? MAX_YIELDING.besideOthers : MAX_YIELDING.amongThemselves;
+    return this.#queue.take({ all, yielding }).filter((check) => {
       check.detach();
       const fault = this.#faultOf(check.message);
       if (fault === undefined) return true;

@@ -14,6 +14,8 @@ const cpu = (accept: number, good: number): Bar => ({ accept, good });
 const rate = (accept: number, good: number): Bar => ({ accept, good, higherIsBetter: true });
 
 const HALF_LOAD_P99: Bar = { accept: 25, good: 10, unit: ' ms' };
+/** A block proposal beside ten batches of 2,048 keys. */
+const BLOCK_BESIDE_BATCHES_P99: Bar = { accept: 15, good: 15, unit: ' ms' };
 const LONE_P50: Bar = { accept: 3, good: 2, unit: ' ms' };
 const FSYNCS: Bar = { accept: 0.25, good: 0.1 };
 const BYTES_PER_KEY: Bar = { accept: 1000, good: 300, unit: ' bytes' };
@@ -21,6 +23,9 @@ const BYTES_PER_KEY: Bar = { accept: 1000, good: 300, unit: ' bytes' };
 export interface Bars {
   readonly distinctCpu: Bar;
   readonly distinctRate: Bar;
+  readonly batchCpu: Bar;
+  readonly batchRate: Bar;
+  readonly blockBesideBatchesP99: Bar;
   readonly burstCpu: Bar;
   readonly burstRate: Bar;
   readonly tlsCpu: Bar;
@@ -35,6 +40,9 @@ export const BARS: Readonly<Record<Core, Bars>> = {
   portable: {
     distinctCpu: cpu(1.5, 1.3),
     distinctRate: rate(0.62, 0.72),
+    batchCpu: cpu(1.2, 1.1),
+    batchRate: rate(0.75, 0.85),
+    blockBesideBatchesP99: BLOCK_BESIDE_BATCHES_P99,
     burstCpu: cpu(1.5, 1.3),
     burstRate: rate(0.62, 0.72),
     tlsCpu: cpu(1.55, 1.35),
@@ -47,6 +55,9 @@ export const BARS: Readonly<Record<Core, Bars>> = {
   native: {
     distinctCpu: cpu(1.45, 1.25),
     distinctRate: rate(0.66, 0.75),
+    batchCpu: cpu(0.36, 0.3),
+    batchRate: rate(2.2, 2.6),
+    blockBesideBatchesP99: BLOCK_BESIDE_BATCHES_P99,
     burstCpu: cpu(0.85, 0.7),
     burstRate: rate(1.05, 1.25),
     tlsCpu: cpu(0.95, 0.8),

@@ -4,19 +4,26 @@
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 
+export interface PlannedRequest {
+  /** Undefined: a batch, whose body names its keys. */
+  readonly publicKey: string | undefined;
+  readonly body: string;
+}
+
 export interface LoadPlan {
   readonly port: number;
   readonly tls: boolean;
   readonly connections: number;
   readonly token: string;
   /** Sent in order, each once, by whichever connection is free. */
-  readonly requests: readonly { readonly publicKey: string; readonly body: string }[];
+  readonly requests: readonly PlannedRequest[];
   /** Requests a second; unset: as fast as the answers come. */
   readonly ratePerSecond?: number;
 }
 
 export interface LoadResult {
   readonly seconds: number;
+  /** `refused` for an answer to a batch that has an error in it. */
   readonly statuses: Readonly<Record<string, number>>;
   /** Milliseconds. */
   readonly p50: number;
@@ -30,7 +37,7 @@ export interface LoadResult {
 async function run(plan: LoadPlan): Promise<LoadResult> {
   const prepared = plan.requests.map(({ publicKey, body }) =>
     Buffer.from(
-      `POST /api/v1/eth2/sign/${publicKey} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ${plan.token}\r\n` +
+      `POST /api/v1/eth2/sign${publicKey === undefined ? '' : `/${publicKey}`} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ${plan.token}\r\n` +
         `Content-Type: application/json\r\nAccept: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
     ),
   );
@@ -97,17 +104,23 @@ function openClient({ port, tls }: LoadPlan): Promise<Client> {
       if (status !== undefined) client.onAnswer(status);
     };
     let received = '';
+    /** Of the answer under way, once its head is here: a long one is looked at once and not with each piece. */
+    let expected = 0;
     const takeAnswer = (): string | undefined => {
-      const head = received.indexOf('\r\n\r\n');
-      if (head === -1) return undefined;
-      const length = Number(/content-length: (\d+)/i.exec(received)?.[1] ?? 0);
-      if (received.length < head + 4 + length) return undefined;
-      const status = received.slice(9, 12);
-      received = received.slice(head + 4 + length);
+      if (expected === 0) {
+        const head = received.indexOf('\r\n\r\n');
+        if (head === -1) return undefined;
+        expected = head + 4 + Number(/content-length: (\d+)/i.exec(received)?.[1] ?? 0);
+      }
+      if (received.length < expected) return undefined;
+      const isRefused = received[expected - 1] === ']' && received.includes('"error":');
+      const status = isRefused ? 'refused' : received.slice(9, 12);
+      received = received.slice(expected);
+      expected = 0;
       return status;
     };
     const onread = {
-      buffer: Buffer.alloc(16_384),
+      buffer: Buffer.alloc(65_536),
       callback(length: number, bytes: Uint8Array): boolean {
         onBytes(Buffer.from(bytes.buffer, bytes.byteOffset, length));
         return true;

@@ -93,6 +93,21 @@ export class Votes {
     return this.#each(count, () => rootOf(1));
   }
 
+  /** A request for each group of keys, which share their root. */
+  batches(count = this.#keys.length, size = GROUP): LoadPlan['requests'] {
+    this.#epoch += 1;
+    const target = this.#epoch;
+    return Array.from({ length: Math.ceil(count / size) }, (_, group) => ({
+      publicKey: undefined,
+      body: JSON.stringify({
+        identifiers: this.#keys
+          .slice(group * size, Math.min(count, (group + 1) * size))
+          .map(({ publicKey }) => publicKey),
+        signing_request: attestation({ head: rootOf(group), source: target - 1, target }),
+      }),
+    }));
+  }
+
   #each(count: number, headOf: (index: number) => string): LoadPlan['requests'] {
     this.#epoch += 1;
     const target = this.#epoch;

@@ -6,7 +6,7 @@
 
 import { parseArgs } from 'node:util';
 import type { RunningSigner } from '../../rehearsal/signer.ts';
-import { randaoReveal, type TestKey, testKey } from '../support/requests.ts';
+import { block, randaoReveal, type TestKey, testKey } from '../support/requests.ts';
 import { BARS, type Bar, type Core, median, row } from './bars.ts';
 import type { LoadResult } from './load-generator.ts';
 import {
@@ -55,6 +55,8 @@ interface Figure {
 
 const SCENARIOS: Readonly<Record<string, () => Promise<void>>> = {
   'signing under load': signingUnderLoad,
+  'batch burst': batchBurst,
+  'block beside batches': blockBesideBatches,
   'ten thousand at once': tenThousandAtOnce,
   'full queue': fullQueue,
   'priority operations': priorityOperations,
@@ -108,6 +110,55 @@ async function signingUnderLoad(): Promise<void> {
   say('lone request');
   sayMedian('p50', lone, ({ result }) => result.p50, bars.loneP50);
   sayMedian('p99', lone, ({ result }) => result.p99);
+  await signer.stop();
+}
+
+async function batchBurst(): Promise<void> {
+  const keys = testKeys(KEYS);
+  const votes = new Votes(keys);
+  const signer = await startMeasured(keys, core);
+  const load = (): Load => ({ requests: Array.from({ length: 3 }, () => votes.batches()).flat(), connections: 8 });
+  for (let round = 0; round < Number(values['warm-up']); round++) await generator.run(signer, load());
+  const figures = await measure(signer, load, rounds, GROUP);
+  say(`batch burst, one request for ${GROUP} keys, 8 connections`);
+  sayMedian('CPU / S', figures, (figure) => figure.cpuPerS, bars.batchCpu);
+  sayMedian('throughput / R2', figures, (figure) => figure.ratePerR2, bars.batchRate);
+  sayMedian('load generator: CPU / S', figures, (figure) => figure.generatorCpuPerS);
+  sayMedian('fsyncs per signature', figures, (figure) => figure.fsyncs, bars.fsyncs);
+  await signer.stop();
+}
+
+/** Proposals at a steady rate, beside ten batches that are always under way. */
+async function blockBesideBatches(): Promise<void> {
+  const [batches, size] = [10, 2048];
+  const keys = testKeys(batches * size + 300);
+  const votes = new Votes(keys.slice(0, batches * size));
+  const signer = await startMeasured(keys, core, { signing: { queue_buffer_size: batches * size } });
+  const beside = await LoadGenerator.start();
+  const proposers = keys.slice(batches * size);
+  let slot = 32;
+  const blocks = (): Load => {
+    slot += 1;
+    const requests = proposers.map(({ publicKey }) => ({ publicKey, body: JSON.stringify(block({ slot })) }));
+    return { requests, connections: 8, ratePerSecond: 100 };
+  };
+  const load = (): Load => ({
+    requests: Array.from({ length: 2 }, () => votes.batches(batches * size, size)).flat(),
+    connections: batches,
+  });
+  await Promise.all([generator.run(signer, load()), beside.run(signer, blocks())]); // warm
+  const results = [];
+  for (let round = 0; round < rounds; round++) {
+    results.push(await Promise.all([generator.run(signer, load()), beside.run(signer, blocks())]));
+  }
+  beside.stop();
+  for (const { statuses } of results.flat()) {
+    if (Object.keys(statuses).some((status) => status !== '200')) throw new Error(JSON.stringify(statuses));
+  }
+  say(`block proposals, 100 a second, beside ${batches} batches of ${size} keys`);
+  say(row('batches: p50, ms', median(results.map(([{ p50 }]) => p50))));
+  say(row('blocks: p50, ms', median(results.map(([, { p50 }]) => p50))));
+  say(row('blocks: p99', median(results.map(([, { p99 }]) => p99)), bars.blockBesideBatchesP99));
   await signer.stop();
 }
 
@@ -200,7 +251,7 @@ async function residentAfterLoading(keys: readonly TestKey[]): Promise<number> {
 }
 
 /** Rounds of a load, each between two measurements of raw signing. */
-async function measure(signer: RunningSigner, load: () => Load, times = rounds): Promise<Figure[]> {
+async function measure(signer: RunningSigner, load: () => Load, times = rounds, keysPerRequest = 1): Promise<Figure[]> {
   const figures: Figure[] = [];
   let before = await measureRawSigning(RAW_SECONDS);
   for (let round = 0; round < times; round++) {
@@ -212,8 +263,9 @@ async function measure(signer: RunningSigner, load: () => Load, times = rounds):
     const fsyncs = (await commits(signer)) - used.commits; // now: the metrics listener gives the same text for a second
     const raw = mean(before, after);
     before = after;
-    const signed = result.statuses['200'] ?? 0;
-    if (signed !== plan.requests.length)
+    const answered = result.statuses['200'] ?? 0;
+    const signed = answered * keysPerRequest;
+    if (answered !== plan.requests.length)
       throw new Error(`not everything was signed: ${JSON.stringify(result.statuses)}`);
     figures.push({
       cpuPerS: cpu / signed / raw.s,

@@ -6,7 +6,7 @@ import { SignerError } from '../../enclave/api/errors.ts';
 import type { KeyHandle } from '../../enclave/keys/store.ts';
 import type { BlsCore } from '../../enclave/signing/bls/bls.ts';
 import { MAX_QUEUED_JOBS } from '../../enclave/signing/bls/queue.ts';
-import { bytesOf, expectedSignature, outcome, ROOT, secretKeyOf } from '../support/bls.ts';
+import { bytesOf, expectedSignature, hex, outcome, ROOT, secretKeyOf } from '../support/bls.ts';
 import { blsSignaturesContract } from './bls-signatures.ts';
 
 /** The most jobs a core may have under way per thread, by the bound on how long a priority job waits. */
@@ -129,6 +129,117 @@ export function blsCoreContract(open: (cores: number) => BlsCore): void {
       expect((await jobs[0])?.running).toBeGreaterThan(0);
       await Promise.all(jobs);
       await single.close();
+    });
+
+    describe('a group', () => {
+      const groupOutcomes = async (group: ReturnType<BlsCore['signGroup']>): Promise<string[]> =>
+        (await group).map((signature) => (signature instanceof SignerError ? signature.reason : hex(signature)));
+
+      test.each([1, 15, 16, 17, 300])(
+        'of %i keys has the signatures of blst, in the order of the handles',
+        async (size) => {
+          const keys = addKeys(size).toReversed();
+          for (const label of ['one root', 'another root', 'one root']) {
+            const root = bytesOf(`${label} of ${size}`);
+            const outcomes = await groupOutcomes(
+              core.signGroup(
+                keys.map(({ handle }) => handle),
+                root,
+                'normal',
+              ),
+            );
+            expect(outcomes).toEqual(keys.map(({ secretKey }) => expectedSignature(secretKey, root)));
+          }
+        },
+      );
+
+      test('of no keys is empty', async () => {
+        expect(await core.signGroup([], ROOT, 'normal')).toEqual([]);
+      });
+
+      test('beside others, in either lane, gets its own signatures', async () => {
+        const keys = addKeys(60);
+        const handles = keys.map(({ handle }) => handle);
+        const roots = Array.from({ length: 20 }, (_, index) => bytesOf(`group ${index}`));
+        const groups = roots.map((root, index) =>
+          core.signGroup(handles, root, index % 3 === 0 ? 'priority' : 'normal'),
+        );
+        const alone = keys.map(({ handle }, index) =>
+          outcome(core.sign(handle, roots[index % 20] as Uint8Array, 'normal')),
+        );
+        for (const [index, { secretKey }] of keys.entries()) {
+          expect(await alone[index]).toBe(expectedSignature(secretKey, roots[index % 20]));
+        }
+        for (const [index, group] of groups.entries()) {
+          const expected = keys.map(({ secretKey }) => expectedSignature(secretKey, roots[index]));
+          expect(await groupOutcomes(group)).toEqual(expected);
+        }
+      });
+
+      test('signs with the keys that are there, and says of the others that they are gone', async () => {
+        const keys = addKeys(40);
+        for (const { handle } of keys.slice(10, 20)) core.removeKey(handle);
+        const outcomes = await groupOutcomes(
+          core.signGroup(
+            keys.map(({ handle }) => handle),
+            ROOT,
+            'normal',
+          ),
+        );
+        expect(outcomes).toEqual(
+          keys.map(({ secretKey }, index) =>
+            index >= 10 && index < 20 ? 'signing_unavailable' : expectedSignature(secretKey),
+          ),
+        );
+      });
+
+      test('that is wiped while it waits: what is under way is signed, the rest is refused', async () => {
+        const keys = addKeys(1000);
+        const group = core.signGroup(
+          keys.map(({ handle }) => handle),
+          ROOT,
+          'normal',
+        );
+        await jobsHaveStarted();
+        const underWay = core.load().running;
+        core.wipe();
+        const outcomes = await groupOutcomes(group);
+        expect(outcomes.slice(0, underWay)).toEqual(
+          keys.slice(0, underWay).map(({ secretKey }) => expectedSignature(secretKey)),
+        );
+        expect(new Set(outcomes.slice(underWay))).toEqual(new Set(['signing_unavailable']));
+      });
+
+      test('is overtaken by jobs that come alone, and is not kept waiting by them for good', async () => {
+        const single = open(1);
+        const { handle } = single.addKey(secretKeyOf('a key'));
+        const order: string[] = [];
+        const groups = Array.from({ length: 40 }, (_, index) =>
+          single.signGroup(Array(16).fill(handle), bytesOf(`group ${index}`), 'normal').then(() => order.push('group')),
+        );
+        await jobsHaveStarted();
+        const alone = Array.from({ length: 400 }, (_, index) =>
+          single.sign(handle, bytesOf(`alone ${index}`), 'normal').then(() => order.push('alone')),
+        );
+        await Promise.all([...groups, ...alone]);
+        const [firstAlone, lastAlone] = [order.indexOf('alone'), order.lastIndexOf('alone')];
+        // Of what was begun before, one task of each thread is finished first; then most are alone, and some of groups among them.
+        expect(order.slice(0, firstAlone).length).toBeLessThanOrEqual(2);
+        expect(order.slice(firstAlone, lastAlone).filter((what) => what === 'group').length).toBeGreaterThan(3);
+        expect(order.slice(lastAlone).filter((what) => what === 'group').length).toBeGreaterThan(3);
+        await single.close();
+      });
+
+      test('that does not fit the queue is refused whole, and a closed core refuses it', async () => {
+        const { handle } = core.addKey(secretKeyOf('a key'));
+        const tooMany = core.signGroup(Array(MAX_QUEUED_JOBS + 1).fill(handle), ROOT, 'normal');
+        await expect(tooMany).rejects.toMatchObject({ reason: 'overloaded' });
+        const waiting = core.signGroup(Array(500).fill(handle), ROOT, 'normal');
+        await jobsHaveStarted();
+        await core.close();
+        expect((await groupOutcomes(waiting)).at(-1)).toBe('signing_unavailable');
+        await expect(core.signGroup([handle], ROOT, 'normal')).rejects.toMatchObject({ reason: 'signing_unavailable' });
+      });
     });
 
     test('load tells what waits and what is under way, and both are zero when all is done', async () => {

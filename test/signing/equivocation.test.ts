@@ -161,7 +161,10 @@ describe('signing', () => {
     return {
       network: NETWORK,
       core: { sign: (_handle: unknown, root: Uint8Array) => core(root) } as unknown as SigningDependencies['core'],
-      slashing: { check: () => Promise.reject(new Error('nothing here is slashable')) },
+      slashing: {
+        check: () => Promise.reject(new Error('nothing here is slashable')),
+        checkGroup: () => Promise.reject(new Error('nothing here is slashable')),
+      },
       permits: createPermits({ maxConcurrentJobs: 10, queueLimit: 0, priorityJobs: 0 }),
       inFlight: inFlightSigning(),
       equivocation: equivocationGuard(NETWORK, clockAt(SLOT)),

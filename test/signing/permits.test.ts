@@ -75,6 +75,125 @@ describe('permits', () => {
     expect(permits.acquire('priority', never)).toBeInstanceOf(Promise);
   });
 
+  describe('of a group', () => {
+    const options = { maxConcurrentJobs: 8, queueLimit: 20, priorityJobs: 0 };
+
+    it('are as many as its keys, up to half of the pool: a share stays for those that come alone', async () => {
+      const permits = createPermits(options);
+      const small = permits.enter('normal', 3);
+      expect(await small.take(100, never)).toBe(3);
+      small.release(3);
+      const large = permits.enter('normal', 20);
+      expect(await large.take(100, never)).toBe(4);
+      expect(permits.load('normal')).toEqual({ inFlight: 4, queued: 16 });
+      for (let alone = 0; alone < 4; alone++) expect(permits.acquire('normal', never)).toBeUndefined();
+    });
+
+    it('are a third of the pool for each of two, and what one gives back the other may have', async () => {
+      const permits = createPermits({ ...options, maxConcurrentJobs: 9 });
+      const [one, other] = [permits.enter('normal', 10), permits.enter('normal', 10)];
+      expect(await one.take(100, never)).toBe(3);
+      expect(await other.take(100, never)).toBe(3);
+      const more = other.take(100, never);
+      one.leave();
+      one.release(3);
+      expect(await more).toBe(1); // half of nine, and it holds three
+      expect(permits.load('normal')).toEqual({ inFlight: 4, queued: 6 });
+    });
+
+    it('are one at least, however small the pool is', async () => {
+      const permits = createPermits({ maxConcurrentJobs: 1, queueLimit: 5, priorityJobs: 0 });
+      const group = permits.enter('normal', 2);
+      expect(await group.take(100, never)).toBe(1);
+      const second = group.take(100, never);
+      group.release(1);
+      expect(await second).toBe(1);
+    });
+
+    it('need a place in the queue for each key, and leave nothing taken when there are too few', async () => {
+      const permits = createPermits(options);
+      expect(reasonOf(() => permits.enter('normal', 21))).toBe('overloaded');
+      expect(permits.load('normal')).toEqual({ inFlight: 0, queued: 0 });
+      const first = permits.enter('normal', 20);
+      expect(reasonOf(() => permits.enter('normal', 1))).toBe('overloaded');
+      first.leave();
+      permits.enter('normal', 20);
+    });
+
+    it('and those that wait alone take turns', async () => {
+      const permits = createPermits({ maxConcurrentJobs: 2, queueLimit: 20, priorityJobs: 0 });
+      permits.acquire('normal', never);
+      permits.acquire('normal', never);
+      const order: string[] = [];
+      const group = permits.enter('normal', 3);
+      const takeAll = async (): Promise<void> => {
+        for (let key = 0; key < 3; key++) {
+          await group.take(1, never);
+          order.push('group');
+          group.release(1);
+        }
+      };
+      const alone = [1, 2, 3].map(async (n) => {
+        await permits.acquire('normal', never);
+        order.push(`alone ${n}`);
+        permits.release('normal');
+      });
+      const grouped = takeAll();
+      permits.release('normal');
+      await Promise.all([...alone, grouped]);
+      expect(order.indexOf('group')).toBeLessThan(order.indexOf('alone 3'));
+      expect(order.indexOf('alone 1')).toBe(0);
+    });
+
+    it('are not waited for any more by one that is given up', async () => {
+      const permits = createPermits({ maxConcurrentJobs: 1, queueLimit: 20, priorityJobs: 0 });
+      permits.acquire('normal', never);
+      const gone = new AbortController();
+      const group = permits.enter('normal', 3);
+      const waiting = group.take(2, gone.signal);
+      gone.abort(new Error('the client closed'));
+      await expect(waiting).rejects.toThrow('the client closed');
+      group.leave();
+      permits.release('normal');
+      expect(permits.load('normal')).toEqual({ inFlight: 0, queued: 0 });
+    });
+
+    it('are neither lost nor invented by any number of groups and others', async () => {
+      const sizes = fc.array(fc.integer({ min: 1, max: 12 }), { minLength: 1, maxLength: 8 });
+      const pool = fc.integer({ min: 1, max: 10 });
+      await fc.assert(
+        fc.asyncProperty(sizes, pool, fc.integer({ min: 1, max: 5 }), async (groups, maxConcurrentJobs, most) => {
+          const permits = createPermits({ maxConcurrentJobs, queueLimit: 1000, priorityJobs: 0 });
+          let held = 0;
+          const hold = async (count: number): Promise<void> => {
+            held += count;
+            expect(held).toBeLessThanOrEqual(maxConcurrentJobs);
+            await new Promise((resolve) => setImmediate(resolve));
+            held -= count;
+          };
+          const runGroup = async (keys: number): Promise<void> => {
+            const group = permits.enter('normal', keys);
+            for (let left = keys; left > 0; ) {
+              const count = await group.take(most, never);
+              expect(count).toBeLessThanOrEqual(Math.min(most, left));
+              left -= count;
+              await hold(count);
+              group.release(count);
+            }
+          };
+          const runAlone = async (): Promise<void> => {
+            await permits.acquire('normal', never);
+            await hold(1);
+            permits.release('normal');
+          };
+          await Promise.all(groups.flatMap((keys) => [runGroup(keys), runAlone(), runAlone()]));
+          expect(permits.load('normal')).toEqual({ inFlight: 0, queued: 0 });
+        }),
+        { numRuns: 100 },
+      );
+    });
+  });
+
   it('no sequence of acquire, abort and release leaks or invents a permit', async () => {
     const steps = fc.array(fc.constantFrom('acquire', 'abort', 'release'), { maxLength: 60 });
     await fc.assert(

@@ -56,7 +56,7 @@ it.each([
   const dependencies: SigningDependencies = {
     network: publicNetwork('mainnet'),
     core: { sign: failing('signing_unavailable') } as unknown as SigningDependencies['core'],
-    slashing,
+    slashing: { ...slashing, checkGroup: failing('slashing_unavailable') },
     permits,
     inFlight: inFlightSigning(),
     equivocation: { claim: () => undefined },

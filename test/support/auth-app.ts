@@ -52,6 +52,7 @@ export function keylessApp(
     {
       maxRequestBodyBytes: 2_097_152,
       requestTimeoutSeconds: 30,
+      batchMaxKeys: 2048,
       corsAllowedOrigins: null,
       clientAddress: { trustProxyHeaders: false, trustedProxyCidrs: [] },
       ...http,
@@ -61,7 +62,7 @@ export function keylessApp(
       signing: {
         network: publicNetwork('mainnet'),
         core: KEYLESS_CORE,
-        slashing: { check: nothing('slashing') },
+        slashing: { check: nothing('slashing'), checkGroup: nothing('slashing') },
         permits: createPermits({ maxConcurrentJobs: 1, queueLimit: 1, priorityJobs: 0 }),
         inFlight,
         equivocation: { claim: () => undefined },
@@ -129,6 +130,7 @@ const KEYLESS_CORE: BlsCore = {
   addKey: nothing('a key'),
   removeKey: () => undefined,
   sign: nothing('signing'),
+  signGroup: nothing('signing'),
   load: () => ({ queued: 0, running: 0 }),
   wipe: () => undefined,
   close: () => Promise.resolve(),

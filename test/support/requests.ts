@@ -48,3 +48,14 @@ export function signCall(
 ): Promise<Answer> {
   return call(`${base}/api/v1/eth2/sign/${publicKey}`, { ...options, body });
 }
+
+/** POST /api/v1/eth2/sign: one request for many keys. */
+export function batchCall(
+  base: string,
+  identifiers: readonly unknown[],
+  signingRequest: unknown,
+  options: Omit<Parameters<typeof call>[1] & object, 'body' | 'method'> = {},
+): Promise<Answer> {
+  const body = { identifiers, signing_request: signingRequest };
+  return call(`${base}/api/v1/eth2/sign`, { ...options, body });
+}

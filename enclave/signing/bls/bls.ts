@@ -2,7 +2,11 @@
 // and portable.ts (@chainsafe/blst in worker threads). The arithmetic is blst's, but for the choice of points from a table of a
 // root's multiples (native/multiples.c).
 
+import type { SignerError } from '../../api/errors.ts';
 import type { KeyHandle } from '../../keys/store.ts';
+
+/** Of one key of a group: its signature, or why there is none. */
+export type GroupSignature = Uint8Array | SignerError;
 
 /** A lane of the core's queue. `priority` jobs are taken before `normal` ones. */
 export type Lane = 'normal' | 'priority';
@@ -30,6 +34,13 @@ export interface BlsCore {
    * queue is full.
    */
   sign(handle: KeyHandle, signingRoot: Uint8Array, lane: Lane): Promise<Uint8Array>;
+
+  /**
+   * Signatures of one root by many keys, in the order of the handles, each as `sign` makes it. In the normal lane the jobs of `sign`
+   * overtake those of groups, which get a share of a busy core all the same.
+   * Rejects with `signing_unavailable` when the core is closed, `overloaded` when its queue has too little room for all of them.
+   */
+  signGroup(handles: readonly KeyHandle[], signingRoot: Uint8Array, lane: Lane): Promise<readonly GroupSignature[]>;
 
   /** Jobs waiting in the core and jobs under way. */
   load(): { readonly queued: number; readonly running: number };

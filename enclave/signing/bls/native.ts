@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { availableParallelism } from 'node:os';
 import type { KeyHandle } from '../../keys/store.ts';
 import type { Addon, Keyring, MemoryPolicy } from '../../native/load.ts';
-import type { BlsCore, Lane } from './bls.ts';
+import type { BlsCore, GroupSignature, Lane } from './bls.ts';
 import {
   createJobQueue,
   type Job,
@@ -16,14 +16,18 @@ import {
   signingUnavailable,
 } from './queue.ts';
 
-/** Small, so that answers go out and new jobs come in while the other batches are signed. The addon takes no more than 16. */
-const MAX_BATCH_JOBS = 4;
-/** Under way for each thread, begun and waiting: enough that no thread waits for the main thread, which has much else to do. */
+/** What the addon takes at once. */
+const MAX_BATCH_JOBS = 16;
+/** Of jobs that come alone: small, so that answers go out and new jobs come in while the other batches are signed. */
+const MAX_SINGLE_JOBS = 4;
+/** Of each kind, under way for each thread, begun and waiting: enough that no thread waits for the main thread, which has much else to do. */
 const BATCHES_PER_THREAD = 4;
 /** The addon's limit (core.c). */
 const MAX_THREADS = 256;
 
 const PUBLIC_KEY_BYTES = 48;
+
+type JobKind = 'single' | 'grouped';
 
 export interface NativeBlsCoreOptions {
   /** Threads that sign. Default: the cores of the machine. */
@@ -42,7 +46,8 @@ export class NativeBlsCore implements BlsCore {
   /** What goes to the addon, which copies it. */
   readonly #handles = new Float64Array(MAX_BATCH_JOBS);
   readonly #roots = new Uint8Array(MAX_BATCH_JOBS * ROOT_BYTES);
-  #batchesUnderWay = 0;
+  /** Batches of each kind: in the addon jobs that came alone overtake those of groups, so neither kind takes the other's places. */
+  readonly #batches: Record<JobKind, number> = { single: 0, grouped: 0 };
   /** Jobs in them. */
   #running = 0;
   #closed = false;
@@ -80,6 +85,11 @@ export class NativeBlsCore implements BlsCore {
     return this.#queue.push(handle, signingRoot, lane);
   }
 
+  signGroup(handles: readonly KeyHandle[], signingRoot: Uint8Array, lane: Lane): Promise<readonly GroupSignature[]> {
+    if (this.#closed) return Promise.reject(signingUnavailable('the core is closed'));
+    return this.#queue.pushGroup(handles, signingRoot, lane);
+  }
+
   load(): { queued: number; running: number } {
     return { queued: this.#queue.length, running: this.#running };
   }
@@ -95,29 +105,43 @@ export class NativeBlsCore implements BlsCore {
     if (this.#batchesUnderWay > 0) await this.#idle.promise;
   }
 
+  get #batchesUnderWay(): number {
+    return this.#batches.single + this.#batches.grouped;
+  }
+
   /** Each thread gets a fair share of the queue, as far as batches go. */
   #dispatch(): void {
-    while (this.#queue.length > 0 && this.#batchesUnderWay < this.#threads * BATCHES_PER_THREAD) {
-      const share = Math.ceil(this.#queue.length / this.#threads);
-      const jobs = this.#queue.take(Math.min(share, MAX_BATCH_JOBS));
-      this.#batchesUnderWay += 1;
-      this.#running += jobs.length;
-      void this.#run(jobs);
+    const most = this.#threads * BATCHES_PER_THREAD;
+    while (this.#queue.singles > 0 && this.#batches.single < most) {
+      this.#begin('single', this.#queue.takeSingles(this.#share(this.#queue.singles, MAX_SINGLE_JOBS)));
+    }
+    while (this.#queue.grouped > 0 && this.#batches.grouped < most) {
+      this.#begin('grouped', this.#queue.takeGrouped(this.#share(this.#queue.grouped, MAX_BATCH_JOBS)));
     }
   }
 
+  #share(waiting: number, most: number): number {
+    return Math.min(Math.ceil(waiting / this.#threads), most);
+  }
+
+  #begin(kind: JobKind, jobs: readonly Job[]): void {
+    this.#batches[kind] += 1;
+    this.#running += jobs.length;
+    void this.#run(kind, jobs);
+  }
+
   /** Never rejects. What is under way is counted, and begun, before the answers, which take the main thread a while. */
-  async #run(jobs: readonly Job[]): Promise<void> {
+  async #run(kind: JobKind, jobs: readonly Job[]): Promise<void> {
     let signatures: Uint8Array | undefined;
     let failure: unknown;
     try {
-      const bytes = new Uint8Array(await this.#signBatch(jobs));
+      const bytes = new Uint8Array(await this.#signBatch(kind, jobs));
       assert.equal(bytes.length, jobs.length * SIGNATURE_BYTES);
       signatures = bytes;
     } catch (error) {
       failure = error;
     }
-    this.#batchesUnderWay -= 1;
+    this.#batches[kind] -= 1;
     this.#running -= jobs.length;
     this.#dispatch();
     if (signatures === undefined) rejectJobs(jobs, signingUnavailable('the batch failed', failure));
@@ -126,14 +150,12 @@ export class NativeBlsCore implements BlsCore {
   }
 
   /** Async, so that what the addon throws comes after the batches that are begun meanwhile. */
-  async #signBatch(jobs: readonly Job[]): Promise<ArrayBuffer> {
-    let count = 0;
-    for (const { handle, root } of jobs) {
-      this.#handles[count] = handle;
-      this.#roots.set(root, count * ROOT_BYTES);
-      count += 1;
-    }
-    const handles = this.#handles.subarray(0, count);
-    return this.#addon.signBatch(this.#keyring, handles, this.#roots.subarray(0, count * ROOT_BYTES));
+  async #signBatch(kind: JobKind, jobs: readonly Job[]): Promise<ArrayBuffer> {
+    for (const [place, { handle }] of jobs.entries()) this.#handles[place] = handle;
+    const handles = this.#handles.subarray(0, jobs.length);
+    const [first] = jobs;
+    if (kind === 'grouped' && first !== undefined) return this.#addon.signGroup(this.#keyring, handles, first.root);
+    for (const [place, { root }] of jobs.entries()) this.#roots.set(root, place * ROOT_BYTES);
+    return this.#addon.signBatch(this.#keyring, handles, this.#roots.subarray(0, jobs.length * ROOT_BYTES));
   }
 }

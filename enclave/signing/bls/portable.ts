@@ -7,7 +7,7 @@ import { Worker } from 'node:worker_threads';
 import { SecretKey } from '@chainsafe/blst';
 import type { Log } from '../../../observe/log.ts';
 import type { KeyHandle } from '../../keys/store.ts';
-import type { BlsCore, Lane } from './bls.ts';
+import type { BlsCore, GroupSignature, Lane } from './bls.ts';
 import { type BatchMessage, encodeBatch, type SignedMessage } from './portable-batch.ts';
 import { createPortableKeys, SECRET_KEY_BYTES } from './portable-keys.ts';
 import { createJobQueue, type Job, settleJobs, signingUnavailable } from './queue.ts';
@@ -84,6 +84,12 @@ export class PortableBlsCore implements BlsCore {
     return this.#queue.push(handle, signingRoot, lane);
   }
 
+  signGroup(handles: readonly KeyHandle[], signingRoot: Uint8Array, lane: Lane): Promise<readonly GroupSignature[]> {
+    if (this.#closed) return Promise.reject(signingUnavailable('the core is closed'));
+    if (this.#workers.size === 0) return Promise.reject(signingUnavailable('no signing worker is alive'));
+    return this.#queue.pushGroup(handles, signingRoot, lane);
+  }
+
   load(): { queued: number; running: number } {
     let running = 0;
     for (const worker of this.#workers) running += worker.outstanding;
@@ -119,8 +125,8 @@ export class PortableBlsCore implements BlsCore {
     while (this.#queue.length > 0) {
       const worker = leastBusy(this.#workers);
       if (worker === undefined || worker.outstanding > MAX_WORKER_JOBS - MAX_BATCH_JOBS) return;
-      const share = Math.ceil(this.#queue.length / this.#workers.size);
-      this.#send(worker, this.#queue.take(Math.min(share, MAX_BATCH_JOBS)));
+      const share = Math.min(Math.ceil(this.#queue.length / this.#workers.size), MAX_BATCH_JOBS);
+      this.#send(worker, this.#queue.takeEither({ single: share, grouped: share }));
     }
   }
 

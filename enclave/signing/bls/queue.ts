@@ -1,10 +1,11 @@
-// The waiting line of a BLS core: two lanes, first in first out in each, `priority` always before `normal`. Bounded as a last resort;
-// the permits of the signing path are the real limit. Copies the root, so that what is signed is what was asked for.
+// The waiting line of a BLS core: two lanes, first in first out in each, `priority` always before `normal`, and behind both the jobs of
+// groups, which get a share all the same. Bounded as a last resort; the permits of the signing path are the real limit. Copies the root,
+// so that what is signed is what was asked for.
 
 import assert from 'node:assert/strict';
 import { SignerError } from '../../api/errors.ts';
 import type { KeyHandle } from '../../keys/store.ts';
-import type { Lane } from './bls.ts';
+import type { GroupSignature, Lane } from './bls.ts';
 
 /** Jobs that may wait in one core. */
 export const MAX_QUEUED_JOBS = 65_536;
@@ -12,19 +13,38 @@ export const MAX_QUEUED_JOBS = 65_536;
 export const ROOT_BYTES = 32;
 export const SIGNATURE_BYTES = 96;
 
+/** How often in a row jobs of groups are passed over by others: of five batches of a busy core one is theirs at least. */
+const MAX_PASSED_OVER = 4;
+
 export interface Job {
   readonly handle: KeyHandle;
   readonly root: Uint8Array;
-  readonly resolve: (signature: Uint8Array) => void;
-  readonly reject: (error: SignerError) => void;
+  resolve(signature: Uint8Array): void;
+  reject(error: SignerError): void;
+}
+
+/** What a core takes at once of each kind. */
+export interface BatchSizes {
+  readonly single: number;
+  readonly grouped: number;
 }
 
 export interface JobQueue {
   readonly length: number;
+  /** Jobs that came alone, or with priority. */
+  readonly singles: number;
+  /** Jobs of groups without priority. */
+  readonly grouped: number;
   /** Append a job; its promise settles when whoever takes the job settles it. */
   push(handle: KeyHandle, root: Uint8Array, lane: Lane): Promise<Uint8Array>;
-  /** Take up to `count` jobs, priority first. */
-  take(count: number): Job[];
+  /** Append a job for each handle; resolves when all are settled. */
+  pushGroup(handles: readonly KeyHandle[], root: Uint8Array, lane: Lane): Promise<readonly GroupSignature[]>;
+  /** Priority first. */
+  takeSingles(count: number): Job[];
+  /** Jobs of one group, and so of one root. */
+  takeGrouped(count: number): Job[];
+  /** Jobs of one kind: of groups when no others wait, or when it is their turn. */
+  takeEither(sizes: BatchSizes): Job[];
   rejectAll(error: SignerError): void;
 }
 
@@ -32,6 +52,8 @@ export interface JobQueue {
 export function createJobQueue(onJobs: () => void): JobQueue {
   const priority = createLine();
   const normal = createLine();
+  const grouped = createLine();
+  let passedOver = 0;
   let isTold = false;
   const tellSoon = (): void => {
     if (isTold) return;
@@ -41,9 +63,19 @@ export function createJobQueue(onJobs: () => void): JobQueue {
       onJobs();
     });
   };
+  const takeSingles = (count: number): Job[] => {
+    const jobs = priority.take(count);
+    return jobs.length === count ? jobs : jobs.concat(normal.take(count - jobs.length));
+  };
   return {
     get length() {
+      return this.singles + grouped.length;
+    },
+    get singles() {
       return priority.length + normal.length;
+    },
+    get grouped() {
+      return grouped.length;
     },
     push(handle, root, lane) {
       assert.equal(root.length, ROOT_BYTES);
@@ -52,14 +84,73 @@ export function createJobQueue(onJobs: () => void): JobQueue {
       tellSoon();
       return new Promise((resolve, reject) => line.push({ handle, root: new Uint8Array(root), resolve, reject }));
     },
-    take(count) {
-      const jobs = priority.take(count);
-      return jobs.length === count ? jobs : jobs.concat(normal.take(count - jobs.length));
+    pushGroup(handles, root, lane) {
+      assert.equal(root.length, ROOT_BYTES);
+      if (handles.length === 0) return Promise.resolve([]);
+      if (this.length + handles.length > MAX_QUEUED_JOBS) return Promise.reject(new SignerError('overloaded'));
+      const line = lane === 'priority' ? priority : grouped;
+      const copy = new Uint8Array(root);
+      tellSoon();
+      return new Promise((resolve) => {
+        const group = new Group(handles.length, resolve);
+        for (let place = 0; place < handles.length; place++) {
+          line.push(new GroupJob(handles[place] as KeyHandle, copy, group, place));
+        }
+      });
+    },
+    takeSingles,
+    takeGrouped: grouped.takeAlike,
+    takeEither(sizes) {
+      const isTheirTurn = grouped.length > 0 && (this.singles === 0 || passedOver >= MAX_PASSED_OVER);
+      passedOver = isTheirTurn || grouped.length === 0 ? 0 : passedOver + 1;
+      return isTheirTurn ? grouped.takeAlike(sizes.grouped) : takeSingles(sizes.single);
     },
     rejectAll(error) {
-      rejectJobs(this.take(this.length), error);
+      rejectJobs(takeSingles(this.singles), error);
+      rejectJobs(grouped.take(grouped.length), error);
     },
   };
+}
+
+/** Jobs that are answered together. */
+class Group {
+  readonly signatures: GroupSignature[];
+  readonly #resolve: (signatures: readonly GroupSignature[]) => void;
+  #left: number;
+
+  constructor(size: number, resolve: (signatures: readonly GroupSignature[]) => void) {
+    this.signatures = Array.from({ length: size });
+    this.#left = size;
+    this.#resolve = resolve;
+  }
+
+  settle(place: number, signature: GroupSignature): void {
+    this.signatures[place] = signature;
+    this.#left -= 1;
+    if (this.#left === 0) this.#resolve(this.signatures);
+  }
+}
+
+class GroupJob implements Job {
+  readonly handle: KeyHandle;
+  readonly root: Uint8Array;
+  readonly #group: Group;
+  readonly #place: number;
+
+  constructor(handle: KeyHandle, root: Uint8Array, group: Group, place: number) {
+    this.handle = handle;
+    this.root = root;
+    this.#group = group;
+    this.#place = place;
+  }
+
+  resolve(signature: Uint8Array): void {
+    this.#group.settle(this.#place, signature);
+  }
+
+  reject(error: SignerError): void {
+    this.#group.settle(this.#place, error);
+  }
 }
 
 export function signingUnavailable(why: string, cause?: unknown): SignerError {
@@ -89,6 +180,15 @@ export function rejectJobs(jobs: Iterable<Job>, error: SignerError): void {
 function createLine() {
   let jobs: Job[] = [];
   let first = 0;
+  const take = (count: number): Job[] => {
+    const taken = jobs.slice(first, first + count);
+    first += taken.length;
+    if (first * 2 >= jobs.length) {
+      jobs = jobs.slice(first);
+      first = 0;
+    }
+    return taken;
+  };
   return {
     get length() {
       return jobs.length - first;
@@ -96,14 +196,13 @@ function createLine() {
     push(job: Job) {
       jobs.push(job);
     },
-    take(count: number): Job[] {
-      const taken = jobs.slice(first, first + count);
-      first += taken.length;
-      if (first * 2 >= jobs.length) {
-        jobs = jobs.slice(first);
-        first = 0;
-      }
-      return taken;
+    take,
+    /** As many as have the root of the first. */
+    takeAlike(count: number): Job[] {
+      const root = jobs[first]?.root;
+      let alike = 1;
+      while (alike < count && jobs[first + alike]?.root === root) alike += 1;
+      return take(alike);
     },
   };
 }

@@ -74,6 +74,7 @@ async function mount({ keyManager, chamber = {} }: Limits): Promise<FastifyInsta
     {
       maxRequestBodyBytes: 2_097_152,
       requestTimeoutSeconds: 30,
+      batchMaxKeys: 2048,
       corsAllowedOrigins: null,
       clientAddress: { trustProxyHeaders: false, trustedProxyCidrs: [] },
     },

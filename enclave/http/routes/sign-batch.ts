@@ -1,0 +1,243 @@
+// POST /api/v1/eth2/sign: one message for many keys, one answer with a result for each (specification/signing.md#batches).
+// No key is known before the body is read, so who may use which one is decided here, as on the route of one key: policy,
+// loaded, policy with the operation. Each key is counted and, when it is refused, has an audit line of its own. Long work is
+// done in slices, between which others are served.
+
+import type { FastifyInstance } from 'fastify';
+import { encodeHex } from '../../../formats/hex.ts';
+import type { Log } from '../../../observe/log.ts';
+import { ERROR_REASONS, type ErrorReason, SignerError } from '../../api/errors.ts';
+import { parseSignBatch, type SignBatch } from '../../api/sign-batch.ts';
+import { type AccessDecision, evaluate, evaluateBeforeBody } from '../../auth/evaluate.ts';
+import type { KeyStore, LoadedKey } from '../../keys/store.ts';
+import type { SigningDependencies } from '../../signing/sign.ts';
+import { type KeyOutcome, signBatch } from '../../signing/sign-batch.ts';
+import type { Audit } from '../audit.ts';
+import type { HttpRequest } from '../context.ts';
+import { signBatchRouteSchema } from '../openapi.ts';
+import { type Answer, refusalAnswer, sendAnswer, toSignerError } from '../replies.ts';
+import { type Turns, turnsOfEventLoop } from '../turns.ts';
+import type { SignHandler } from './sign.ts';
+
+export const SIGN_BATCH_PATH = '/api/v1/eth2/sign';
+const ACCESS = { kind: 'scope', scope: 'sign', namesKey: false, needsSigning: true } as const;
+/** Keys that are looked at, or answered, in one turn of the event loop: half a millisecond. */
+const SLICE_KEYS = 256;
+
+export interface BatchLimits {
+  readonly requestTimeoutSeconds: number;
+  /** signing.batch_max_keys */
+  readonly batchMaxKeys: number;
+}
+
+export interface BatchParts {
+  readonly signing: SigningDependencies;
+  readonly keys: Pick<KeyStore, 'find' | 'state'>;
+  readonly log: Log;
+  /** Why nothing may be signed now, or undefined. */
+  readonly signingRefusal: () => ErrorReason | undefined;
+  readonly audit: Pick<Audit, 'keyRefused'>;
+}
+
+export function createSignBatchHandler(
+  { requestTimeoutSeconds, batchMaxKeys }: BatchLimits,
+  parts: BatchParts,
+): SignHandler {
+  const turns = turnsOfEventLoop();
+  return async (request, body) => {
+    await turns.next();
+    if (request.context.released) throw new SignerError('client_closed');
+    const parsed = parseSignBatch(body, batchMaxKeys);
+    if (parsed.kind === 'refused') return refusalAnswer(request, parsed.reason, parsed.hint);
+    const results = new Results(request, parsed.batch, parts);
+    request.context.operation = parsed.batch.request.operation;
+    request.context.batch = results.counts;
+    try {
+      const refused = await signInTime(results, { requestTimeoutSeconds, turns }, parts);
+      if (refused === undefined) return await results.answer(turns);
+      request.context.batch = undefined; // no key is told of
+      return refused;
+    } catch (error) {
+      if (!(error instanceof SignerError && error.reason === 'client_closed')) request.context.batch = undefined;
+      throw error;
+    }
+  };
+}
+
+export function mountSignBatch(app: FastifyInstance, handle: SignHandler): void {
+  app.post(SIGN_BATCH_PATH, { config: { access: ACCESS }, schema: signBatchRouteSchema }, async (request, reply) => {
+    const body = request.body instanceof Uint8Array ? request.body : new Uint8Array();
+    return sendAnswer(reply, await handle(request, body));
+  });
+}
+
+/** What became of each key so far. */
+class Results {
+  readonly request: HttpRequest;
+  readonly batch: SignBatch;
+  /** For the audit line and the metrics. */
+  readonly counts: NonNullable<HttpRequest['context']['batch']>;
+  readonly #parts: BatchParts;
+  readonly #outcomes: (KeyOutcome | undefined)[];
+  readonly #deniedBy = new Map<number, string>();
+  #isFinal = false;
+
+  constructor(request: HttpRequest, batch: SignBatch, parts: BatchParts) {
+    this.request = request;
+    this.batch = batch;
+    this.#parts = parts;
+    this.#outcomes = Array.from({ length: batch.publicKeys.length });
+    this.counts = { keys: batch.publicKeys.length, outcomes: new Map() };
+  }
+
+  decide(place: number, outcome: KeyOutcome): void {
+    if (!this.#isFinal) this.#outcomes[place] = outcome;
+  }
+
+  deny(place: number, decision: AccessDecision): void {
+    if (!decision.allowed && decision.why === 'denied_by_rule') this.#deniedBy.set(place, decision.policy);
+    this.decide(place, { kind: 'refused', reason: 'denied' });
+  }
+
+  /** From now on nothing changes: a key that is undecided was not signed in time. */
+  async answer(turns: Turns): Promise<Answer> {
+    this.#isFinal = true;
+    const faults = new Map<ErrorReason, { keys: number; readonly error: SignerError }>();
+    const texts: string[] = [];
+    for (const [place, identifier] of this.batch.identifiers.entries()) {
+      if (place > 0 && place % SLICE_KEYS === 0) await turns.next();
+      const outcome = this.#outcomes[place] ?? LATE;
+      const reason = outcome.kind === 'signed' ? 'signed' : this.#noteRefusal(place, outcome, faults);
+      this.counts.outcomes.set(reason, (this.counts.outcomes.get(reason) ?? 0) + 1);
+      const said =
+        outcome.kind === 'signed' ? `"signature":"${encodeHex(outcome.signature)}"` : `"error":${errorText(outcome)}`;
+      texts.push(`{"identifier":"${identifier}",${said}}`);
+    }
+    this.#logFaults(faults);
+    return { status: 200, headers: {}, contentType: 'application/json', body: `[${texts.join(',')}]` };
+  }
+
+  #noteRefusal(
+    place: number,
+    outcome: Exclude<KeyOutcome, { kind: 'signed' }>,
+    faults: Map<ErrorReason, { keys: number; readonly error: SignerError }>,
+  ): ErrorReason {
+    const reason = outcome.kind === 'refused' ? outcome.reason : toSignerError(outcome.error).reason;
+    if (outcome.kind === 'failed') {
+      const fault = faults.get(reason) ?? { keys: 0, error: toSignerError(outcome.error) };
+      fault.keys += 1;
+      faults.set(reason, fault);
+    }
+    const publicKey = this.batch.publicKeys[place] ?? '';
+    this.#parts.audit.keyRefused(this.request, { publicKey, reason, deniedBy: this.#deniedBy.get(place) });
+    return reason;
+  }
+
+  #logFaults(faults: ReadonlyMap<ErrorReason, { readonly keys: number; readonly error: SignerError }>): void {
+    const { log } = this.#parts;
+    for (const [reason, { keys, error }] of faults) {
+      const fields = { request_id: this.request.id, reason, keys };
+      const cause = error.cause instanceof Error ? error.cause.message : undefined;
+      if (reason === 'internal_error') log.error({ ...fields, err: error.cause }, 'request failed');
+      else log.warn({ ...fields, cause, ...error.detail }, 'keys of a batch could not be served');
+    }
+  }
+}
+
+const LATE: KeyOutcome = { kind: 'failed', error: new SignerError('request_timeout') };
+
+function errorText(outcome: Exclude<KeyOutcome, { kind: 'signed' }>): string {
+  const { reason, message } =
+    outcome.kind === 'failed'
+      ? toSignerError(outcome.error)
+      : { reason: outcome.reason, message: ERROR_REASONS[outcome.reason].message };
+  return JSON.stringify({ code: ERROR_REASONS[reason].status, reason, message });
+}
+
+/**
+ * Resolves when each key is decided or the time is over; what is signed after that is dropped, not sent.
+ * @returns the answer to a request that is refused whole
+ * @throws SignerError `overloaded`, `client_closed`
+ */
+async function signInTime(
+  results: Results,
+  { requestTimeoutSeconds, turns }: { readonly requestTimeoutSeconds: number; readonly turns: Turns },
+  parts: BatchParts,
+): Promise<Answer | undefined> {
+  const { context } = results.request;
+  const { promise, resolve, reject } = Promise.withResolvers<Answer | undefined>();
+  const controller = new AbortController();
+  const timer = setTimeout(() => {
+    controller.abort(new SignerError('request_timeout'));
+    resolve(undefined);
+  }, requestTimeoutSeconds * 1000);
+  context.onEnd = () => {
+    const error = new SignerError('client_closed');
+    controller.abort(error);
+    reject(error);
+  };
+  try {
+    signAllowed(results, { signal: controller.signal, turns }, parts).then(resolve, reject);
+    return await promise;
+  } finally {
+    clearTimeout(timer);
+    context.onEnd = undefined;
+  }
+}
+
+async function signAllowed(
+  results: Results,
+  { signal, turns }: { readonly signal: AbortSignal; readonly turns: Turns },
+  parts: BatchParts,
+): Promise<Answer | undefined> {
+  const { request, batch } = results;
+  const { inFlight } = parts.signing;
+  const places: number[] = [];
+  const keys: LoadedKey[] = [];
+  try {
+    for (const place of batch.publicKeys.keys()) {
+      if (place > 0 && place % SLICE_KEYS === 0) await turns.next();
+      signal.throwIfAborted();
+      const key = allowedKey(results, place, parts);
+      if (key === undefined) continue;
+      inFlight.begin(key.publicKey); // in the turn in which it was found
+      keys.push(key);
+      places.push(place);
+    }
+  } catch (error) {
+    for (const { publicKey } of keys) inFlight.end(publicKey);
+    throw error;
+  }
+  const context = {
+    signal,
+    span: request.context.span,
+    hindrance: () => hindranceOf(parts),
+    onOutcome: (at: number, outcome: KeyOutcome) => results.decide(places[at] ?? -1, outcome),
+  };
+  const refused = await signBatch(batch.request, keys, context, parts.signing);
+  if (refused?.detail !== undefined) parts.log.warn({ request_id: request.id, ...refused.detail }, refused.reason);
+  return refused === undefined ? undefined : refusalAnswer(request, refused.reason, refused.hint);
+}
+
+/** A signer that shuts down finishes what it has admitted. */
+function hindranceOf({ signingRefusal }: BatchParts): ErrorReason | undefined {
+  const refusal = signingRefusal();
+  return refusal === 'shutting_down' ? undefined : refusal;
+}
+
+/** In the order of the route of one key, so that whoever may not use a key does not learn whether it is here. */
+function allowedKey(results: Results, place: number, { keys }: BatchParts): LoadedKey | undefined {
+  const { request, batch } = results;
+  const access = request.context.caller?.access;
+  const publicKey = batch.publicKeys[place];
+  if (access === undefined || publicKey === undefined) return undefined;
+  const some = evaluateBeforeBody(access, { scope: 'sign', publicKey });
+  if (!some.allowed) return void results.deny(place, some);
+  const key = keys.find(publicKey);
+  if (key === undefined) {
+    const reason = keys.state === 'loading' ? 'starting' : 'unknown_key';
+    return void results.decide(place, { kind: 'refused', reason });
+  }
+  const decision = evaluate(access, { scope: 'sign', publicKey, operation: batch.request.operation });
+  return decision.allowed ? key : void results.deny(place, decision);
+}

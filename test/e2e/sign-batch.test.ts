@@ -1,0 +1,436 @@
+// POST /api/v1/eth2/sign on the real program: what it signs, what it refuses whole and by key, and what it leaves in the records.
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { RunningSigner } from '../../rehearsal/signer.ts';
+import { deploy, deployKeyFiles } from '../support/deployment.ts';
+import { PORTABLE_PROGRAM } from '../support/portable-program.ts';
+import {
+  type Answer,
+  attestation,
+  batchCall,
+  block,
+  call,
+  forkInfo,
+  randaoReveal,
+  rootOf,
+  signCall,
+  TEST_TOKEN,
+  testKey,
+  voluntaryExit,
+} from '../support/requests.ts';
+
+const MANY = 2048;
+const RESTRICTED = 'sr_client_TEST_TOKEN_of_a_few_keys_000000000001';
+const NO_VOTES = 'sr_client_TEST_TOKEN_that_may_not_vote_000000001';
+const NO_SIGNING = 'sr_client_TEST_TOKEN_that_may_only_look_00000001';
+const keys = Array.from({ length: MANY }, (_, index) => testKey(index));
+const names = keys.map(({ publicKey }) => publicKey);
+const nameAt = (place: number): string => names[place] ?? '';
+const unloaded = testKey(5000).publicKey;
+/** The metrics listener gives the same text for a second. */
+const PATIENCE = { timeout: 60_000, interval: 200 };
+const JSON_ANSWER = { headers: { accept: 'application/json' } };
+
+const STATIC_AUTH = {
+  policies: [
+    { name: 'full', rules: [{ effect: 'allow', scopes: ['sign', 'public_keys'] }] },
+    { name: 'few', rules: [{ effect: 'allow', scopes: ['sign'], keys: [nameAt(0), nameAt(1), unloaded] }] },
+    {
+      name: 'no-votes',
+      rules: [
+        { effect: 'allow', scopes: ['sign'] },
+        { effect: 'deny', operations: ['ATTESTATION'], keys: [nameAt(1), unloaded] },
+      ],
+    },
+    { name: 'look', rules: [{ effect: 'allow', scopes: ['public_keys'] }] },
+  ],
+  tokens: [
+    { secret: TEST_TOKEN, policies: ['full'] },
+    { secret: RESTRICTED, policies: ['few'] },
+    { secret: NO_VOTES, policies: ['no-votes'] },
+    { secret: NO_SIGNING, policies: ['look'] },
+  ],
+};
+
+interface Result {
+  readonly identifier: string;
+  readonly signature?: string;
+  readonly error?: { readonly code: number; readonly reason: string; readonly message: string };
+}
+
+function resultsOf(answer: Answer): readonly Result[] {
+  expect([answer.status, answer.status === 200 ? '' : answer.text]).toEqual([200, '']);
+  return JSON.parse(answer.text) as Result[];
+}
+
+/** `signed`, or the code and the reason, of each key. */
+function outcomesOf(answer: Answer): readonly string[] {
+  return resultsOf(answer).map(({ signature, error }) =>
+    signature === undefined ? `${error?.code} ${error?.reason}` : 'signed',
+  );
+}
+
+describe.each(['native', 'portable'] as const)('on the %s core', (blsCore) => {
+  const deployment = deployKeyFiles(keys);
+  let signer: RunningSigner;
+  beforeAll(async () => {
+    signer = await deployment.start(blsCore === 'portable' ? { program: PORTABLE_PROGRAM } : {});
+  });
+  afterAll(() => signer.stop());
+
+  it(`${MANY} keys get the bytes of ${MANY} single requests, in their order`, async () => {
+    const vote = attestation({ source: 100, target: 101 });
+    const results = resultsOf(await batchCall(signer.url, names, vote));
+    expect(results.map(({ identifier }) => identifier)).toEqual(names);
+    expect(results.filter(({ signature }) => signature === undefined)).toEqual([]);
+    const singles = await Promise.all(names.map((name) => signCall(signer.url, name, vote, JSON_ANSWER)));
+    expect(singles.map(({ json }) => json['signature'])).toEqual(results.map(({ signature }) => signature));
+  });
+
+  it('one slashable key gets 412, and the others sign', async () => {
+    const vote = { source: 200, target: 201 };
+    expect((await signCall(signer.url, nameAt(7), attestation({ ...vote, head: rootOf(9) }))).status).toBe(200);
+    const answer = await batchCall(signer.url, names.slice(0, 20), attestation(vote));
+    const expected = names.slice(0, 20).map((_, place) => (place === 7 ? '412 double_vote' : 'signed'));
+    expect(outcomesOf(answer)).toEqual(expected);
+    expect(resultsOf(answer)[7]?.error?.message).toBe('slashing protection refused the request');
+  });
+
+  it('two batches that contradict each other: each key signs one of them at most', async () => {
+    for (let round = 0; round < 5; round++) {
+      const vote = { source: 300 + round, target: 301 + round };
+      const answers = await Promise.all(
+        [names.slice(0, 600), names.slice(0, 600).toReversed()].map((some, head) =>
+          batchCall(signer.url, some, attestation({ ...vote, head: rootOf(20 + head) })),
+        ),
+      );
+      const [one, other] = answers.map((answer) => {
+        const signed = resultsOf(answer).filter(({ signature }) => signature !== undefined);
+        return new Set(signed.map(({ identifier }) => identifier));
+      });
+      expect(one?.intersection(other ?? new Set()).size).toBe(0);
+      expect((one?.size ?? 0) + (other?.size ?? 0)).toBe(600);
+    }
+  });
+
+  it.each<[string, Record<string, unknown>]>([
+    ['RANDAO_REVEAL', randaoReveal()],
+    ['AGGREGATION_SLOT', { type: 'AGGREGATION_SLOT', fork_info: forkInfo(), aggregation_slot: { slot: '119' } }],
+    [
+      'SYNC_COMMITTEE_MESSAGE',
+      {
+        type: 'sync_committee_message',
+        fork_info: forkInfo(),
+        sync_committee_message: { beacon_block_root: rootOf(4), slot: '0' },
+      },
+    ],
+    [
+      'SYNC_COMMITTEE_SELECTION_PROOF',
+      {
+        type: 'SYNC_COMMITTEE_SELECTION_PROOF',
+        fork_info: forkInfo(),
+        sync_aggregator_selection_data: { slot: '5', subcommittee_index: '1' },
+      },
+    ],
+  ])('%s is signed as by single requests', async (_type, body) => {
+    const some = names.slice(0, 40);
+    const results = resultsOf(await batchCall(signer.url, some, body));
+    const singles = await Promise.all(some.map((name) => signCall(signer.url, name, body, JSON_ANSWER)));
+    expect(singles.map(({ json }) => json['signature'])).toEqual(results.map(({ signature }) => signature));
+    expect(results[0]?.signature).toMatch(/^0x[0-9a-f]{192}$/);
+  });
+});
+
+describe('a batch of payload attestations', () => {
+  it('is signed, and each key signs one content a slot', async () => {
+    const deployment = deploy(3);
+    const signer = await deployment.start();
+    const some = deployment.keys.map(({ publicKey }) => publicKey);
+    const payload = (present: boolean) => ({
+      type: 'PAYLOAD_ATTESTATION_MESSAGE',
+      fork_info: {
+        ...forkInfo(),
+        fork: { previous_version: '0x06000000', current_version: '0x07000000', epoch: '500000' },
+      },
+      payload_attestation_message: {
+        version: 'GLOAS',
+        data: { beacon_block_root: rootOf(4), slot: '16000001', payload_present: present, blob_data_available: true },
+      },
+    });
+    expect((await signCall(signer.url, nameAt(1), payload(true))).status).toBe(200);
+    expect(outcomesOf(await batchCall(signer.url, some, payload(false)))).toEqual([
+      'signed',
+      '412 equivocation',
+      'signed',
+    ]);
+    expect(outcomesOf(await batchCall(signer.url, some, payload(true)))).toEqual([
+      '412 equivocation',
+      'signed',
+      '412 equivocation',
+    ]);
+    await signer.stop();
+  });
+});
+
+describe('a batch', () => {
+  const deployment = deploy(40, { static_auth: STATIC_AUTH, signing: { batch_max_keys: 32, queue_buffer_size: 24 } });
+  let signer: RunningSigner;
+  beforeAll(async () => {
+    signer = await deployment.start();
+  });
+  afterAll(() => signer.stop());
+  let epoch = 1000;
+  const vote = (): Record<string, unknown> => {
+    epoch += 1;
+    return attestation({ source: epoch - 1, target: epoch });
+  };
+  const refused = (answer: Answer): readonly unknown[] => [answer.status, answer.json['reason']];
+
+  describe('is refused whole', () => {
+    const twice = names.slice(0, 2);
+    it.each<[string, unknown[], unknown, readonly unknown[]]>([
+      ['with a key named twice', [...twice, nameAt(0)], randaoReveal(), [400, 'malformed_body']],
+      [
+        'with a key named twice in two spellings',
+        [...twice, nameAt(1).slice(2).toUpperCase()],
+        randaoReveal(),
+        [400, 'malformed_body'],
+      ],
+      ['without keys', [], randaoReveal(), [400, 'malformed_body']],
+      ['with more keys than one may name', names.slice(0, 33), randaoReveal(), [400, 'too_many_items']],
+      ['with what is no key', [nameAt(0), '0xdeadbeef'], randaoReveal(), [400, 'malformed_body']],
+      ['with a key that is no string', [nameAt(0), 7], randaoReveal(), [400, 'malformed_body']],
+      ['without a request', [nameAt(0)], undefined, [400, 'malformed_body']],
+      [
+        'with a request that is malformed',
+        [nameAt(0)],
+        { ...randaoReveal(), randao_reveal: {} },
+        [400, 'malformed_body'],
+      ],
+      ['for a block', [nameAt(0)], block(), [400, 'unsupported_operation']],
+      ['for an exit', [nameAt(0)], voluntaryExit(), [400, 'unsupported_operation']],
+      ['for an unknown type', [nameAt(0)], { ...randaoReveal(), type: 'DEPOSIT' }, [400, 'unsupported_operation']],
+      [
+        'for another network',
+        [nameAt(0)],
+        { ...attestation(), fork_info: forkInfo(rootOf(0x33)) },
+        [400, 'network_mismatch'],
+      ],
+      ['with another root', [nameAt(0)], { ...attestation(), signingRoot: rootOf(9) }, [400, 'signing_root_mismatch']],
+      ['with fewer places in the queue than keys', names.slice(0, 25), randaoReveal(), [503, 'overloaded']],
+    ])('%s', async (_case, identifiers, body, expected) => {
+      expect(refused(await batchCall(signer.url, identifiers, body))).toEqual(expected);
+    });
+
+    it('when its body is no batch', async () => {
+      for (const body of [
+        'not json',
+        '[]',
+        '{"identifiers":[],"identifiers":[]}',
+        '{}',
+        JSON.stringify(attestation()),
+      ]) {
+        expect(refused(await call(`${signer.url}/api/v1/eth2/sign`, { body }))).toEqual([400, 'malformed_body']);
+      }
+    });
+
+    it('says where it is malformed', async () => {
+      const bad = { ...attestation(), attestation: { slot: 'x' } };
+      const { json } = await batchCall(signer.url, [nameAt(0)], bad);
+      expect(json['message']).toContain('signing_request: attestation.slot');
+    });
+
+    it('without a token, with one that is unknown, and with one that may sign nothing', async () => {
+      const ask = async (token: string | null) =>
+        refused(await batchCall(signer.url, [nameAt(0)], randaoReveal(), { token }));
+      expect(await ask(null)).toEqual([401, 'missing_credentials']);
+      expect(await ask('sr_client_unknown_unknown_unknown')).toEqual([403, 'invalid_token']);
+      expect(await ask(NO_SIGNING)).toEqual([403, 'denied']);
+    });
+  });
+
+  it('takes its places in the queue only while it is signed', async () => {
+    for (let round = 0; round < 5; round++) {
+      expect(new Set(outcomesOf(await batchCall(signer.url, names.slice(0, 24), vote())))).toEqual(new Set(['signed']));
+    }
+  });
+
+  it('names a key as the client spelled it', async () => {
+    const spelled = [nameAt(0).slice(2), `0x${nameAt(1).slice(2).toUpperCase()}`];
+    const results = resultsOf(await batchCall(signer.url, spelled, randaoReveal()));
+    expect(results.map(({ identifier }) => identifier)).toEqual(spelled);
+    expect(results.every(({ signature }) => signature !== undefined)).toBe(true);
+  });
+
+  it('refuses each key for itself: not loaded, not allowed, and an operation that is not', async () => {
+    const some = [nameAt(0), nameAt(5), unloaded, nameAt(1), testKey(6000).publicKey];
+    expect(outcomesOf(await batchCall(signer.url, some, vote()))).toEqual([
+      'signed',
+      'signed',
+      '404 unknown_key',
+      'signed',
+      '404 unknown_key',
+    ]);
+    // Whoever may not use a key does not learn whether it is here.
+    expect(outcomesOf(await batchCall(signer.url, some, vote(), { token: RESTRICTED }))).toEqual([
+      'signed',
+      '403 denied',
+      '404 unknown_key',
+      'signed',
+      '403 denied',
+    ]);
+    expect(outcomesOf(await batchCall(signer.url, some, vote(), { token: NO_VOTES }))).toEqual([
+      'signed',
+      'signed',
+      '404 unknown_key',
+      '403 denied',
+      '404 unknown_key',
+    ]);
+    expect(outcomesOf(await batchCall(signer.url, some.slice(0, 4), randaoReveal(), { token: NO_VOTES }))).toEqual([
+      'signed',
+      'signed',
+      '404 unknown_key',
+      'signed',
+    ]);
+  });
+
+  it('answers each key as the single route does', async () => {
+    const body = vote();
+    const some = [nameAt(2), unloaded, nameAt(1)];
+    const batch = resultsOf(await batchCall(signer.url, some, body, { token: NO_VOTES }));
+    for (const [place, name] of some.entries()) {
+      const { status, json } = await signCall(signer.url, name, body, { ...JSON_ANSWER, token: NO_VOTES });
+      const { signature, error } = batch[place] ?? {};
+      const { request_id: _id, ...single } = json;
+      expect(signature === undefined ? error : { signature }).toEqual(single);
+      expect(error?.code ?? 200).toBe(status);
+    }
+  });
+
+  it('is counted by key, and leaves one audit line and one for each refusal', async () => {
+    // The metrics listener gives the same text for a second: the requests of the tests before are counted when this one is.
+    const earlier = { ...randaoReveal(), type: 'AGGREGATION_SLOT', aggregation_slot: { slot: '1' } };
+    await batchCall(signer.url, [nameAt(0)], earlier);
+    await expect.poll(() => counted('AGGREGATION_SLOT', 'signed'), PATIENCE).toBe(1);
+    const signedBefore = await counted('ATTESTATION', 'signed');
+    const deniedBefore = await counted('ATTESTATION', 'denied');
+    const headers = { 'x-request-id': 'the-batch-of-this-test' };
+    const some = [nameAt(0), nameAt(1), nameAt(2), unloaded];
+    await batchCall(signer.url, some, vote(), { token: NO_VOTES, headers });
+    const line = await signer.logged('request', { request_id: 'the-batch-of-this-test' });
+    expect(line).toMatchObject({
+      ...{ audit: true, scope: 'sign', operation: 'ATTESTATION', outcome: 'ok', status: 200 },
+      ...{ keys: 4, signed: 2, refused: 2 },
+    });
+    expect(line).not.toHaveProperty('public_key');
+    const refusals = signer.log.filter(
+      ({ msg, request_id }) => msg === 'key of a batch' && request_id === 'the-batch-of-this-test',
+    );
+    const common = { audit: true, accessor: line['accessor'], client_ip: line['client_ip'], operation: 'ATTESTATION' };
+    expect(refusals).toMatchObject([
+      { ...common, public_key: nameAt(1), outcome: 'refused', status: 403, reason: 'denied', denied_by: 'no-votes' },
+      { ...common, public_key: unloaded, outcome: 'refused', status: 404, reason: 'unknown_key' },
+    ]);
+    await expect.poll(() => counted('ATTESTATION', 'signed'), PATIENCE).toBe(signedBefore + 2);
+    await expect.poll(() => counted('ATTESTATION', 'denied'), PATIENCE).toBe(deniedBefore + 1);
+  });
+
+  it('is in the OpenAPI document', async () => {
+    const { json } = await call(`${signer.url}/api/openapi.json`, { token: null });
+    const paths = json['paths'] as Record<string, { post?: { requestBody?: object } }>;
+    const body = JSON.stringify(paths['/api/v1/eth2/sign']?.post?.requestBody ?? '');
+    expect(body).toContain('"identifiers"');
+    expect(body).toContain('"sync_aggregator_selection_data"');
+    expect(body).not.toContain('"beacon_block"');
+  });
+
+  async function counted(operation: string, outcome: string): Promise<number> {
+    const text = await (await fetch(signer.metricsUrl)).text();
+    const labels = `operation="${operation}",outcome="${outcome}"`;
+    return Number(
+      text
+        .split('\n')
+        .find((line) => line.startsWith(`svc_signing_requests_total{${labels}}`))
+        ?.split(' ')[1] ?? 0,
+    );
+  }
+});
+
+describe('a batch that does not end', () => {
+  it('with kill -9: what a key may have signed, it contradicts never', async () => {
+    const deployment = deploy(200);
+    const some = deployment.keys.map(({ publicKey }) => publicKey);
+    let lost = 0;
+    const signed = new Map<string, string>();
+    for (let round = 0; round < 6; round++) {
+      const vote = { source: 50 + round, target: 51 + round };
+      const dying = await deployment.start();
+      // A batch that was answered says that the next ones are under way.
+      await batchCall(dying.url, some.slice(0, 1), randaoReveal());
+      const batches = [1, 2, 3, 4].map((head) =>
+        batchCall(dying.url, some.slice((head % 2) * 50), attestation({ ...vote, head: rootOf(head) })).then(
+          (answer) => {
+            for (const { identifier, signature } of resultsOf(answer)) {
+              if (signature === undefined) continue;
+              expect(signed.has(`${identifier} ${vote.target}`)).toBe(false);
+              signed.set(`${identifier} ${vote.target}`, signature);
+            }
+          },
+          () => {
+            lost += 1;
+          },
+        ),
+      );
+      if (round % 2 === 0) await Promise.race(batches);
+      else await new Promise((resolve) => setImmediate(resolve));
+      await dying.kill();
+      await Promise.all(batches);
+      const next = await deployment.start();
+      const results = resultsOf(await batchCall(next.url, some, attestation({ ...vote, head: rootOf(0xee) })));
+      for (const { identifier, signature } of results) {
+        if (signed.has(`${identifier} ${vote.target}`)) expect(signature).toBeUndefined();
+      }
+      await next.stop();
+    }
+    expect(lost).toBeGreaterThan(0);
+    expect(signed.size).toBeGreaterThan(0);
+  });
+
+  it('because its client goes away: nothing is held afterwards', async () => {
+    const deployment = deploy(200, { signing: { queue_buffer_size: 200, max_concurrent_jobs: 4 } });
+    const signer = await deployment.start();
+    const some = deployment.keys.map(({ publicKey }) => publicKey);
+    for (let round = 0; round < 5; round++) {
+      const client = new AbortController();
+      const headers = { 'x-request-id': `gone-${round}` };
+      const batch = batchCall(signer.url, some, attestation({ source: round, target: 1 + round }), {
+        signal: client.signal,
+        headers,
+      });
+      const other = batchCall(signer.url, some.slice(0, 1), randaoReveal());
+      await Promise.race([batch, other]);
+      client.abort();
+      await Promise.allSettled([batch, other]);
+      await signer.logged('request', { request_id: `gone-${round}` });
+    }
+    expect(signer.log.some(({ msg, reason }) => msg === 'request' && reason === 'client_closed')).toBe(true);
+    const last = attestation({ source: 100, target: 101 });
+    const wholeQueue = async (): Promise<Answer> => {
+      const answer = await batchCall(signer.url, some, last);
+      return answer.status === 503 ? wholeQueue() : answer; // what is under way for those who left ends first
+    };
+    expect(new Set(outcomesOf(await wholeQueue()))).toEqual(new Set(['signed']));
+    expect(await signer.stop()).toBe(0);
+  });
+
+  it('because the signer is told to stop: it is answered, each key for itself', async () => {
+    const deployment = deploy(200);
+    const signer = await deployment.start();
+    const some = deployment.keys.map(({ publicKey }) => publicKey);
+    const batch = batchCall(signer.url, some, attestation({ source: 1, target: 2 }));
+    await batchCall(signer.url, some.slice(0, 1), randaoReveal());
+    const stopped = signer.stop();
+    expect(new Set(outcomesOf(await batch))).toEqual(new Set(['signed']));
+    expect(await stopped).toBe(0);
+  });
+});
