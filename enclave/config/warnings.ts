@@ -4,6 +4,7 @@
 
 import { isAbsolute } from 'node:path';
 import { remarksOn } from '../api/rule-remarks.ts';
+import { parseTableArn } from '../aws/table-name.ts';
 import { USED_POOL_CONNECTIONS } from '../slashing/postgres/pool.ts';
 import type { Config, OptionPath, SectionPath } from './options.ts';
 import type { Facts } from './rules/rule.ts';
@@ -64,6 +65,15 @@ export const WARNINGS: readonly WarningRule[] = [
     applies: ({ anti_slashing: { backend }, key_sources }) =>
       backend === 'sqlite' && key_sources.dynamodb.table !== undefined,
   },
+  ...(['signer_state.table', 'key_sources.dynamodb.table', 'anti_slashing.table'] as const).map(
+    (at): WarningRule => ({
+      at,
+      says:
+        'is a name, and this is an enclave: DynamoDB looks for it in the account of whoever asks, so whoever chooses the ' +
+        'credentials chooses the table. Write its ARN, arn:aws:dynamodb:REGION:ACCOUNT:table/NAME',
+      applies: (config) => config.tee.platform === 'nitro' && isBareName(tableAt(config, at)),
+    }),
+  ),
   {
     at: 'anti_slashing.pool_size',
     says: `is more than is ever in use: ${USED_POOL_CONNECTIONS} connections serve batches and what goes on beside them. Leave it out`,
@@ -101,6 +111,19 @@ export const WARNINGS: readonly WarningRule[] = [
 /** In an enclave a listener is a vsock port, and its parent decides who reaches it. */
 function outsideEnclave(applies: (config: Config) => boolean): WarningRule['applies'] {
   return (config) => config.tee.platform !== 'nitro' && applies(config);
+}
+
+type TableOption = 'signer_state.table' | 'key_sources.dynamodb.table' | 'anti_slashing.table';
+
+/** Undefined for one that is not used. */
+function tableAt({ signer_state, key_sources, anti_slashing }: Config, at: TableOption): string | undefined {
+  if (at === 'signer_state.table') return signer_state.table;
+  if (at === 'key_sources.dynamodb.table') return key_sources.dynamodb.table;
+  return anti_slashing.backend === 'dynamodb' ? anti_slashing.table : undefined;
+}
+
+function isBareName(table: string | undefined): boolean {
+  return table !== undefined && parseTableArn(table) === undefined;
 }
 
 function isLoopback(address: string): boolean {

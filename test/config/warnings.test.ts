@@ -1,6 +1,7 @@
 // What starts and is said: configurations that are valid and hardly meant.
 
 import { describe, expect, it } from 'vitest';
+import { WARNINGS } from '../../enclave/config/warnings.ts';
 import { USED_POOL_CONNECTIONS } from '../../enclave/slashing/postgres/pool.ts';
 import { type Given, keyArn, load } from './loading.ts';
 
@@ -8,6 +9,7 @@ const RECIPIENT = 'age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8
 const CEREMONY = `ceremony: {generation: 1, kms_threshold: 1, kms_keys: [{arns: ["${keyArn(1)}"]}], root_token_recipients: [${RECIPIENT}]}`;
 const TOKEN = 'static_auth: {policies: [{name: a, rules: [{effect: allow}]}], anonymous: {policies: [a]}}';
 const PAYS = 'allow, fee_recipients: ["0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"]';
+const tableArn = (name: string) => `arn:aws:dynamodb:eu-central-1:111122223333:table/${name}`;
 /** Nothing is said of it. */
 const QUIET = `${TOKEN}
 server: {listen_address: 127.0.0.1}
@@ -124,7 +126,42 @@ ${CEREMONY}`;
     const yaml = `${TOKEN}
 tee: {platform: nitro, nitro: {egress: {endpoints: [{hostname: dynamodb.eu-central-1.amazonaws.com, loopback: 127.0.1.1, vsock_port: 8001}]}}}
 tls: {mode: ratls}
-anti_slashing: {backend: dynamodb, table: records}`;
+anti_slashing: {backend: dynamodb, table: ${tableArn('records')}}`;
     expect(warnedOf({ yaml, argv: ['--check'] })).toEqual([]);
+  });
+
+  it('for an enclave is warned of each table that it names without its account', () => {
+    const loaded = load({
+      yaml: `${TOKEN}
+tee: {platform: nitro, nitro: {egress: {endpoints: [{hostname: dynamodb.eu-central-1.amazonaws.com, loopback: 127.0.1.1, vsock_port: 8001}]}}}
+tls: {mode: ratls}
+anti_slashing: {backend: dynamodb, table: records}`,
+      argv: ['--check'],
+    });
+    if (!loaded.ok) throw new Error(JSON.stringify(loaded.violations));
+    const { config } = loaded;
+    const warned = (state: string, keys: string, slashing: string, backend: 'dynamodb' | 'sqlite' = 'dynamodb') =>
+      WARNINGS.filter(({ applies }) =>
+        applies(
+          {
+            ...config,
+            signer_state: { ...config.signer_state, table: state },
+            key_sources: { ...config.key_sources, dynamodb: { ...config.key_sources.dynamodb, table: keys } },
+            anti_slashing: { ...config.anti_slashing, table: slashing, backend },
+          },
+          { isSet: () => false } as never,
+        ),
+      )
+        .map(({ at }) => at)
+        .filter((at) => at.endsWith('.table'));
+    const [state, keys, slashing] = ['state', 'keys', 'slashing'].map(tableArn) as [string, string, string];
+    expect(warned('state', 'keys', 'slashing')).toEqual([
+      'signer_state.table',
+      'key_sources.dynamodb.table',
+      'anti_slashing.table',
+    ]);
+    expect(warned(state, keys, slashing)).toEqual([]);
+    expect(warned(state, 'keys', slashing)).toEqual(['key_sources.dynamodb.table']);
+    expect(warned(state, keys, 'slashing', 'sqlite')).toEqual([]);
   });
 });

@@ -3,7 +3,8 @@
 // pruned; where the entries alone would say less than the marks here, entries without a root say it. Pure.
 
 import type { StoreFloor } from '../types.ts';
-import { type BlockEntry, effectiveLowWater, higher, type KeyHistory, type KeyState, type VoteEntry } from './state.ts';
+import { higher } from './higher.ts';
+import { type BlockEntry, effectiveLowWater, type KeyHistory, type KeyState, type VoteEntry } from './state.ts';
 
 /** `history`: the whole history of the key, shown to be whole. */
 export function exportedHistory(state: KeyState, floor: StoreFloor | null, history: KeyHistory): KeyHistory {

@@ -1,8 +1,9 @@
 // What pruning would leave of a key, for whoever reads a history in steps and hands on no more than that: entries
 // behind the horizon are not kept, and the marks say them. Pure.
 
+import { higher } from './higher.ts';
 import { forgetBlocks, forgetVotes, horizonOf, type VoteEpochs } from './prune.ts';
-import { type BlockEntry, higher, type KeyHistory, type KeyState, type VoteEntry } from './state.ts';
+import type { BlockEntry, KeyHistory, KeyState, VoteEntry } from './state.ts';
 
 export interface KeptEntries {
   block(entry: BlockEntry): void;

@@ -10,6 +10,7 @@
 import type { HighWaterMarks, MergeStrategy, StoreFloor, ValidatorHistory } from '../types.ts';
 import { type EntryCodes, type HistoryCodes, withEntry, withoutEntry } from './codes.ts';
 import { doubleVotesOf, mergeEntries } from './contradictions.ts';
+import { higher } from './higher.ts';
 import { forgetBlocks, forgetVotes, type Horizon, horizonOf } from './prune.ts';
 import { NO_MARKS } from './rules.ts';
 import { slashableVotes } from './slashable.ts';
@@ -17,7 +18,6 @@ import {
   type BlockEntry,
   effectiveLowWater,
   hasRecords,
-  higher,
   higherMarks,
   type KeyHistory,
   type KeyState,

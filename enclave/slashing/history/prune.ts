@@ -11,7 +11,8 @@
 // that surround it). Only repeats of deleted messages change, from allowed to refused.
 
 import type { HighWaterMarks } from '../types.ts';
-import { higher, type KeyHistory, type KeyState } from './state.ts';
+import { higher } from './higher.ts';
+import type { KeyHistory, KeyState } from './state.ts';
 
 /** Epochs of votes kept behind the highest target of a key: as Lighthouse keeps, two days and more. */
 export const RETAINED_EPOCHS = 512;

@@ -7,6 +7,7 @@
 // the same conditions then say "source never decreases, target always increases, the same data may be signed again".
 
 import type { AttestationVote, BlockProposal, HighWaterMarks, SlashableMessage, SlashingRefusal } from '../types.ts';
+import { higher } from './higher.ts';
 
 /** What is known of a key about one block proposal. */
 export interface BlockFacts {
@@ -108,10 +109,6 @@ export function refused(reason: SlashingRefusal): Decision {
 
 function sameRoot(stored: Uint8Array | null, asked: Uint8Array): boolean {
   return stored !== null && Buffer.compare(stored, asked) === 0;
-}
-
-function higher(mark: number | null, value: number): number {
-  return mark === null || value > mark ? value : mark;
 }
 
 function isBelow(mark: number | null, floor: number | null): boolean {

@@ -3,6 +3,7 @@
 // be.
 
 import type { HighWaterMarks, StoreFloor } from '../types.ts';
+import { higher } from './higher.ts';
 import { NO_MARKS } from './rules.ts';
 
 /** Conditions 2, 4 and 5 of EIP-3076; null while a key has no entry of the kind. */
@@ -90,12 +91,6 @@ export function effectiveHighest({ highest }: Pick<KeyState, 'highest'>, floor: 
     sourceEpoch: higher(highest.sourceEpoch, floor.sourceEpoch),
     targetEpoch: higher(highest.targetEpoch, floor.targetEpoch),
   };
-}
-
-/** The higher of two marks; null is lower than every number. */
-export function higher<Other extends number | null>(mark: number | null, other: Other): number | Other {
-  if (mark === null) return other;
-  return other === null || mark > other ? mark : other;
 }
 
 /** The higher of two keys' marks, or of two moments', member by member. */

@@ -3,6 +3,7 @@
 // as if they had been merged and pruned. That holds whichever entries are left out, so nothing becomes weaker; where
 // entries of one place are left out, the one that stays has no root. Pure.
 
+import { higher } from '../history/higher.ts';
 import { RETAINED_EPOCHS, RETAINED_SLOTS } from '../history/prune.ts';
 import type { LeftOutEntries, ValidatorHistory } from '../types.ts';
 
@@ -25,9 +26,9 @@ export function historyReducer(): HistoryReducer {
   let left: LeftOutEntries | undefined;
   const leaveOut = (more: LeftOutEntries): void => {
     left = {
-      blockSlot: higher(left?.blockSlot, more.blockSlot),
-      sourceEpoch: higher(left?.sourceEpoch, more.sourceEpoch),
-      targetEpoch: higher(left?.targetEpoch, more.targetEpoch),
+      blockSlot: higher(left?.blockSlot ?? null, more.blockSlot),
+      sourceEpoch: higher(left?.sourceEpoch ?? null, more.sourceEpoch),
+      targetEpoch: higher(left?.targetEpoch ?? null, more.targetEpoch),
       blocks: (left?.blocks ?? 0) + more.blocks,
       attestations: (left?.attestations ?? 0) + more.attestations,
     };
@@ -116,9 +117,4 @@ function lastEntries<Entry extends { readonly signingRoot: Uint8Array | null }>(
       return kept;
     },
   };
-}
-
-function higher(one: number | null | undefined, other: number | null): number | null {
-  if (one === undefined || one === null) return other;
-  return other === null || one > other ? one : other;
 }

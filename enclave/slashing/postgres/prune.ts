@@ -2,6 +2,7 @@
 // record fails its codes, or is not whole, is left as it is.
 
 import { type HistoryCodes, withoutEntry } from '../history/codes.ts';
+import { higher } from '../history/higher.ts';
 import {
   forgetBlocks,
   forgetVotes,
@@ -11,7 +12,7 @@ import {
   RETAINED_SLOTS,
   type VoteEpochs,
 } from '../history/prune.ts';
-import { type BlockEntry, higher, type KeyState, type VoteEntry } from '../history/state.ts';
+import type { BlockEntry, KeyState, VoteEntry } from '../history/state.ts';
 import { type Connection, commit } from './connections.ts';
 import { execute, updateHeads } from './record.ts';
 import {

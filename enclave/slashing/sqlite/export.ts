@@ -5,8 +5,9 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { Clock } from '../../../observe/clock.ts';
 import { exportedHistory, historyOfFloor } from '../history/export.ts';
+import { higher } from '../history/higher.ts';
 import { forgetBlocks, forgetVotes, horizonOf } from '../history/prune.ts';
-import { type BlockEntry, higher, type KeyHistory, type KeyState, type VoteEntry } from '../history/state.ts';
+import type { BlockEntry, KeyHistory, KeyState, VoteEntry } from '../history/state.ts';
 import { KEPT_ENTRIES } from '../interchange/reduce.ts';
 import type { PublicKeyHex, StoreFloor } from '../types.ts';
 import { bytesOf, damaged } from './cells.ts';
