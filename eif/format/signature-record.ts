@@ -1,5 +1,6 @@
 // The CBOR of an image's signature section, which has one shape (aws-nitro-enclaves-image-format, PcrSignature):
-//   [ { "signing_certificate": [bytes of the PEM text, each an integer], "signature": [bytes of the COSE_Sign1, each an integer] } ]
+//   [ { "signing_certificate": [bytes of the PEM text, each an integer],
+//       "signature": [bytes of the COSE_Sign1, each an integer] } ]
 // and the COSE_Sign1 (RFC 9052 §4.2), untagged, over { "register_index": 0, "register_value": [48 integers] }, which is
 // PCR0. Written here in full and read by the same shape: anything else, however well formed, is refused.
 
