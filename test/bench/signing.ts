@@ -8,6 +8,7 @@ import { parseArgs } from 'node:util';
 import type { RunningSigner } from '../../rehearsal/signer.ts';
 import { block, randaoReveal, type TestKey, testKey } from '../support/requests.ts';
 import { BARS, type Bar, type Core, median, row } from './bars.ts';
+import { measureEnvelopes } from './envelopes.ts';
 import type { LoadResult } from './load-generator.ts';
 import {
   commits,
@@ -61,6 +62,7 @@ const SCENARIOS: Readonly<Record<string, () => Promise<void>>> = {
   'full queue': fullQueue,
   'priority operations': priorityOperations,
   'memory per key': memoryPerKey,
+  envelopes: () => measureEnvelopes(generator, core, rounds, say),
 };
 
 say(`${core} core, medians of ${rounds} rounds`);

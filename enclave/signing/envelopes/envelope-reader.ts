@@ -8,7 +8,7 @@ import { SignerError } from '../../api/errors.ts';
 import type { EnvelopeAnswer, EnvelopeJob } from './envelope-worker.ts';
 
 /** Smaller bodies are read in some milliseconds, at once. */
-export const MAX_BODY_READ_AT_ONCE_BYTES = 65_536;
+export const MAX_BODY_READ_AT_ONCE_BYTES = 32_768;
 /** Of 10 MiB each at most. */
 export const MAX_WAITING_BODIES = 16;
 const WORKER_HEAP_MB = 512;
