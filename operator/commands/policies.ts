@@ -8,9 +8,11 @@ import { remarksOn } from '../../enclave/api/rule-remarks.ts';
 import { parseStrictJson } from '../../formats/strict-json.ts';
 import { type Group, remoteCommand, YES } from '../command.ts';
 import { localFailure, UsageFailure } from '../exit.ts';
+import type { Output } from '../output.ts';
 import { renderFields, renderTable } from '../table.ts';
 import { note, type Terminal } from '../terminal.ts';
 import { bounded, renderPlace } from '../text.ts';
+import { PRESET_NAMES, PRESETS } from './policy-presets.ts';
 
 const POLICIES = '/api/v1/auth/policies';
 const ANY = 'any';
@@ -26,16 +28,27 @@ const RULES = {
   },
 } as const;
 
+const DRY_RUN = { 'dry-run': { meaning: 'Show what would change, and change nothing' } } as const;
+
 const create = remoteCommand({
   summary: 'Create a policy',
-  flags: { ...NAME, ...RULES },
+  flags: {
+    ...NAME,
+    rules: { placeholder: RULES.rules.placeholder, meaning: RULES.rules.meaning },
+    preset: { placeholder: 'NAME', meaning: `In place of --rules: ${PRESET_NAMES.join(', ')}` },
+    ...DRY_RUN,
+  },
   examples: [
+    'auth policy create --name validator-client --preset validator-client',
     `auth policy create --name all --rules '[{"effect":"allow","scopes":["sign"]}]'`,
-    'auth policy create --name validator-client --rules @rules.json',
   ],
   async run({ values, client, output, terminal }) {
-    const json: Policy = { name: readName(values.name), rules: readRules(values.rules) };
+    const json: Policy = { name: readName(values.name), rules: rulesOf(values) };
     remark(terminal, json.rules);
+    if (values['dry-run']) {
+      show(output, { before: [], after: json.rules });
+      return;
+    }
     output.answer(await client.request({ method: 'POST', path: POLICIES, json }, policyRecordSchema), renderPolicy);
   },
 });
@@ -63,14 +76,19 @@ const get = remoteCommand({
 
 const update = remoteCommand({
   summary: "Replace a policy's rules",
-  flags: { ...NAME, ...RULES, ...YES },
+  flags: { ...NAME, ...RULES, ...DRY_RUN, ...YES },
   examples: [
-    'auth policy update --name validator-client --rules @rules.json',
+    'auth policy update --name validator-client --rules @rules.json --dry-run',
     `auth policy update --name signing --rules '[{"effect":"deny"}]' --yes`,
   ],
   async run({ values, client, output, terminal, confirm }) {
     const request = { method: 'PUT', path: pathOf(values.name), json: { rules: readRules(values.rules) } } as const;
     remark(terminal, request.json.rules);
+    if (values['dry-run']) {
+      const { value } = await client.request({ method: 'GET', path: request.path }, policyRecordSchema);
+      show(output, { before: value.rules, after: request.json.rules });
+      return;
+    }
     await confirm(`Its new rules replace all rules of the policy ${values.name}, those that deny too.`, values.name);
     output.answer(await client.request(request, policyRecordSchema), renderPolicy);
   },
@@ -114,6 +132,16 @@ function readRules(written: string): Policy['rules'] {
   throw new UsageFailure(bounded(`--rules: ${place}: ${issue?.message}`, MAX_PROBLEM_CHARACTERS));
 }
 
+function rulesOf({ rules, preset }: { readonly rules?: string | undefined; readonly preset?: string | undefined }) {
+  if ((rules === undefined) === (preset === undefined)) {
+    throw new UsageFailure(`give one of --rules and --preset (${PRESET_NAMES.join(', ')})`);
+  }
+  if (rules !== undefined) return readRules(rules);
+  const name = PRESET_NAMES.find((known) => known === preset);
+  if (name === undefined) throw new UsageFailure(`--preset is one of ${PRESET_NAMES.join(', ')}`);
+  return PRESETS[name].map((rule) => rule);
+}
+
 function remark(terminal: Terminal, rules: Policy['rules']): void {
   for (const text of remarksOn(rules)) note(terminal, `${text}.`);
 }
@@ -125,6 +153,30 @@ function readRulesFile(path: string): Buffer {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable';
     throw localFailure(`--rules: ${bounded(path, MAX_PROBLEM_CHARACTERS)} cannot be read (${code})`);
   }
+}
+
+interface Change {
+  readonly before: Policy['rules'];
+  readonly after: Policy['rules'];
+}
+
+function show(output: Output, change: Change): void {
+  output.answer({ value: change, text: JSON.stringify(change) }, renderChange);
+}
+
+/** Rules that stay, then `-` those that go and `+` those that come; a rule is the same when it says the same. */
+function renderChange({ before, after }: Change): string {
+  const [old, now] = [before, after].map((rules) => rules.map((rule) => JSON.stringify(rule)));
+  const stays = (old ?? []).filter((rule) => now?.includes(rule));
+  const goes = (old ?? []).filter((rule) => !now?.includes(rule));
+  const comes = (now ?? []).filter((rule) => !old?.includes(rule));
+  const lines = [
+    ...stays.map((rule) => `  ${rule}`),
+    ...goes.map((rule) => `- ${rule}`),
+    ...comes.map((rule) => `+ ${rule}`),
+  ];
+  const verdict = goes.length + comes.length === 0 ? 'the rules would stay as they are' : 'nothing was changed';
+  return `${lines.join('\n')}\n${verdict}\n`;
 }
 
 function renderPolicies(records: readonly PolicyRecord[]): string {
