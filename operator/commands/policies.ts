@@ -2,6 +2,7 @@
 // before anything is sent.
 
 import { readFileSync } from 'node:fs';
+import { isDeepStrictEqual } from 'node:util';
 import { type PolicyRecord, policyListSchema, policyRecordSchema } from '../../enclave/api/auth.ts';
 import { type Policy, policyNameSchema, policyRulesSchema } from '../../enclave/api/policy.ts';
 import { remarksOn } from '../../enclave/api/rule-remarks.ts';
@@ -155,6 +156,8 @@ function readRulesFile(path: string): Buffer {
   }
 }
 
+type Rule = Policy['rules'][number];
+
 interface Change {
   readonly before: Policy['rules'];
   readonly after: Policy['rules'];
@@ -166,17 +169,18 @@ function show(output: Output, change: Change): void {
 
 /** Rules that stay, then `-` those that go and `+` those that come; a rule is the same when it says the same. */
 function renderChange({ before, after }: Change): string {
-  const [old, now] = [before, after].map((rules) => rules.map((rule) => JSON.stringify(rule)));
-  const stays = (old ?? []).filter((rule) => now?.includes(rule));
-  const goes = (old ?? []).filter((rule) => !now?.includes(rule));
-  const comes = (now ?? []).filter((rule) => !old?.includes(rule));
-  const lines = [
-    ...stays.map((rule) => `  ${rule}`),
-    ...goes.map((rule) => `- ${rule}`),
-    ...comes.map((rule) => `+ ${rule}`),
-  ];
+  const isIn = (rules: Policy['rules'], rule: Rule) => rules.some((other) => isDeepStrictEqual(other, rule));
+  const goes = before.filter((rule) => !isIn(after, rule));
+  const comes = after.filter((rule) => !isIn(before, rule));
+  const marked = (mark: string, rules: Policy['rules']) =>
+    rules.map((rule) =>
+      renderRule(rule, (mark === '-' ? before : after).indexOf(rule))
+        .replaceAll(/^/gm, `${mark} `)
+        .slice(0, -2),
+    );
+  const stays = after.filter((rule) => isIn(before, rule));
   const verdict = goes.length + comes.length === 0 ? 'the rules would stay as they are' : 'nothing was changed';
-  return `${lines.join('\n')}\n${verdict}\n`;
+  return `${[...marked(' ', stays), ...marked('-', goes), ...marked('+', comes)].join('\n')}\n${verdict}\n`;
 }
 
 function renderPolicies(records: readonly PolicyRecord[]): string {
@@ -200,7 +204,7 @@ function renderPolicy({ name, revision, created_at, updated_at, rules }: PolicyR
  * Keys and addresses stand on lines of their own, where they can be copied. What a rule does not ask of payments is
  * left out.
  */
-function renderRule(rule: PolicyRecord['rules'][number], index: number): string {
+function renderRule(rule: Rule, index: number): string {
   const { effect, scopes, operations, keys, fee_recipients: recipients, max_gas_limit: gasLimit } = rule;
   const fields = renderFields([
     [`rule ${index + 1}`, effect],
