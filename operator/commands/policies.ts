@@ -36,7 +36,7 @@ const create = remoteCommand({
   flags: {
     ...NAME,
     rules: { placeholder: RULES.rules.placeholder, meaning: RULES.rules.meaning },
-    preset: { placeholder: 'NAME', meaning: `In place of --rules: ${PRESET_NAMES.join(', ')}` },
+    preset: { placeholder: 'NAME', meaning: `Instead: ${PRESET_NAMES.join(', ')}` },
     ...DRY_RUN,
   },
   examples: [
