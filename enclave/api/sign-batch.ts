@@ -1,6 +1,6 @@
 // The parser of batches: the bytes of POST /api/v1/eth2/sign → the keys and one typed request, or why not
-// (specification/signing.md#batches). It refuses a batch whole when anything in it is malformed, a key is named twice, or
-// there are too many; who may use which key is not its matter.
+// (specification/signing.md#batches). It refuses a batch whole when anything in it is malformed, a key is named twice,
+// or there are too many; who may use which key is not its matter.
 
 import { z } from 'zod';
 import { canonicalPublicKey } from '../../formats/hex.ts';

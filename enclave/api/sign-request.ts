@@ -1,6 +1,7 @@
 // The one parser of signing requests: the bytes of POST /api/v1/eth2/sign/{identifier} → one typed request, or why not.
-// It trusts nothing about the client: one tolerant, exact reading serves all of them (specification/signing.md#bodies), and a hint names the
-// place that was refused, never the value. The zod schemas here are also what the OpenAPI document is made from.
+// It trusts nothing about the client: one tolerant, exact reading serves all of them (specification/signing.md#bodies),
+// and a hint names the place that was refused, never the value. The zod schemas here are also what the OpenAPI document
+// is made from.
 
 import { z } from 'zod';
 import { parseStrictJson } from '../../formats/strict-json.ts';
@@ -27,7 +28,9 @@ import { executionPayloadEnvelope } from './payload-envelope.ts';
 import { readPlainAttestation } from './plain-attestation.ts';
 import { forkVersion, refuse, root, uint64, upperCaseWord } from './primitives.ts';
 
-/** Web3Signer's own OpenAPI examples spell the versions both ways, so both are read; they may not contradict each other. */
+/**
+ * Web3Signer's own OpenAPI examples spell the versions both ways, so both are read; they may not contradict each other.
+ */
 const fork = z
   .object({
     previous_version: forkVersion.optional(),
@@ -61,7 +64,10 @@ const forkInfo = z
   .object({ fork, genesis_validators_root: root })
   .transform((info) => ({ ...info.fork, genesisValidatorsRoot: info.genesis_validators_root }));
 
-/** Where the domain needs none. A client that sends one is held to it: it names the network the client believes to be on. */
+/**
+ * Where the domain needs none. A client that sends one is held to it: it names the network the client believes to be
+ * on.
+ */
 const forkInfoOrNone = forkInfo.nullish().transform((value) => value ?? undefined);
 
 const payloadAttestation = body(

@@ -1,6 +1,6 @@
 // The option table: the one source of option names, defaults, flags, environment names, validation, help text and
-// docs/reference/configuration.md (specification/operating.md#configuration). A flag is `--` and the path
-// with dashes unless the row names another; the environment variable is `SVC_` and the path in upper case, `__` for dots.
+// docs/reference/configuration.md (specification/operating.md#configuration). A flag is `--` and the path with dashes
+// unless the row names another; the environment variable is `SVC_` and the path in upper case, `__` for dots.
 
 import { ageRecipientSchema, ceremonySchema } from '../../ceremony/definition.ts';
 import { egressEndpointsSchema } from '../api/egress.ts';
@@ -411,16 +411,23 @@ export const OPTIONS = {
 export type OptionPath = keyof typeof OPTIONS;
 /** A prefix of option paths: `signer_state`, `chamber.keys`. */
 export type SectionPath = SectionOf<OptionPath>;
-/** The parsed configuration, deeply frozen; every option is present under its own name, undefined when it has no value. */
+/**
+ * The parsed configuration, deeply frozen; every option is present under its own name, undefined when it has no value.
+ */
 export type Config = Nested<{ [Path in OptionPath]: ValueOf<(typeof OPTIONS)[Path]> }>;
 
 export const OPTION_PATHS = Object.keys(OPTIONS) as readonly OptionPath[];
 export const SECTION_PATHS: ReadonlySet<string> = new Set(OPTION_PATHS.flatMap(sectionsOf));
 
-/** An option that is a section too (`network`) has its own value in the section, in the file and in the parsed configuration. */
+/**
+ * An option that is a section too (`network`) has its own value in the section, in the file and in the parsed
+ * configuration.
+ */
 export const OWN_MEMBER = 'name';
 
-/** The option at a path as it is written: `network` may be written as `network.name`, beside `network.fork_schedule`. */
+/**
+ * The option at a path as it is written: `network` may be written as `network.name`, beside `network.fork_schedule`.
+ */
 export function optionWrittenAt(path: string): OptionPath | undefined {
   if (isOptionPath(path)) return path;
   const section = path.endsWith(`.${OWN_MEMBER}`) ? path.slice(0, -OWN_MEMBER.length - 1) : '';

@@ -1,5 +1,5 @@
-// What the server knows of one request while it lives: who asks, for what, since when, and how it ended. Each request of
-// an authenticated route leaves exactly one audit line made from it (specification/operating.md#logs).
+// What the server knows of one request while it lives: who asks, for what, since when, and how it ended. Each request
+// of an authenticated route leaves exactly one audit line made from it (specification/operating.md#logs).
 
 import { randomUUIDv7 } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
@@ -11,7 +11,9 @@ import type { Payment } from '../api/payments.ts';
 import type { Caller } from '../auth/authenticator.ts';
 import type { PublicKeyHex } from '../slashing/types.ts';
 
-/** What a caller needs to be admitted to a route. Every route states one; a route without one is refused at mounting. */
+/**
+ * What a caller needs to be admitted to a route. Every route states one; a route without one is refused at mounting.
+ */
 export type RouteAccess =
   | { readonly kind: 'open' }
   /** Management tokens only: policies and tokens are no scope (specification/authorization.md#scopes). */
@@ -29,7 +31,9 @@ export type RouteAccess =
       readonly needsSigning: boolean;
       /** A management token is admitted too, whatever its policies say (specification/authorization.md#tokens). */
       readonly orManagement?: true;
-      /** Served also while the state is stale: to look what is wrong, and to seal. Every other route answers 503 then. */
+      /**
+       * Served also while the state is stale: to look what is wrong, and to seal. Every other route answers 503 then.
+       */
       readonly whileStale?: true;
     };
 

@@ -1,5 +1,6 @@
-// Turns of the event loop for work that comes in large pieces: one piece a turn, whoever it is for, so that between two of them everything
-// else is served. Nothing waits for a timer: on a signer that does nothing else the next turn comes at once.
+// Turns of the event loop for work that comes in large pieces: one piece a turn, whoever it is for, so that between two
+// of them everything else is served. Nothing waits for a timer: on a signer that does nothing else the next turn comes
+// at once.
 
 export interface Turns {
   /** Resolves when it is the caller's turn; pieces that ask in the same turn get one after the other, in order. */

@@ -1,6 +1,7 @@
-// THE table of metrics: every name, type, help, label with all of its values, and bucket (specification/operating.md#metrics).
-// createMetrics makes handles from it and docs/reference/metrics.md is generated from it, so a metric that is not here
-// does not exist. Labels are bounded by construction: no public key, address, accessor or name of a policy is ever one.
+// THE table of metrics: every name, type, help, label with all of its values, and bucket
+// (specification/operating.md#metrics). createMetrics makes handles from it and docs/reference/metrics.md is generated
+// from it, so a metric that is not here does not exist. Labels are bounded by construction: no public key, address,
+// accessor or name of a policy is ever one.
 
 import { MAX_EGRESS_ENDPOINTS } from '../api/egress.ts';
 import { ERROR_REASONS, type ErrorReason, SLASHING_KEY_FAULTS, SLASHING_REFUSALS } from '../api/errors.ts';
@@ -31,7 +32,9 @@ export interface MetricEntry<Type extends string = 'counter' | 'gauge' | 'histog
 
 export const UNKNOWN = 'unknown';
 
-/** Counters and histograms with at most so many series start with all of them at zero, so that rates have a beginning. */
+/**
+ * Counters and histograms with at most so many series start with all of them at zero, so that rates have a beginning.
+ */
 export const MAX_INITIAL_SERIES = 128;
 
 const SIGNING_BUCKETS_SECONDS = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];

@@ -1,5 +1,6 @@
-// See core.h. Arguments in, results and errors out, and the life of a core: its keys, its threads and the batches under way. Trusts
-// nothing about its arguments; a wrong type or length throws. Secrets cross this file once, inward, and never come back.
+// See core.h. Arguments in, results and errors out, and the life of a core: its keys, its threads and the batches under
+// way. Trusts nothing about its arguments; a wrong type or length throws. Secrets cross this file once, inward, and
+// never come back.
 #include "core.h"
 
 #include <math.h>
@@ -101,8 +102,8 @@ static void end_batch(struct batch *batch) {
 }
 
 /**
- * The JavaScript thread ends while the core is open: its threads may not outlive what they give their results to. What they have
- * given and nobody took comes to `answer_batch` without an environment.
+ * The JavaScript thread ends while the core is open: its threads may not outlive what they give their results to. What
+ * they have given and nobody took comes to `answer_batch` without an environment.
  */
 static void end_with_environment(void *data) {
   struct core *core = data;
@@ -117,7 +118,8 @@ static void end_with_environment(void *data) {
   }
 }
 
-// ---------------------------------------------------------------------------------------------------------------- batches
+// ----------------------------------------------------------------------------------------------------------------
+// batches
 
 /** On a signing thread. Reads pinned secrets in place; nothing of JavaScript may be touched here. */
 static void sign_jobs(struct task *task) {
@@ -154,7 +156,8 @@ static void answer_batch(napi_env env, napi_value function, void *context, void 
 }
 
 /**
- * One promise of `count × 96` bytes. A job whose handle is stale gets zeros: no compressed point begins with a zero byte.
+ * One promise of `count × 96` bytes. A job whose handle is stale gets zeros: no compressed point begins with a zero
+ * byte.
  * @param roots of each job, or with `root_step` 0 one of all
  */
 static napi_value begin_batch(napi_env env, struct core *core, const double *handles, size_t count, const unsigned char *roots,
@@ -205,7 +208,8 @@ static napi_value sign_group(napi_env env, napi_callback_info info) {
   return begin_batch(env, core, handles, count, root, 0, true);
 }
 
-// ---------------------------------------------------------------------------------------------------------------- keyring
+// ----------------------------------------------------------------------------------------------------------------
+// keyring
 
 /** The threads, and what brings their results back. */
 static bool start_threads(napi_env env, struct core *core, uint32_t count) {

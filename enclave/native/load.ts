@@ -1,5 +1,5 @@
-// The one door to the native addon: its types, where it lies, and loading it. An addon that was never built is a value (undefined);
-// one that is there and does not load is an error, because somebody meant to have it.
+// The one door to the native addon: its types, where it lies, and loading it. An addon that was never built is a value
+// (undefined); one that is there and does not load is an error, because somebody meant to have it.
 
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -20,8 +20,8 @@ export type Connecting = object & { readonly __brand: 'Connecting' };
 
 /**
  * Below, a descriptor that is returned belongs to whoever called, and a negative number is a negated errno
- * (`util.getSystemErrorName` has its name). Where there is no Linux the functions of vsock, of the NSM and of the filter throw
- * "unsupported platform".
+ * (`util.getSystemErrorName` has its name). Where there is no Linux the functions of vsock, of the NSM and of the
+ * filter throw "unsupported platform".
  *
  * Handles of a keyring are positive whole numbers. A stale one never names another key.
  */
@@ -34,28 +34,35 @@ export interface Addon {
   openKeyring(policy: MemoryPolicy, rootTables: boolean, threads: number): Keyring;
   /**
    * @param secretKey 32 bytes, big endian, copied @param publicKey 48 bytes, written @returns the handle
-   * @throws RangeError when the scalar is zero or not below the group order; Error when there is no (locked) memory for it
+   * @throws RangeError when the scalar is zero or not below the group order; Error when there is no (locked) memory for
+   * it
    */
   addKey(keyring: Keyring, secretKey: Uint8Array, publicKey: Uint8Array): number;
   removeKey(keyring: Keyring, handle: number): void;
   /** Keys whose memory is not locked, or not left out of core dumps. */
   unlockedKeys(keyring: Keyring): number;
   wipeKeyring(keyring: Keyring): void;
-  /** Wipe, and give the memory back when the last batch has ended. The keyring takes no keys and no batches after this. */
+  /**
+   * Wipe, and give the memory back when the last batch has ended. The keyring takes no keys and no batches after this.
+   */
   closeKeyring(keyring: Keyring): void;
   /**
-   * Sign 1 to 16 roots (32 bytes each, concatenated, copied) on one of the keyring's threads. Batches are begun in order.
+   * Sign 1 to 16 roots (32 bytes each, concatenated, copied) on one of the keyring's threads. Batches are begun in
+   * order.
    * @returns 96 bytes a job, in order; zeros where the handle was stale when the batch was queued
    */
   signBatch(keyring: Keyring, handles: Float64Array, roots: Uint8Array): Promise<ArrayBuffer>;
   /**
-   * Sign one root (32 bytes, copied) with 1 to 16 keys, as `signBatch` does. Batches of signBatch overtake it; but of five that are
-   * begun one is of its kind, while any waits.
+   * Sign one root (32 bytes, copied) with 1 to 16 keys, as `signBatch` does. Batches of signBatch overtake it; but of
+   * five that are begun one is of its kind, while any waits.
    */
   signGroup(keyring: Keyring, handles: Float64Array, root: Uint8Array): Promise<ArrayBuffer>;
   /** Bytes of the process's secret memory, by whether they are locked and left out of core dumps. */
   secretMemory(): { readonly lockedBytes: number; readonly unlockedBytes: number };
-  /** A zeroed buffer in memory like the keys'. Wiped when it is collected; whoever is done with it earlier fills it with zeros. */
+  /**
+   * A zeroed buffer in memory like the keys'. Wiped when it is collected; whoever is done with it earlier fills it with
+   * zeros.
+   */
   allocateSecret(lengthBytes: number, policy: MemoryPolicy): ArrayBuffer;
   /** Limit core dumps to nothing and, on Linux, mark the process not dumpable. @throws Error when the system refuses */
   disableCoreDumps(): void;
@@ -80,9 +87,15 @@ export interface Addon {
   vsockPeerCid(descriptor: number): number;
   /** @returns this machine's CID, or an error */
   vsockLocalCid(): number;
-  /** A connected Unix socket whose other end is closed: what Node takes for a stream. @returns its descriptor, or an error */
+  /**
+   * A connected Unix socket whose other end is closed: what Node takes for a stream.
+   * @returns its descriptor, or an error
+   */
   unixStream(): number;
-  /** A Unix socket that is bound to a name of the kernel's choice, and not listening. @returns its descriptor, or an error */
+  /**
+   * A Unix socket that is bound to a name of the kernel's choice, and not listening.
+   * @returns its descriptor, or an error
+   */
   unixListener(): number;
   /** Let `target` be what `source` is (dup3); `source` stays open. @returns `target`, or an error */
   replaceDescriptor(source: number, target: number): number;

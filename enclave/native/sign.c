@@ -1,5 +1,5 @@
-// See sign.h. The cache evicts by the clock rule: a point enters unmarked and is marked when it is used again, so a flood of roots that
-// are signed once does not push out the one that many keys sign.
+// See sign.h. The cache evicts by the clock rule: a point enters unmarked and is marked when it is used again, so a
+// flood of roots that are signed once does not push out the one that many keys sign.
 #include "sign.h"
 
 #include "memory.h"
@@ -15,7 +15,10 @@
 enum { CACHED_POINTS = 128 };
 /** A table costs what some 16 signatures with it save. */
 enum { TABLE_AT_USE = 16 };
-/** Tables at most, 160 KB each: a slot's votes, those of the slot before, what is signed beside them, and groups that are under way together. */
+/**
+ * Tables at most, 160 KB each: a slot's votes, those of the slot before, what is signed beside them, and groups that
+ * are under way together.
+ */
 enum { MAX_TABLES = 16 };
 enum { SCALAR_BITS = 8 * sizeof(blst_scalar) };
 
@@ -144,7 +147,9 @@ static void multiply_with_table(struct point_cache *cache, struct table *table, 
   pthread_mutex_unlock(&cache->mutex);
 }
 
-/** @returns whether it is worth a table at once; told to one thread only, also when several have hashed the same root */
+/**
+ * @returns whether it is worth a table at once; told to one thread only, also when several have hashed the same root
+ */
 static bool remember(struct point_cache *cache, const unsigned char root[ROOT_BYTES], const blst_p2 *point, uint32_t uses) {
   pthread_mutex_lock(&cache->mutex);
   const bool is_new = find(cache, root) == NULL; // another thread may have hashed the same root meanwhile
@@ -193,7 +198,8 @@ void sign_roots(struct point_cache *cache, const struct signing *signings, size_
   for (size_t index = 0; index < count; index++) {
     multiply(cache, &signings[index], uses_from(signings, index, count), &products[index]);
   }
-  // No product is the point at infinity, which would spoil the others: a secret is not zero, and the group's order is prime.
+  // No product is the point at infinity, which would spoil the others: a secret is not zero, and the group's order is
+  // prime.
   blst_p2s_to_affine(affine, first, count);
   wipe(products, count * sizeof *products); // their third coordinates tell of the secrets
   for (size_t index = 0; index < count; index++) blst_p2_affine_compress(signings[index].signature, &affine[index]);

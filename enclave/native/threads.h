@@ -1,4 +1,5 @@
-// A few threads that run tasks in the order they were given, those that yield after the others. Knows nothing of keys or of JavaScript.
+// A few threads that run tasks in the order they were given, those that yield after the others. Knows nothing of keys
+// or of JavaScript.
 #ifndef STRONGROOM_THREADS_H
 #define STRONGROOM_THREADS_H
 

@@ -1,6 +1,7 @@
-// The groups of keys that wait for permits of one pool. A group takes as many permits as it has keys, up to a fair share: the permits of
-// the pool divided by the groups and one more, so that a share stays free for requests that come alone. Groups below their share take turns.
-// It trusts its owner for the permits that are free, and never takes more of them than it is given.
+// The groups of keys that wait for permits of one pool. A group takes as many permits as it has keys, up to a fair
+// share: the permits of the pool divided by the groups and one more, so that a share stays free for requests that come
+// alone. Groups below their share take turns. It trusts its owner for the permits that are free, and never takes more
+// of them than it is given.
 
 import assert from 'node:assert/strict';
 

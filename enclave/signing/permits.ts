@@ -1,7 +1,8 @@
-// Admission to the signing path: a fixed number of jobs at once, a priority pool whose permits are carved out of the total, and
-// one bounded queue behind both (specification/signing.md#permits). A full queue refuses at once, before any work is done.
-// A waiter whose signal aborts leaves the queue and frees its place. A group of keys waits in the same queue, a place a key, and its permits
-// come in shares (permit-groups.ts): however many groups there are, one share stays for requests that come alone.
+// Admission to the signing path: a fixed number of jobs at once, a priority pool whose permits are carved out of the
+// total, and one bounded queue behind both (specification/signing.md#permits). A full queue refuses at once, before any
+// work is done. A waiter whose signal aborts leaves the queue and frees its place. A group of keys waits in the same
+// queue, a place a key, and its permits come in shares (permit-groups.ts): however many groups there are, one share
+// stays for requests that come alone.
 
 import { SignerError } from '../api/errors.ts';
 import type { Lane } from './bls/bls.ts';
@@ -31,8 +32,10 @@ interface Pool {
 
 export interface Permits {
   /**
-   * Take a permit. Undefined when one was free (the common case, no promise made), else a promise that resolves when one is.
-   * @throws SignerError `overloaded` when the queue is full; the promise rejects with the signal's reason when it aborts.
+   * Take a permit. Undefined when one was free (the common case, no promise made), else a promise that resolves when
+   * one is.
+   * @throws SignerError `overloaded` when the queue is full; the promise rejects with the signal's reason when it
+   * aborts.
    */
   acquire(lane: Lane, signal: AbortSignal): Promise<void> | undefined;
   release(lane: Lane): void;

@@ -1,6 +1,7 @@
-// One message signed with many keys (specification/signing.md#batches): the path of sign.ts, gone together. There is one
-// root and one hash of it to the curve; each key is checked, recorded and signed as if it came alone, and what becomes of one
-// says nothing of the others. It trusts that the caller was authorised for each of these keys; it refuses what sign.ts refuses.
+// One message signed with many keys (specification/signing.md#batches): the path of sign.ts, gone together. There is
+// one root and one hash of it to the curve; each key is checked, recorded and signed as if it came alone, and what
+// becomes of one says nothing of the others. It trusts that the caller was authorised for each of these keys; it
+// refuses what sign.ts refuses.
 
 import { SignerError } from '../api/errors.ts';
 import type { SignRequest } from '../api/sign-request.ts';
@@ -10,7 +11,9 @@ import type { PermitGroup } from './permit-groups.ts';
 import { slashableMessage } from './roots/root.ts';
 import { laneOf, type Refused, rootToSign, type SigningContext, type SigningDependencies } from './sign.ts';
 
-/** Keys that are checked and signed together. A batch has several such parts under way, as many as its permits let it. */
+/**
+ * Keys that are checked and signed together. A batch has several such parts under way, as many as its permits let it.
+ */
 const MAX_PART_KEYS = 256;
 
 /** Of one key: its 96 bytes, why it is refused, or the fault that kept it from being signed. */
@@ -35,8 +38,9 @@ interface Work {
 }
 
 /**
- * Sign one request with each of the keys, all different. In-flight signing has begun with each of them, in the turn in which it was
- * found; it ends here. Resolves when every key is decided, with what is wrong with the request itself; then no key is told of.
+ * Sign one request with each of the keys, all different. In-flight signing has begun with each of them, in the turn in
+ * which it was found; it ends here. Resolves when every key is decided, with what is wrong with the request itself;
+ * then no key is told of.
  * @throws SignerError `overloaded` when there are fewer places in the queue than keys: nothing was done
  */
 export async function signBatch(
@@ -102,7 +106,9 @@ async function signPart(
 
 type Tell = BatchContext['onOutcome'];
 
-/** The places of the keys that slashing protection has nothing against, their records durable; of the others it tells. */
+/**
+ * The places of the keys that slashing protection has nothing against, their records durable; of the others it tells.
+ */
 async function checkKeys(
   { request, root, keys }: Work,
   tell: Tell,

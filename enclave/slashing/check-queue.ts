@@ -1,6 +1,6 @@
 // The order in which checks reach the backend: first come first served, but never two of one key at once. A key whose
-// check is under way keeps its later ones back until it is released. Checks of groups wait behind those that came alone, and get a share
-// all the same. Bounded by its owner, who asks for `size`.
+// check is under way keeps its later ones back until it is released. Checks of groups wait behind those that came
+// alone, and get a share all the same. Bounded by its owner, who asks for `size`.
 
 import type { Decision } from './history/rules.ts';
 import type { PublicKeyHex, SlashableMessage } from './types.ts';

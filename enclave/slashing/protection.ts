@@ -15,11 +15,14 @@ import type { KeyFault, SlashableMessage, SlashingBackend, SlashingRefusal, Verd
 /** Requests that wait for their batch, at most; the next one is `overloaded`. */
 export const MAX_QUEUED_CHECKS = 16_384;
 /**
- * Messages of groups in one commit, at most; and in one that has messages which came alone. Such a message waits for one of the first
- * kind and its own: some 2 ms and 1 ms on SQLite, beside two writes to the disk.
+ * Messages of groups in one commit, at most; and in one that has messages which came alone. Such a message waits for
+ * one of the first kind and its own: some 2 ms and 1 ms on SQLite, beside two writes to the disk.
  */
 const MAX_YIELDING = { amongThemselves: 128, besideOthers: 32 };
-/** Closing waits so long for the batches under way, at most; then the store is closed, and what it has not answered is 503. */
+/**
+ * Closing waits so long for the batches under way, at most; then the store is closed, and what it has not answered is
+ * 503.
+ */
 export const CLOSE_WAIT_MS = 10_000;
 
 export interface SlashingProtectionOptions {
@@ -103,8 +106,9 @@ export class SlashingProtection {
   }
 
   /**
-   * Check and record messages of different keys, each as `check` does; they share their commits with each other and with whatever else
-   * comes, and messages that came alone overtake them. Resolves when all are decided, in the order of the messages.
+   * Check and record messages of different keys, each as `check` does; they share their commits with each other and
+   * with whatever else comes, and messages that came alone overtake them. Resolves when all are decided, in the order
+   * of the messages.
    * @throws as `check` does before anything is decided: overloaded, shutting_down, the signal's reason
    */
   checkGroup(messages: readonly SlashableMessage[], signal: AbortSignal): Promise<readonly GroupCheckOutcome[]> {
@@ -185,7 +189,9 @@ export class SlashingProtection {
     }
   }
 
-  /** Batches that carry several messages keep their distance; a request that is alone, after another alone, does not. */
+  /**
+   * Batches that carry several messages keep their distance; a request that is alone, after another alone, does not.
+   */
   #pauseMilliseconds(): number {
     const alone = this.#queue.takeable === 1 && this.#batches.size === 0 && this.#lastBatch.size <= 1;
     if (alone) return 0;

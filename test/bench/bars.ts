@@ -1,4 +1,5 @@
-// The bars of the requirement (specification/limits.md#performance) and how a figure is printed beside them: `good`, `accepted` or BELOW.
+// The bars of the requirement (specification/limits.md#performance) and how a figure is printed beside them: `good`,
+// `accepted` or BELOW.
 
 export type Core = 'native' | 'portable';
 

@@ -1,5 +1,5 @@
-// A light load generator, run as a process of its own: raw keep-alive sockets, requests written as prepared bytes, answers
-// read only as far as status and length. Talks to its parent over IPC. Loopback only.
+// A light load generator, run as a process of its own: raw keep-alive sockets, requests written as prepared bytes,
+// answers read only as far as status and length. Talks to its parent over IPC. Loopback only.
 
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';

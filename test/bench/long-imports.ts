@@ -1,7 +1,7 @@
-// How long an import of one key with very many entries holds up everybody else on this machine: the longest turn of the event
-// loop, and the longest that a check of another key waits for its answer, beside those of as long a time without an
-// import. Figures of a busy machine say nothing: the steps themselves are bounded by work (tests of each store). Run it
-// with bin/pinned-node; set TMPDIR to the disk of interest; an argument says how many entries.
+// How long an import of one key with very many entries holds up everybody else on this machine: the longest turn of the
+// event loop, and the longest that a check of another key waits for its answer, beside those of as long a time without
+// an import. Figures of a busy machine say nothing: the steps themselves are bounded by work (tests of each store). Run
+// it with bin/pinned-node; set TMPDIR to the disk of interest; an argument says how many entries.
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

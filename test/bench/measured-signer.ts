@@ -41,8 +41,9 @@ export async function startMeasured(
 export type Load = Pick<LoadPlan, 'requests'> & Partial<LoadPlan>;
 
 /**
- * A process of its own that runs one load after another. It stays for the whole run and is warmed up with the signer: a new one
- * compiles its code on the signer's cores for the first thousands of requests, which then stand in the signer's figures.
+ * A process of its own that runs one load after another. It stays for the whole run and is warmed up with the signer: a
+ * new one compiles its code on the signer's cores for the first thousands of requests, which then stand in the signer's
+ * figures.
  */
 export class LoadGenerator {
   readonly #process: ChildProcess;

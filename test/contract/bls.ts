@@ -1,5 +1,5 @@
-// What every BLS core must do, whichever computes: run by test/signing/bls/native.test.ts and bls-portable.test.ts. Signatures and secret
-// keys are in bls-signatures.ts; here are handles, the queue, and the core's life.
+// What every BLS core must do, whichever computes: run by test/signing/bls/native.test.ts and bls-portable.test.ts.
+// Signatures and secret keys are in bls-signatures.ts; here are handles, the queue, and the core's life.
 
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { SignerError } from '../../enclave/api/errors.ts';
@@ -16,7 +16,10 @@ const MAX_RUNNING_PER_CORE = 16;
 const CORES = 2;
 const UNDER_WAY = CORES * MAX_RUNNING_PER_CORE;
 
-/** A core starts jobs in a microtask that their `sign` queued; this one comes after it, and before any signature can be done. */
+/**
+ * A core starts jobs in a microtask that their `sign` queued; this one comes after it, and before any signature can be
+ * done.
+ */
 const jobsHaveStarted = () => Promise.resolve();
 
 export function blsCoreContract(open: (cores: number) => BlsCore): void {
@@ -223,7 +226,8 @@ export function blsCoreContract(open: (cores: number) => BlsCore): void {
         );
         await Promise.all([...groups, ...alone]);
         const [firstAlone, lastAlone] = [order.indexOf('alone'), order.lastIndexOf('alone')];
-        // Of what was begun before, one task of each thread is finished first; then most are alone, and some of groups among them.
+        // Of what was begun before, one task of each thread is finished first; then most are alone, and some of groups
+        // among them.
         expect(order.slice(0, firstAlone).length).toBeLessThanOrEqual(2);
         expect(order.slice(firstAlone, lastAlone).filter((what) => what === 'group').length).toBeGreaterThan(3);
         expect(order.slice(lastAlone).filter((what) => what === 'group').length).toBeGreaterThan(3);

@@ -1,4 +1,5 @@
-// POST /api/v1/eth2/sign on the real program: what it signs, what it refuses whole and by key, and what it leaves in the records.
+// POST /api/v1/eth2/sign on the real program: what it signs, what it refuses whole and by key, and what it leaves in
+// the records.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { RunningSigner } from '../../rehearsal/signer.ts';
@@ -308,7 +309,8 @@ describe('a batch', () => {
   });
 
   it('is counted by key, and leaves one audit line and one for each refusal', async () => {
-    // The metrics listener gives the same text for a second: the requests of the tests before are counted when this one is.
+    // The metrics listener gives the same text for a second: the requests of the tests before are counted when this one
+    // is.
     const earlier = { ...randaoReveal(), type: 'AGGREGATION_SLOT', aggregation_slot: { slot: '1' } };
     await batchCall(signer.url, [nameAt(0)], earlier);
     await expect.poll(() => counted('AGGREGATION_SLOT', 'signed'), PATIENCE).toBe(1);

@@ -1,14 +1,14 @@
 // Random histories of a world of signers, stores and keys, judged by a checker that knows every signature that was ever
-// released (support/fleet/): keys move in every documented way, deletes come under fire, stores lose commits, signers freeze and
-// die, bindings are taken over, PostgreSQL fails over to a standby that lags or comes back from a copy of its files, a file
-// gets a second name, tables come back under their replicas, and the parent of an enclave rolls its tables back. No two
-// signatures of a key are slashable. And that the model has teeth: without any one of the protections, the seeds named here
-// yield a slashable pair.
+// released (support/fleet/): keys move in every documented way, deletes come under fire, stores lose commits, signers
+// freeze and die, bindings are taken over, PostgreSQL fails over to a standby that lags or comes back from a copy of
+// its files, a file gets a second name, tables come back under their replicas, and the parent of an enclave rolls its
+// tables back. No two signatures of a key are slashable. And that the model has teeth: without any one of the
+// protections, the seeds named here yield a slashable pair.
 //
-// SLASHING_FLEET_MESSAGES: how many messages are asked with everything on (6,000 unless given).
-// With TMPDIR on a memory file system and NODE_COMPILE_CACHE set, a message costs about 2 ms of a processor.
-// SLASHING_FLEET_SEED: the first seed; each world of 3,000 messages has the next one. A seed decides the steps; what meets
-// what within a step is the machine's, so a seed that finds something may have to be run more than once.
+// SLASHING_FLEET_MESSAGES: how many messages are asked with everything on (6,000 unless given). With TMPDIR on a memory
+// file system and NODE_COMPILE_CACHE set, a message costs about 2 ms of a processor. SLASHING_FLEET_SEED: the first
+// seed; each world of 3,000 messages has the next one. A seed decides the steps; what meets what within a step is the
+// machine's, so a seed that finds something may have to be run more than once.
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { DynamoDBClient } from '../../enclave/aws/dynamodb.ts';
@@ -27,7 +27,9 @@ const SEEDS = Array.from({ length: Math.ceil(MESSAGES / MESSAGES_OF_A_WORLD) }, 
 const TIMEOUT_MS = 120_000 + 30 * MESSAGES;
 const TEETH_TIMEOUT_MS = 1_200_000;
 
-/** For each protection, seeds that find something without it: the first did, and the others are of the same emphasis. */
+/**
+ * For each protection, seeds that find something without it: the first did, and the others are of the same emphasis.
+ */
 const TEETH: Readonly<Record<Missing, readonly number[]>> = {
   minimal_merging: [0, 7, 14, 21],
   retirement: [0, 7, 14, 21],

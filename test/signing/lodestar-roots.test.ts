@@ -1,5 +1,6 @@
-// The object roots of all containers against @lodestar/types, of random contents, 10,000 of each type and fork: from the JSON that a client
-// sends, through the parser and our containers, and through theirs. A failure names the seed that made the contents.
+// The object roots of all containers against @lodestar/types, of random contents, 10,000 of each type and fork: from
+// the JSON that a client sends, through the parser and our containers, and through theirs. A failure names the seed
+// that made the contents.
 
 import { ssz } from '@lodestar/types';
 import * as fc from 'fast-check';
@@ -16,7 +17,9 @@ const MINUTES_MS = 60_000;
 type Json = string | boolean | Json[] | { [name: string]: Json };
 type Members = { [name: string]: Json };
 
-/** Random contents from a seed: shrinking would cost more than it tells, where any content that differs shows the fault. */
+/**
+ * Random contents from a seed: shrinking would cost more than it tells, where any content that differs shows the fault.
+ */
 class Contents {
   #state: number;
 

@@ -1,5 +1,6 @@
-// The whole HTTP application, for tests that talk to its Auth API on one replica's stateful authorization, or that look at what stands
-// before its routes. It has no keys and refuses to pretend: whatever would sign or touch slashing records throws.
+// The whole HTTP application, for tests that talk to its Auth API on one replica's stateful authorization, or that look
+// at what stands before its routes. It has no keys and refuses to pretend: whatever would sign or touch slashing
+// records throws.
 
 import type { FastifyInstance } from 'fastify';
 import { type AppDependencies, type AppOptions, buildApp } from '../../enclave/http/app.ts';
@@ -38,7 +39,11 @@ export function authApp(
   );
 }
 
-/** @param parts replace what it would have of each @param http likewise @param everyRoute those too that a configuration turns on */
+/**
+ * @param parts replace what it would have of each
+ * @param http likewise
+ * @param everyRoute those too that a configuration turns on
+ */
 export function keylessApp(
   parts: Pick<AppDependencies, 'authenticator' | 'clock' | 'log'> & Partial<AppDependencies>,
   http: Partial<AppOptions> = {},

@@ -1,7 +1,7 @@
-// POST /api/v1/eth2/sign: one message for many keys, one answer with a result for each (specification/signing.md#batches).
-// No key is known before the body is read, so who may use which one is decided here, as on the route of one key: policy,
-// loaded, policy with the operation. Each key is counted and, when it is refused, has an audit line of its own. Long work is
-// done in slices, between which others are served.
+// POST /api/v1/eth2/sign: one message for many keys, one answer with a result for each
+// (specification/signing.md#batches). No key is known before the body is read, so who may use which one is decided
+// here, as on the route of one key: policy, loaded, policy with the operation. Each key is counted and, when it is
+// refused, has an audit line of its own. Long work is done in slices, between which others are served.
 
 import type { FastifyInstance } from 'fastify';
 import { encodeHex } from '../../../formats/hex.ts';

@@ -1,6 +1,6 @@
-// The one seam between the signing path and BLS arithmetic. Two cores implement it: native.ts (our addon over blst)
-// and portable.ts (@chainsafe/blst in worker threads). The arithmetic is blst's, but for the choice of points from a table of a
-// root's multiples (native/multiples.c).
+// The one seam between the signing path and BLS arithmetic. Two cores implement it: native.ts (our addon over blst) and
+// portable.ts (@chainsafe/blst in worker threads). The arithmetic is blst's, but for the choice of points from a table
+// of a root's multiples (native/multiples.c).
 
 import type { SignerError } from '../../api/errors.ts';
 import type { KeyHandle } from '../../keys/store.ts';
@@ -36,9 +36,9 @@ export interface BlsCore {
   sign(handle: KeyHandle, signingRoot: Uint8Array, lane: Lane): Promise<Uint8Array>;
 
   /**
-   * Signatures of one root by many keys, in the order of the handles, each as `sign` makes it. In the normal lane the jobs of `sign`
-   * overtake those of groups, which get a share of a busy core all the same.
-   * Rejects with `signing_unavailable` when the core is closed, `overloaded` when its queue has too little room for all of them.
+   * Signatures of one root by many keys, in the order of the handles, each as `sign` makes it. In the normal lane the
+   * jobs of `sign` overtake those of groups, which get a share of a busy core all the same. Rejects with
+   * `signing_unavailable` when the core is closed, `overloaded` when its queue has too little room for all of them.
    */
   signGroup(handles: readonly KeyHandle[], signingRoot: Uint8Array, lane: Lane): Promise<readonly GroupSignature[]>;
 

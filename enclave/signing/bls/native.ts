@@ -1,5 +1,6 @@
-// The BLS core over our native addon: keys lie in the addon's memory, JavaScript holds handles, threads of the addon sign batches. This
-// file only decides which jobs go when. Equal roots need no grouping here: the addon remembers the points of the last roots.
+// The BLS core over our native addon: keys lie in the addon's memory, JavaScript holds handles, threads of the addon
+// sign batches. This file only decides which jobs go when. Equal roots need no grouping here: the addon remembers the
+// points of the last roots.
 
 import assert from 'node:assert/strict';
 import { availableParallelism } from 'node:os';
@@ -20,7 +21,10 @@ import {
 const MAX_BATCH_JOBS = 16;
 /** Of jobs that come alone: small, so that answers go out and new jobs come in while the other batches are signed. */
 const MAX_SINGLE_JOBS = 4;
-/** Of each kind, under way for each thread, begun and waiting: enough that no thread waits for the main thread, which has much else to do. */
+/**
+ * Of each kind, under way for each thread, begun and waiting: enough that no thread waits for the main thread, which
+ * has much else to do.
+ */
 const BATCHES_PER_THREAD = 4;
 /** The addon's limit (core.c). */
 const MAX_THREADS = 256;
@@ -46,7 +50,10 @@ export class NativeBlsCore implements BlsCore {
   /** What goes to the addon, which copies it. */
   readonly #handles = new Float64Array(MAX_BATCH_JOBS);
   readonly #roots = new Uint8Array(MAX_BATCH_JOBS * ROOT_BYTES);
-  /** Batches of each kind: in the addon jobs that came alone overtake those of groups, so neither kind takes the other's places. */
+  /**
+   * Batches of each kind: in the addon jobs that came alone overtake those of groups, so neither kind takes the other's
+   * places.
+   */
   readonly #batches: Record<JobKind, number> = { single: 0, grouped: 0 };
   /** Jobs in them. */
   #running = 0;

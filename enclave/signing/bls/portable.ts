@@ -1,5 +1,6 @@
-// The BLS core without a compiler: @chainsafe/blst in worker threads, keys in one shared region that the workers read. Slower than the
-// native core (no sharing of hashed roots) and its keys are not in locked memory. A worker that ends takes only its own jobs with it.
+// The BLS core without a compiler: @chainsafe/blst in worker threads, keys in one shared region that the workers read.
+// Slower than the native core (no sharing of hashed roots) and its keys are not in locked memory. A worker that ends
+// takes only its own jobs with it.
 
 import assert from 'node:assert/strict';
 import { availableParallelism } from 'node:os';
@@ -15,7 +16,10 @@ import { createJobQueue, type Job, settleJobs, signingUnavailable } from './queu
 /** Jobs a worker may have before it: what a priority job waits for at most when all workers are busy. */
 export const MAX_WORKER_JOBS = 16;
 
-/** Half of it, so that the next batch already lies with the worker when one is done; and a worker with more gets none, so that batches are full. */
+/**
+ * Half of it, so that the next batch already lies with the worker when one is done; and a worker with more gets none,
+ * so that batches are full.
+ */
 const MAX_BATCH_JOBS = MAX_WORKER_JOBS / 2;
 
 /** How long a worker that ended stays away: by how many times its place failed in a row without signing anything. */

@@ -1,6 +1,6 @@
-// The waiting line of a BLS core: two lanes, first in first out in each, `priority` always before `normal`, and behind both the jobs of
-// groups, which get a share all the same. Bounded as a last resort; the permits of the signing path are the real limit. Copies the root,
-// so that what is signed is what was asked for.
+// The waiting line of a BLS core: two lanes, first in first out in each, `priority` always before `normal`, and behind
+// both the jobs of groups, which get a share all the same. Bounded as a last resort; the permits of the signing path
+// are the real limit. Copies the root, so that what is signed is what was asked for.
 
 import assert from 'node:assert/strict';
 import { SignerError } from '../../api/errors.ts';
@@ -13,7 +13,9 @@ export const MAX_QUEUED_JOBS = 65_536;
 export const ROOT_BYTES = 32;
 export const SIGNATURE_BYTES = 96;
 
-/** How often in a row jobs of groups are passed over by others: of five batches of a busy core one is theirs at least. */
+/**
+ * How often in a row jobs of groups are passed over by others: of five batches of a busy core one is theirs at least.
+ */
 const MAX_PASSED_OVER = 4;
 
 export interface Job {
@@ -48,7 +50,10 @@ export interface JobQueue {
   rejectAll(error: SignerError): void;
 }
 
-/** @param onJobs called after the microtasks in which jobs came: a group commit releases many in one turn, and they should share batches */
+/**
+ * @param onJobs called after the microtasks in which jobs came: a group commit releases many in one turn, and they
+ * should share batches
+ */
 export function createJobQueue(onJobs: () => void): JobQueue {
   const priority = createLine();
   const normal = createLine();
@@ -158,8 +163,8 @@ export function signingUnavailable(why: string, cause?: unknown): SignerError {
 }
 
 /**
- * Give every job its signature out of one buffer of 96 bytes a job. Zeros mean that the key was gone: no compressed point begins with
- * a zero byte, so this cannot be a signature.
+ * Give every job its signature out of one buffer of 96 bytes a job. Zeros mean that the key was gone: no compressed
+ * point begins with a zero byte, so this cannot be a signature.
  */
 export function settleJobs(jobs: readonly Job[], signatures: Uint8Array): void {
   assert.equal(signatures.length, jobs.length * SIGNATURE_BYTES);

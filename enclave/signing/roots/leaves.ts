@@ -1,5 +1,6 @@
-// The leaves of all SSZ containers, and the hasher that their roots are computed with: it is set here, before there is a container. The
-// library enters the program in this folder. A worker that computes roots (envelopes/envelope-worker.ts) sets its own hasher by this import.
+// The leaves of all SSZ containers, and the hasher that their roots are computed with: it is set here, before there is
+// a container. The library enters the program in this folder. A worker that computes roots
+// (envelopes/envelope-worker.ts) sets its own hasher by this import.
 
 import { ByteVectorType, UintBigintType, UintNumberType } from '@chainsafe/ssz';
 import { useFastestHasher } from './hasher.ts';

@@ -1,8 +1,8 @@
-// Merges histories into the database, all of an import or nothing, in steps, so that checks go on. Histories are staged in
-// a table while they arrive. Then every key that they touch is shown to be whole, in steps. Then one small transaction
-// decides the import: from there on it happens, also after a crash. Then it is applied, some keys a step; a key that it is
-// not applied to yet is held: nothing is decided about it. What is not decided when the database is opened is discarded.
-// How a history is merged is history/merge.ts.
+// Merges histories into the database, all of an import or nothing, in steps, so that checks go on. Histories are staged
+// in a table while they arrive. Then every key that they touch is shown to be whole, in steps. Then one small
+// transaction decides the import: from there on it happens, also after a crash. Then it is applied, some keys a step; a
+// key that it is not applied to yet is held: nothing is decided about it. What is not decided when the database is
+// opened is discarded. How a history is merged is history/merge.ts.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { isDeepStrictEqual } from 'node:util';

@@ -1,5 +1,5 @@
-// A key of a decided import on its way through the steps: read, then merged ahead, then written. What was computed ahead counts
-// only while what it rests on is unchanged; whoever writes looks again.
+// A key of a decided import on its way through the steps: read, then merged ahead, then written. What was computed
+// ahead counts only while what it rests on is unchanged; whoever writes looks again.
 
 import type { MergedKey } from '../history/merge.ts';
 import type { KeyHistory, KeyState } from '../history/state.ts';

@@ -1,6 +1,6 @@
-// A PostgreSQL of the model, real servers: one that signers reach by a name, and a standby that stopped receiving. A failover
-// leads the name to the standby, and what was committed since is lost; a copy of the files can be put back. While an
-// administrator is at it the name leads nowhere.
+// A PostgreSQL of the model, real servers: one that signers reach by a name, and a standby that stopped receiving. A
+// failover leads the name to the standby, and what was committed since is lost; a copy of the files can be put back.
+// While an administrator is at it the name leads nowhere.
 
 import { type PostgresServer, type PostgresStandby, startPostgres } from '../postgres.ts';
 import { type PostgresProxy, startPostgresProxy } from '../postgres-proxy.ts';

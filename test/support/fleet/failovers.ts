@@ -1,6 +1,7 @@
-// A database that loses commits under the signers of the model: a standby that lags is promoted, or a copy of the files comes
-// back. Signers live through it and go on by themselves, as docs/security.md promises. What it does not promise the
-// administrator does before a signer comes: the marks of keys that left meanwhile, and the jump where nobody lived through.
+// A database that loses commits under the signers of the model: a standby that lags is promoted, or a copy of the files
+// comes back. Signers live through it and go on by themselves, as docs/security.md promises. What it does not promise
+// the administrator does before a signer comes: the marks of keys that left meanwhile, and the jump where nobody lived
+// through.
 
 import { setTimeout as pause } from 'node:timers/promises';
 import { SignerError } from '../../../enclave/api/errors.ts';

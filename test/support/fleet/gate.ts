@@ -1,6 +1,6 @@
-// A store behind a gate: while its signer is frozen, calls wait before they reach the store and answers wait before they reach the
-// signer; of one that was killed neither goes on. And what the store is when a protection is taken away, to see whether the
-// model notices.
+// A store behind a gate: while its signer is frozen, calls wait before they reach the store and answers wait before
+// they reach the signer; of one that was killed neither goes on. And what the store is when a protection is taken away,
+// to see whether the model notices.
 
 import { forwardedStore } from '../../../enclave/slashing/forwarded-store.ts';
 import type { SlashingBackend, StoreFloor } from '../../../enclave/slashing/types.ts';

@@ -1,6 +1,6 @@
-// A file of the model that gets a second name, as it has for a container that mounts it alone: its write-ahead log and its lock lie
-// beside another name. The start refuses it; a signer that started all the same would lose its last commits when it is killed
-// and the folder of the other name goes.
+// A file of the model that gets a second name, as it has for a container that mounts it alone: its write-ahead log and
+// its lock lie beside another name. The start refuses it; a signer that started all the same would lose its last
+// commits when it is killed and the folder of the other name goes.
 
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, linkSync, mkdirSync, renameSync, rmSync } from 'node:fs';
@@ -31,8 +31,8 @@ export function secondName(world: FleetWorld, site: Site, random: Random): Promi
       if (isUnprotected) linkSync(other, path);
       world.note(`the file of ${store.name} is open under a second name`);
       for (let bursts = 0; bursts < 4; bursts++) await world.burst();
-      // Killed there: what is on the disk is the file without the log. Read by another process: closing a descriptor of it
-      // here would drop the locks of the database.
+      // Killed there: what is on the disk is the file without the log. Read by another process: closing a descriptor of
+      // it here would drop the locks of the database.
       execFileSync('cp', [other, `${path}.killed`]);
       await signer.kill();
       copyFileSync(`${path}.killed`, path);

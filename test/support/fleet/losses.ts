@@ -1,5 +1,5 @@
-// How stores of the model lose commits, and what is done about it: by themselves where the documentation says so, by hand where it
-// asks for that. And signers that are killed and start again.
+// How stores of the model lose commits, and what is done about it: by themselves where the documentation says so, by
+// hand where it asks for that. And signers that are killed and start again.
 
 import { floorAt, jumpToPresent } from '../../../enclave/slashing/jump.ts';
 import type { SlashingBackend } from '../../../enclave/slashing/types.ts';
@@ -76,7 +76,10 @@ export async function noticesItself(site: Site, store: FleetStore, copy: StoreCo
   return row === undefined || row.seat !== store.seat() || copy.revision < row.revision;
 }
 
-/** `strongroom slashing jump`; the keys that left after the copy was made are retired again, those that came are taken back. */
+/**
+ * `strongroom slashing jump`; the keys that left after the copy was made are retired again, those that came are taken
+ * back.
+ */
 export async function byHand(world: FleetWorld, site: Site, store: FleetStore): Promise<void> {
   const floorOf = () => floorAt(world.time.now(), CHAIN);
   const backend = withoutProtection(await store.open(floorOf), world.missing);

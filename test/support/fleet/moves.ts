@@ -1,6 +1,6 @@
-// How keys go from place to place, in the ways that the documentation describes and no others: a key leaves by DELETE (Key Manager or
-// chamber) or by `slashing retire` and export; its file is imported at the next place before the key is loaded there; what failed
-// half way is finished where it was begun.
+// How keys go from place to place, in the ways that the documentation describes and no others: a key leaves by DELETE
+// (Key Manager or chamber) or by `slashing retire` and export; its file is imported at the next place before the key is
+// loaded there; what failed half way is finished where it was begun.
 
 import { setImmediate } from 'node:timers/promises';
 import { deleteKeys } from '../../../enclave/keys/management/delete.ts';
@@ -121,7 +121,10 @@ async function arriveByCommand(world: FleetWorld, key: FleetKey, site: Site, ran
   return true;
 }
 
-/** What `strongroom slashing` works on: signers of a SQLite file are stopped meanwhile, those of a table start again after it. */
+/**
+ * What `strongroom slashing` works on: signers of a SQLite file are stopped meanwhile, those of a table start again
+ * after it.
+ */
 export function withStore<T>(
   world: FleetWorld,
   site: Site,

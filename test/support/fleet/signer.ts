@@ -1,6 +1,6 @@
-// One signer of the model: the parts of the real program that decide whether a slashable message is signed, put together as boot
-// does it, with clocks of its own, in this process. It can be frozen, killed, stopped and started again; what it remembers
-// ends with it. A signature is what `ask` calls signed: nothing is computed with keys.
+// One signer of the model: the parts of the real program that decide whether a slashable message is signed, put
+// together as boot does it, with clocks of its own, in this process. It can be frozen, killed, stopped and started
+// again; what it remembers ends with it. A signature is what `ask` calls signed: nothing is computed with keys.
 
 import { setImmediate } from 'node:timers/promises';
 import { SignerError } from '../../../enclave/api/errors.ts';

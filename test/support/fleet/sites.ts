@@ -1,5 +1,6 @@
-// The places of the model where keys can be: a lone signer with a file, replicas with a table, others with a PostgreSQL that fails
-// over, a fleet that its state table binds to one of three stores, and an enclave. Each starts its signers with the keys that belong there.
+// The places of the model where keys can be: a lone signer with a file, replicas with a table, others with a PostgreSQL
+// that fails over, a fleet that its state table binds to one of three stores, and an enclave. Each starts its signers
+// with the keys that belong there.
 
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';

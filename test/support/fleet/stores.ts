@@ -1,5 +1,5 @@
-// The slashing stores of the model: real SQLite files and real tables, with the hand of somebody who makes copies of them and
-// puts older copies in their place.
+// The slashing stores of the model: real SQLite files and real tables, with the hand of somebody who makes copies of
+// them and puts older copies in their place.
 
 import { readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { DeleteItemCommand, type DynamoDBClient, PutItemCommand, ScanCommand } from '../../../enclave/aws/dynamodb.ts';
@@ -36,7 +36,10 @@ export interface FleetStore {
 export interface KeptStore extends FleetStore {
   /** SQLite: closed. */
   copy(step: number): Promise<StoreCopy>;
-  /** `in_place`: the same file with other content. `replaced`: another file under the name. SQLite is closed, or replaced. */
+  /**
+   * `in_place`: the same file with other content. `replaced`: another file under the name. SQLite is closed, or
+   * replaced.
+   */
   restore(copy: StoreCopy, how: 'in_place' | 'replaced'): Promise<void>;
 }
 
@@ -148,7 +151,9 @@ export async function putBack(client: DynamoDBClient, tableName: string, items: 
   for (const Item of items) await client.send(new PutItemCommand({ TableName: tableName, Item }));
 }
 
-/** What a parent can make of copies: each item as it was in one of them. The record is the newest that any of them has. */
+/**
+ * What a parent can make of copies: each item as it was in one of them. The record is the newest that any of them has.
+ */
 export function mixedCopy(copies: readonly (StoreCopy & { readonly items: readonly Item[] })[], random: Random) {
   const newest = copies.at(-1);
   if (newest === undefined) throw new Error('there is no copy');

@@ -1,6 +1,7 @@
-// A table of the model that somebody puts back while several replicas run, between their requests. What docs/security.md promises of
-// it and no more: a table that is older than its fleet noted is noticed at the next heartbeat; single items that are older, or
-// gone, are noticed by every replica that has read or signed the newer ones. Keys that left are none of them.
+// A table of the model that somebody puts back while several replicas run, between their requests. What
+// docs/security.md promises of it and no more: a table that is older than its fleet noted is noticed at the next
+// heartbeat; single items that are older, or gone, are noticed by every replica that has read or signed the newer ones.
+// Keys that left are none of them.
 
 import type { SlashableMessage } from '../../../enclave/slashing/types.ts';
 import { rootOf } from '../slashing.ts';

@@ -1,5 +1,6 @@
-// A world of signers, stores and keys that lives by random steps under a seed: clients ask while keys move, stores lose commits,
-// signers freeze, die and come back, and time passes. It notes every signature that is released, and what led there.
+// A world of signers, stores and keys that lives by random steps under a seed: clients ask while keys move, stores lose
+// commits, signers freeze, die and come back, and time passes. It notes every signature that is released, and what led
+// there.
 
 import { setTimeout as pause } from 'node:timers/promises';
 import { SignerError } from '../../../enclave/api/errors.ts';
