@@ -14,6 +14,8 @@ export interface SlashingArguments {
   readonly publicKeys: readonly string[] | undefined;
   /** The file to import; `-` is standard input. */
   readonly file: string | undefined;
+  /** Where Web3Signer's database is, as it was written: a URL, or a reference to one. */
+  readonly web3signer: string | undefined;
   readonly strategy: MergeStrategy;
   readonly dryRun: boolean;
   /** What a jump by hand takes for the present; undefined: the clock decides. */
@@ -26,7 +28,7 @@ type Values = Readonly<Record<string, string | boolean | undefined>>;
 
 const OPTIONS: Readonly<Record<SlashingCommand, Options>> = {
   export: { output: { type: 'string' }, pubkeys: { type: 'string' } },
-  import: { 'as-minimal': { type: 'boolean' }, complete: { type: 'boolean' } },
+  import: { 'as-minimal': { type: 'boolean' }, complete: { type: 'boolean' }, 'from-web3signer': { type: 'string' } },
   jump: { 'dry-run': { type: 'boolean' }, slot: { type: 'string' }, epoch: { type: 'string' } },
   prune: {},
   reinstate: {},
@@ -58,7 +60,10 @@ function checked(
 ): SlashingArguments | { readonly problem: string } {
   const config = text(values['config']);
   if (config === undefined) return { problem: 'name the configuration file with -c' };
-  if (command === 'import' && positionals.length !== 1) return { problem: 'name one file to import, or - for stdin' };
+  const web3signer = text(values['from-web3signer']);
+  if (command === 'import' && positionals.length !== (web3signer === undefined ? 1 : 0)) {
+    return { problem: 'name one file to import, or - for stdin, or --from-web3signer and no file' };
+  }
   const isByName = command === 'reinstate' || command === 'retire';
   if (isByName && positionals.length === 0) return { problem: 'name at least one public key' };
   const named = isByName ? positionals : text(values['pubkeys'])?.split(',');
@@ -76,11 +81,18 @@ function checked(
     output: text(values['output']),
     publicKeys: publicKeys as string[] | undefined,
     file: command === 'import' ? positionals[0] : undefined,
-    strategy: values['as-minimal'] === true ? 'minimal' : values['complete'] === true ? 'complete' : 'by_key',
+    web3signer,
+    strategy: strategyOf(values),
     dryRun: values['dry-run'] === true,
     slot,
     epoch,
   };
+}
+
+/** A database is merged as minimal unless told: a second run then changes nothing, and nothing in between is signed. */
+function strategyOf(values: Values): MergeStrategy {
+  if (values['complete'] === true) return 'complete';
+  return values['as-minimal'] === true || values['from-web3signer'] !== undefined ? 'minimal' : 'by_key';
 }
 
 function text(value: string | boolean | undefined): string | undefined {

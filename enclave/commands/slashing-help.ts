@@ -5,6 +5,7 @@ export const SLASHING_HELP = `strongroom slashing: the slashing protection recor
 Usage:
   strongroom slashing export -c CONFIG [--output FILE] [--pubkeys A,B]
   strongroom slashing import FILE -c CONFIG [--as-minimal | --complete]
+  strongroom slashing import --from-web3signer URL -c CONFIG [--complete]
   strongroom slashing jump -c CONFIG [--dry-run] [--slot N --epoch N]
   strongroom slashing prune -c CONFIG
   strongroom slashing reinstate KEY… -c CONFIG
@@ -27,6 +28,13 @@ With sqlite the server has to be stopped; postgres and dynamodb may be in use.
              strongroom slashing import slashing_protection.json -c strongroom.yaml
              strongroom slashing import newer.json --as-minimal -c strongroom.yaml
              zcat slashing_protection.json.gz | strongroom slashing import - -c strongroom.yaml
+           --from-web3signer URL: reads the database of a Web3Signer that is stopped for good, and changes nothing in it.
+           postgresql://USER@HOST/DATABASE as in anti_slashing.url (TLS unless ?sslmode=disable), or env:NAME of a variable
+           that holds it, which keeps a password from other users. It is merged as minimal, so a second run changes nothing;
+           --complete as above. Keys that are disabled there are retired here. Refused while another program is connected
+           to the database, when its rows change, of another network, and of a schema before version 7 or after 12.
+             WEB3SIGNER_DB=postgresql://… strongroom slashing import --from-web3signer env:WEB3SIGNER_DB -c strongroom.yaml
+             strongroom slashing import --from-web3signer 'postgresql://web3signer@db:5432/web3signer' -c strongroom.yaml
   jump     Raises the store to the present, for every key and every signer of it, after any doubt whether records were
            lost (a restored backup, a failover that lost commits). Everything up to now is refused from then on, which
            costs a validator at most one vote. --slot and --epoch say what the present is, where the clock cannot.
@@ -49,6 +57,6 @@ With sqlite the server has to be stopped; postgres and dynamodb may be in use.
              strongroom slashing status -c strongroom.yaml
              watch strongroom slashing status -c strongroom.yaml
 
-Exit codes: 0 done, 1 usage or a store that cannot be used, 2 a file refused as a whole (with the place),
+Exit codes: 0 done, 1 usage or a store that cannot be used, 2 a file or database refused as a whole (with the place),
 78 a configuration that cannot be used.
 `;

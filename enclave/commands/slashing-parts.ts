@@ -1,6 +1,7 @@
 // What every `strongroom slashing` command works with.
 
 import type { Clock } from '../../observe/clock.ts';
+import type { Logger } from '../../observe/logger.ts';
 import type { Network } from '../signing/networks.ts';
 import type { SlashingBackend } from '../slashing/types.ts';
 import type { SlashingArguments } from './slashing-arguments.ts';
@@ -18,4 +19,6 @@ export interface OpenStore {
   readonly clock: Clock;
   readonly terminal: Terminal;
   readonly args: SlashingArguments;
+  /** Warnings and worse, on stderr. */
+  readonly logger: Logger;
 }

@@ -1,6 +1,6 @@
 // `strongroom slashing …`: the slashing protection records of the configured backend, with the server stopped (sqlite)
 // or running (the others). Data goes to stdout, everything else to stderr. Exit codes: 0 done, 1 usage or a store that
-// cannot be used, 2 a file that is refused as a whole, 78 a configuration that cannot be used.
+// cannot be used, 2 a file or database refused as a whole, 78 a configuration that cannot be used.
 
 import { createReadStream, createWriteStream } from 'node:fs';
 import { rename } from 'node:fs/promises';
@@ -18,6 +18,7 @@ import type { Config } from '../config/options.ts';
 import { readInterchange, writeInterchange } from '../slashing/interchange/file.ts';
 import { InterchangeError } from '../slashing/interchange/json-pieces.ts';
 import type { ValidatorHistory } from '../slashing/types.ts';
+import { Web3SignerDatabaseError } from '../slashing/web3signer/schema.ts';
 import {
   readSlashingArguments,
   SLASHING_COMMANDS,
@@ -27,6 +28,7 @@ import {
 import { SLASHING_HELP } from './slashing-help.ts';
 import type { OpenStore, Terminal } from './slashing-parts.ts';
 import { jump, prune, reinstate, retire, status } from './slashing-store.ts';
+import { importWeb3Signer } from './slashing-web3signer.ts';
 
 const EXIT = { ok: 0, failed: 1, refused: 2, configuration: 78 } as const;
 /** Keys between two lines of progress. */
@@ -34,7 +36,7 @@ const PROGRESS_KEYS = 10_000;
 
 const COMMANDS: Readonly<Record<SlashingCommand, (open: OpenStore) => Promise<number>>> = {
   export: exportFile,
-  import: importFile,
+  import: (open) => (open.args.web3signer === undefined ? importFile(open) : importWeb3Signer(open)),
   jump,
   prune,
   reinstate,
@@ -68,6 +70,11 @@ export async function runSlashingCommand(argv: readonly string[], terminal: Term
       terminal.stderr.write(`strongroom: the file is refused as a whole, nothing was merged: ${error.message}\n`);
       return EXIT.refused;
     }
+    if (error instanceof Web3SignerDatabaseError) {
+      const refusal = `the database is refused as a whole, nothing was merged: ${error.message}`;
+      terminal.stderr.write(`strongroom: ${refusal}\n  ${error.remedy}\n`);
+      return EXIT.refused;
+    }
     terminal.stderr.write(`strongroom: ${error instanceof Error ? error.message : String(error)}\n`);
     return EXIT.failed;
   }
@@ -92,7 +99,7 @@ async function withBackend(
     integrityKey?.fill(0),
   );
   try {
-    return await COMMANDS[command]({ backend, network, clock: systemClock, terminal, args });
+    return await COMMANDS[command]({ backend, network, clock: systemClock, terminal, args, logger });
   } finally {
     await backend.close();
   }
