@@ -8,7 +8,7 @@ import { startDynamoDB } from '../../rehearsal/dynamodb.ts';
 import { runStrongroom } from '../../rehearsal/signer.ts';
 import { type Deployment, deploy } from '../support/deployment.ts';
 import { startPostgres } from '../support/postgres.ts';
-import { attestation, block, call, rootOf, signCall } from '../support/requests.ts';
+import { attestation, batchCall, block, call, rootOf, signCall } from '../support/requests.ts';
 
 const BACKENDS = ['sqlite', 'postgres', 'dynamodb'] as const;
 type Backend = (typeof BACKENDS)[number];
@@ -94,6 +94,22 @@ describe.each(BACKENDS)('records made on %s', (from) => {
       const again = await slashing(target, 'export', '--pubkeys', source.deployment.keys[1]?.publicKey ?? '');
       expect(JSON.parse(again.stdout)).toMatchObject({ data: [] });
     }
+  });
+
+  it('are made for the keys of a batch, each for itself', async () => {
+    const store = await freshStore(from);
+    const some = store.deployment.keys.map(({ publicKey }) => publicKey);
+    const signer = await store.deployment.start({ env: store.env });
+    const ask = async (body: object): Promise<unknown[]> => {
+      const { text } = await batchCall(signer.url, some, body);
+      const results: { signature?: string; error?: { code: number } }[] = JSON.parse(text);
+      return results.map(({ signature, error }) => (signature === undefined ? error?.code : 200));
+    };
+    expect((await signCall(signer.url, some[1] ?? '', attestation({ source: 10, target: 11 }))).status).toBe(200);
+    expect(await ask(attestation({ source: 10, target: 11, head: rootOf(9) }))).toEqual([200, 412]);
+    expect(await ask(attestation({ source: 11, target: 12 }))).toEqual([200, 200]);
+    expect(await ask(attestation({ source: 10, target: 13 }))).toEqual([412, 412]);
+    await signer.stop();
   });
 
   it('older than a minimal file leave no gap when the file is imported as one', async () => {

@@ -19,6 +19,8 @@ import { ask, open, type RunningTunnel, startTunnel as startTunnelTo } from './r
 const TOKEN = 'sr_client_tunnel_test';
 const PCR0 = `0=${testPcr(0).toString('hex')}`;
 const HOUR_MS = 3_600_000;
+/** As operator/commands/tunnel.ts sets it. */
+const COMMAND_MAX_BODY_BYTES = 64 * 1024 * 1024;
 const QUICK = { unverified: { firstMs: 2, mostMs: 10 } };
 const STRONGROOM = join(import.meta.dirname, '../../bin/strongroom');
 
@@ -109,6 +111,22 @@ describe('a request', () => {
     });
     expect(removed.headers['x-hop']).toBeUndefined();
     expect(await ask(tunnel, '/upcheck')).toMatchObject({ status: 200, json: { method: 'GET', body: '' } });
+  });
+
+  it('for many keys goes through whole, and so does its long answer', async () => {
+    const identifiers = Array.from({ length: 2048 }, (_, index) => `0x${String(index).padStart(96, '0')}`);
+    const results = identifiers.map((identifier) => ({ identifier, signature: `0x${'ab'.repeat(96)}` }));
+    let asked = '';
+    const server = await startServer((received, response) => {
+      asked = received.body;
+      answerJson(response, 200, results);
+    });
+    const tunnel = await startTunnel(server, { maxBodyBytes: COMMAND_MAX_BODY_BYTES });
+    const body = JSON.stringify({ identifiers, signing_request: { type: 'RANDAO_REVEAL' } });
+    const headers = { 'content-type': 'application/json' };
+    const reply = await ask(tunnel, '/api/v1/eth2/sign', { method: 'POST', headers }, body);
+    expect([reply.status, reply.json]).toEqual([200, results]);
+    expect(asked).toBe(body);
   });
 
   it('after another goes over the same connection, verified once', async () => {

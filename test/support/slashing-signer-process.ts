@@ -42,12 +42,35 @@ if (import.meta.main) {
   process.once('disconnect', () => process.exit());
   const backend = await openBackend(JSON.parse(process.argv[2] ?? '{}'));
   const protection = new SlashingProtection(backend, {}, { clock: systemClock, log: quietLog });
-  process.on('message', async ({ id, message }: SignerRequest) => {
-    const outcome = await protection.check(message).then(
-      (checked) => (checked.kind === 'safe' ? 'safe' : checked.reason),
-      (error: unknown) => (error instanceof SignerError ? error.reason : String(error)),
+  const reasonOf = (error: unknown): string => (error instanceof SignerError ? error.reason : String(error));
+  const answer = (id: number, outcome: string): void => void process.send?.({ id, outcome } satisfies SignerAnswer);
+  let group: SignerRequest[] = [];
+  const askGroup = async (): Promise<void> => {
+    const asked = group;
+    group = [];
+    const never = new AbortController().signal;
+    const messages = asked.map(({ message }) => message);
+    const outcomes = await protection
+      .checkGroup(messages, never)
+      .catch((error: unknown) => messages.map(() => ({ kind: 'failed', error }) as const));
+    for (const [place, { id }] of asked.entries()) {
+      const outcome = outcomes[place];
+      if (outcome === undefined) answer(id, 'no outcome');
+      else if (outcome.kind === 'failed') answer(id, reasonOf(outcome.error));
+      else answer(id, outcome.kind === 'safe' ? 'safe' : outcome.reason);
+    }
+  };
+  process.on('message', ({ id, message }: SignerRequest) => {
+    // Every other message comes with others of other keys, as in a batch; the rest come alone.
+    const isGrouped = id % 2 === 0 && group.every((other) => other.message.publicKey !== message.publicKey);
+    if (isGrouped) {
+      if (group.push({ id, message }) === 1) setImmediate(() => void askGroup());
+      return;
+    }
+    protection.check(message).then(
+      (checked) => answer(id, checked.kind === 'safe' ? 'safe' : checked.reason),
+      (error: unknown) => answer(id, reasonOf(error)),
     );
-    process.send?.({ id, outcome } satisfies SignerAnswer);
   });
   process.send?.('ready');
 }
