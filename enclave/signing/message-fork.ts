@@ -28,20 +28,19 @@ export function forkRefusal(request: SignRequest, network: Network): ForkRefusal
   const signed = signedAt(request, network);
   if (signed === undefined) return withoutForkInfo(request, stated);
   const verdict = judgeForkVersion(network, signed.version, signed.epoch);
-  if (verdict.kind === 'unknown_version') return ofUnknownVersion(request);
+  if (verdict.kind === 'unknown_version') return ofUnknownVersion(request, network);
   const { name } = verdict.fork;
   if (stated !== undefined && stated !== name) {
     // A custom network whose table has some forks only cannot say that the stated one has another version.
     if (network.forks.some((fork) => fork.name === stated)) {
       return mismatch(`version: states ${upper(stated)}, but fork_info selects the fork version of ${upper(name)}`);
     }
-    if (!SAME_IN_EVERY_FORK.has(request.operation)) return ofUnknownVersion(request);
+    if (!SAME_IN_EVERY_FORK.has(request.operation)) return ofUnknownVersion(request, network);
   }
   if (verdict.kind === 'contradicts' && isScheduled([verdict.fork, ...verdict.possible])) {
     const possible = verdict.possible.map((fork) => upper(fork.name)).join(' or ');
-    return mismatch(
-      `fork_info: selects the fork version of ${upper(name)}, but epoch ${signed.epoch} of the message is in ${possible}`,
-    );
+    const selected = `fork_info: selects the fork version of ${upper(name)}`;
+    return mismatch(`${selected}, but epoch ${signed.epoch} of the message is in ${possible}`);
   }
   return containerRefusal(request, name);
 }
@@ -118,10 +117,11 @@ const SINCE_GLOAS: ReadonlySet<SignRequest['operation']> = new Set<SignRequest['
   'PROPOSER_PREFERENCES',
 ]);
 
-function ofUnknownVersion({ operation }: SignRequest): ForkRefusal | undefined {
+function ofUnknownVersion({ operation }: SignRequest, { name }: Network): ForkRefusal | undefined {
   if (SAME_IN_EVERY_FORK.has(operation)) return undefined;
+  const remedy = name === 'custom' ? ' (custom_network.config_file or custom_network.fork_versions name forks)' : '';
   return unsupported(
-    `fork_info: selects a fork version of which no fork of the network is known, and ${operation} needs it`,
+    `fork_info: selects a fork version that is none of the network's, and ${operation} needs one${remedy}`,
   );
 }
 

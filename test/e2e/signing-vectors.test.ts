@@ -51,7 +51,8 @@ describe.skipIf(examples === undefined)("Web3Signer's OpenAPI examples", () => {
     expect(aggregates).toHaveLength(8);
     for (const { request } of aggregates) {
       const answer = await signCall(signer.url, publicKey, request);
-      expect(answer.json).toMatchObject({ code: 400, reason: 'unsupported_fork' });
+      const message = expect.stringContaining('custom_network.fork_versions');
+      expect(answer.json).toMatchObject({ code: 400, reason: 'unsupported_fork', message });
     }
   });
 
