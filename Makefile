@@ -30,9 +30,10 @@ demo-enclave: install core ## Build an enclave image and show its whole life in 
 
 VITEST := $(NODE) node_modules/vitest/vitest.mjs
 # Programs, databases, images and long searches: what makes the whole suite take a while.
-SLOW := 'test/{bench,chamber,contract,e2e,eif,guest,operator,parent-proxy,property}/**' \
-  'test/slashing/{dynamodb,interchange,postgres,sqlite}/**' 'test/keys/{keystores,management,table}/**' \
-  test/config/check.test.ts test/formats/strict-json-cost.test.ts test/signing/bls/portable.test.ts
+SLOW := 'test/{bench,chamber,contract,e2e,eif,guest,harden,operator,parent-proxy,property}/**' \
+  'test/slashing/{dynamodb,interchange,postgres,sqlite}/**' 'test/keys/{files,keystores,management,table}/**' \
+  'test/signing/bls/**' test/config/check.test.ts test/formats/strict-json-cost.test.ts \
+  test/signing/lodestar-roots.test.ts test/slashing/local-floor-restart.test.ts
 
 test: install core ## Run all tests, or those of FILE=…; the last line is `N passed, N failed, N skipped`
 	@$(VITEST) run $(FILE)
