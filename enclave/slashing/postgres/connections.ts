@@ -112,8 +112,12 @@ export class PostgresConnections {
       await client.end().catch(() => undefined);
     };
     this.#sessions.add(close);
+    // `pg` says nothing to whoever waits for a connection that is ended before it is made.
+    const ended = Promise.withResolvers<never>();
+    ended.promise.catch(() => undefined);
+    client.once('end', () => ended.reject(new Error('the connection was ended')));
     try {
-      await client.connect();
+      await Promise.race([client.connect(), ended.promise]);
     } catch (error) {
       await close();
       throw this.#unavailable(error);

@@ -197,6 +197,29 @@ describe('connecting', () => {
     }
   });
 
+  test('whoever waits for a connection of its own when the store is closed is told, and does not wait for ever', async () => {
+    const waiting = Promise.withResolvers<void>();
+    const silent = createServer((socket) => {
+      socket.resume(); // it hears the end, and says nothing
+      waiting.resolve();
+    });
+    await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
+    const { port } = silent.address() as AddressInfo;
+    const address = addressOf(`postgres://signer:secret@127.0.0.1:${port}/slashing?sslmode=disable`);
+    const connections = new PostgresConnections(
+      { address, poolSize: 1, forceIpv4: false },
+      { log: quietLog, clock: systemClock },
+    );
+    const session = connections.openUnhurried().then(
+      () => 'a session',
+      (error: { reason?: string }) => error.reason,
+    );
+    await waiting.promise;
+    await connections.close();
+    expect(await session).toBe('slashing_unavailable');
+    await new Promise((resolve) => silent.close(resolve));
+  });
+
   test('sslmode=require is warned about, and so is a database with fsync off', async () => {
     const log = recordingLog();
     await (await openTestBackend(server.url(database, 'sslmode=require'), { log })).close();
