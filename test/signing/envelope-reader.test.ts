@@ -1,6 +1,9 @@
 // Large bodies in the worker: what comes back is what the main thread's parser says and hashes, other bodies come back
 // as they were, and what is given up makes room.
 
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { parseSignRequest } from '../../enclave/api/sign-request.ts';
 import { envelopeReader, MAX_WAITING_BODIES } from '../../enclave/signing/envelopes/envelope-reader.ts';
@@ -13,6 +16,18 @@ const SEPOLIA = publicNetwork('sepolia');
 const SLOT = 353_030 * 32;
 const FORKS = { previous: 'fulu', current: 'gloas', epoch: 353_024 } as const;
 const NEVER = new AbortController().signal;
+
+/** Gives each body back, then makes the file that the body names. */
+const ECHOING_WORKER = new URL(
+  `data:text/javascript,${encodeURIComponent(`
+    import { writeFileSync } from 'node:fs';
+    import { parentPort } from 'node:worker_threads';
+    parentPort.on('message', ({ body }) => {
+      parentPort.postMessage({ kind: 'other', body });
+      writeFileSync(Buffer.from(body).toString(), '');
+    });
+  `)}`,
+);
 
 const log = recordingLog();
 let reader = envelopeReader({ log });
@@ -92,6 +107,25 @@ describe('reading', () => {
     for (const read of gone) await expect(read).rejects.toThrow('went away');
     expect(await stays).toMatchObject({ kind: 'request' });
     await expect(reader.read(body(), first.signal)).rejects.toThrow('went away');
+  });
+
+  it('never answers a body with the answer to one that was given up, even when that was already on its way', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'strongroom-envelopes-'));
+    const echoing = envelopeReader({ log, workerUrl: ECHOING_WORKER });
+    try {
+      const one = new AbortController();
+      await echoing.read(Buffer.from(join(folder, 'first')), NEVER); // the worker runs
+      const given = echoing.read(Buffer.from(join(folder, 'given up')), one.signal);
+      while (!existsSync(join(folder, 'given up'))); // no turn of the event loop: the answer lies in the port
+      one.abort(new Error('went away'));
+      const other = echoing.read(Buffer.from(join(folder, 'other')), NEVER);
+      await expect(given).rejects.toThrow('went away');
+      const answer = await other;
+      expect(answer.kind === 'other' && Buffer.from(answer.body).toString()).toBe(join(folder, 'other'));
+    } finally {
+      await echoing.close();
+      rmSync(folder, { recursive: true });
+    }
   });
 
   it('is refused when too many wait', async () => {

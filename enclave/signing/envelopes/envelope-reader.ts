@@ -12,6 +12,7 @@ export const MAX_BODY_READ_AT_ONCE_BYTES = 32_768;
 /** Of 10 MiB each at most. */
 export const MAX_WAITING_BODIES = 16;
 const WORKER_HEAP_MB = 512;
+const WORKER = new URL('./envelope-worker.ts', import.meta.url);
 
 export interface EnvelopeReader {
   /**
@@ -28,7 +29,13 @@ interface Job extends EnvelopeJob {
   readonly reject: (error: unknown) => void;
 }
 
-export function envelopeReader({ log }: { readonly log: Log }): EnvelopeReader {
+export interface EnvelopeReaderOptions {
+  readonly log: Log;
+  /** Tests put a worker here that says when it has answered. */
+  readonly workerUrl?: URL | undefined;
+}
+
+export function envelopeReader({ log, workerUrl = WORKER }: EnvelopeReaderOptions): EnvelopeReader {
   const waiting = new Set<Job>();
   let worker: Worker | undefined;
   let running: Job | undefined;
@@ -48,13 +55,16 @@ export function envelopeReader({ log }: { readonly log: Log }): EnvelopeReader {
   };
   const start = (): Worker => {
     // Neither the environment, which may hold tokens, nor the flags of the process go to the worker.
-    const started = new Worker(new URL('./envelope-worker.ts', import.meta.url), {
+    const started = new Worker(workerUrl, {
       env: {},
       execArgv: [],
       resourceLimits: { maxOldGenerationSizeMb: WORKER_HEAP_MB },
     });
     started.unref();
-    started.on('message', (answer: EnvelopeAnswer) => finish((job) => job.resolve(answer)));
+    started.on('message', (answer: EnvelopeAnswer) => {
+      // What a worker has posted still arrives after its end, and would answer the body of another client.
+      if (worker === started) finish((job) => job.resolve(answer));
+    });
     started.on('error', (error) => log.error({ err: error }, 'the worker that reads envelopes died'));
     started.on('exit', () => {
       if (worker !== started) return; // it was given up, and its job with it
