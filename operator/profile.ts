@@ -56,7 +56,7 @@ export function readProfile(name: string | undefined, env: Terminal['env']): Pro
   }
   refuseWhenForeign(path, file.stats);
   const { profiles } = parseProfiles(path, file.content);
-  const literal = Object.values(profiles).some(({ token }) => token !== undefined && !/^(env:|@)/.test(token));
+  const literal = Object.values(profiles).some(({ token }) => token !== undefined && !/^(env:|@|file:)/.test(token));
   if (literal) refuseWhenShared(path, file.stats);
   const wanted = name ?? DEFAULT_PROFILE;
   const profile = Object.hasOwn(profiles, wanted) ? profiles[wanted] : undefined;

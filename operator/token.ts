@@ -1,4 +1,4 @@
-// The token: from a variable (env:VAR), a file (@FILE), stdin (-), or written out, which works but is visible to every
+// The token: from a variable (env:VAR), a file (@FILE or file:FILE), stdin (-), or written out, which works but is visible to every
 // user of the machine when it is an argument. It goes into one header and is written nowhere. It is a string, unlike
 // secrets of the signer, because headers are strings; the process ends right after.
 
@@ -28,7 +28,8 @@ export async function readToken({ text, origin }: TokenSource, terminal: Termina
     }
     return checked(value, `the environment variable ${variable}`);
   }
-  if (text.startsWith('@')) return checked(readTokenFile(text.slice(1), origin, terminal), 'the token file');
+  const file = /^(?:@|file:)(.*)$/s.exec(text)?.[1];
+  if (file !== undefined) return checked(readTokenFile(file, origin, terminal), 'the token file');
   if (origin.startsWith('--')) {
     note(terminal, `warning: ${origin} holds the token itself, which other users can see; prefer env:VAR, @FILE or -`);
   }

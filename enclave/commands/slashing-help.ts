@@ -30,7 +30,7 @@ With sqlite the server has to be stopped; postgres and dynamodb may be in use.
              zcat slashing_protection.json.gz | strongroom slashing import - -c strongroom.yaml
            --from-web3signer URL: reads the database of a Web3Signer that is stopped for good, and changes nothing in it.
            postgresql://USER@HOST/DATABASE as in anti_slashing.url (TLS unless ?sslmode=disable), or env:NAME of a variable
-           that holds it, which keeps a password from other users. It is merged as minimal, so a second run changes nothing;
+           or file:/PATH of a file that holds it, which keeps a password from other users. It is merged as minimal, so a second run changes nothing;
            --complete as above. Keys that are disabled there are retired here. Refused while another program is connected
            to the database, when its rows change, of another network, and of a schema before version 7 or after 12.
              WEB3SIGNER_DB=postgresql://… strongroom slashing import --from-web3signer env:WEB3SIGNER_DB -c strongroom.yaml

@@ -2,7 +2,8 @@
 // it is merged, or nothing; keys that were disabled there are retired afterwards, because a signer that refused them
 // had a reason. The database's address may carry a password: it is shown nowhere.
 
-import { BrokenReference, readSecret } from '../config/secret.ts';
+import { BrokenReference } from '../config/broken-reference.ts';
+import { readSecret } from '../config/secret.ts';
 import { type PostgresAddress, parsePostgresUrl } from '../slashing/postgres/address.ts';
 import { PostgresConnections } from '../slashing/postgres/connections.ts';
 import type { ImportSummary, ValidatorHistory } from '../slashing/types.ts';
@@ -46,13 +47,13 @@ export async function importWeb3Signer(open: OpenStore): Promise<number> {
 /** Or what is wrong with it. */
 function addressOf({ args, terminal }: OpenStore): PostgresAddress | string {
   const text = args.web3signer ?? '';
-  const { secret, variable } = readSecret(text, { env: terminal.env });
+  const { secret } = readSecret(text, { env: terminal.env });
   if (secret instanceof BrokenReference) return `${secret.problem}; ${secret.remedy}`;
   const url = secret.reveal().toString('utf8');
   if (url.startsWith('jdbc:')) return 'write it without jdbc:, and with the user as postgresql://USER@HOST/DATABASE';
   const reading = parsePostgresUrl(url);
   if (reading.kind === 'invalid') return reading.problem;
-  if (variable === undefined && reading.password !== '') {
+  if (text === url && reading.password !== '') {
     terminal.stderr.write(
       'warning: --from-web3signer holds a password, which other users can see: put the URL into a variable and write env:NAME\n',
     );

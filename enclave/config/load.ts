@@ -6,6 +6,7 @@ import { readFileSync } from 'node:fs';
 import type { Ceremony } from '../../ceremony/definition.ts';
 import { renderPath, type Violation } from '../../command-line/violations.ts';
 import { explainIssue } from '../api/issues.ts';
+import { BrokenReference } from './broken-reference.ts';
 import { type Environment, readEnvironment, unknownVariables } from './environment.ts';
 import { EMPTY_LAYER, readConfigurationFile, refused } from './file.ts';
 import { type Flags, readFlags } from './flags.ts';
@@ -23,7 +24,7 @@ import {
 import { remedyFor } from './remedy.ts';
 import type { Facts, Finding } from './rules/rule.ts';
 import { RULES } from './rules/rules.ts';
-import { BrokenReference, readSecret, Secret, type SecretSources } from './secret.ts';
+import { readSecret, Secret, type SecretSources, surrounded } from './secret.ts';
 import { withSecrets } from './static-auth.ts';
 import { type ConfigWarning, warningsOf } from './warnings.ts';
 
@@ -161,13 +162,14 @@ function readTokens(settings: Map<OptionPath, Setting>, sources: SecretSources):
   return variables;
 }
 
-/** The database's URL may stand in a variable of any name, as tokens may. */
+/** The database's URL may stand in a variable of any name or in a file, as tokens may. */
 function readUrl(settings: Map<OptionPath, Setting>, sources: SecretSources): readonly string[] {
   const setting = settings.get('anti_slashing.url');
-  if (typeof setting?.value !== 'string' || !setting.value.startsWith('env:')) return [];
+  if (typeof setting?.value !== 'string') return [];
   const { secret, variable } = readSecret(setting.value, sources);
-  const value = secret instanceof BrokenReference ? secret : secret.reveal().toString('utf8');
-  settings.set('anti_slashing.url', { ...setting, value });
+  const text = secret instanceof BrokenReference ? '' : secret.reveal().toString('utf8');
+  const broken = secret instanceof BrokenReference ? secret : surrounded(text);
+  settings.set('anti_slashing.url', { ...setting, value: broken ?? text });
   return variable === undefined ? [] : [variable];
 }
 

@@ -245,7 +245,7 @@ export const OPTIONS = {
   'anti_slashing.url': flagged(
     postgresUrl,
     undefined,
-    'postgres only; TLS unless ?sslmode=disable. Secret: prefer the environment, or env:VAR_NAME, to the flag',
+    'postgres only; TLS unless ?sslmode=disable. Secret: prefer the environment, env:VAR_NAME or file:/PATH to the flag',
     '--anti-slashing-postgres-url',
   ),
   'anti_slashing.pool_size': flagged(

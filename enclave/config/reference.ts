@@ -63,7 +63,7 @@ const MEMBERS: Readonly<Record<string, string>> = {
 | \`policies[].rules[].max_gas_limit\` | none | Met by the same messages when their gas limit is at most this, and by no other message |
 | \`anonymous.policies[]\` | \`[]\` | Policies of requests without a token; empty refuses them |
 | \`tokens[].name\` | its index | Names the token in audit lines, as \`static:NAME\`: 1 to 64 of \`A-Z a-z 0-9 . _ -\`, starting with a letter; unique |
-| \`tokens[].secret\` | required | At least ${MIN_SECRET_CHARACTERS} characters, or \`env:VAR_NAME\` to read them from the environment, which an enclave does not have. White space around it and control characters are refused |
+| \`tokens[].secret\` | required | At least ${MIN_SECRET_CHARACTERS} characters, or \`env:VAR_NAME\` or \`file:/PATH\` to read them from the environment or a file of their own, which an enclave does not have. A file that others than its owner and group can read is refused. White space around it and control characters are refused |
 | \`tokens[].policies[]\` | required | Policies of the token, at least one |
 | \`tokens[].bound_cidrs[]\` | \`[]\` | Source networks the token works from; an IPv4 prefix is at least /8, an IPv6 prefix at least /16 |
 

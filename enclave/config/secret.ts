@@ -4,6 +4,8 @@
 
 import { randomUUID } from 'node:crypto';
 import { inspect } from 'node:util';
+import { BrokenReference } from './broken-reference.ts';
+import { readSecretFile } from './secret-file.ts';
 
 /** A name that a POSIX shell can export. */
 const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
@@ -40,20 +42,6 @@ export class Secret {
   }
 }
 
-/**
- * A text that stands for no secret: a reference `env:VAR_NAME` that leads nowhere
- * (specification/operating.md#startup-failures, 3), or a slip of the hand.
- */
-export class BrokenReference {
-  readonly problem: string;
-  readonly remedy: string;
-
-  constructor(problem: string, remedy: string) {
-    this.problem = problem;
-    this.remedy = remedy;
-  }
-}
-
 export interface SecretSources {
   /** Undefined where there is none: in an enclave. */
   readonly env: Readonly<Record<string, string | undefined>> | undefined;
@@ -67,10 +55,14 @@ export interface ReadSecret {
   readonly variable?: string;
 }
 
-/** The secret that a text of the configuration stands for: the text itself, or the variable it refers to. */
-export function readSecret(text: string, { env, unsetIsFine = false }: SecretSources): ReadSecret {
-  if (!text.startsWith('env:')) return { secret: literalSlip(text) ?? new Secret(text) };
-  const variable = text.slice('env:'.length);
+/** The secret that a text of the configuration stands for: the text itself, or the variable or file it refers to. */
+export function readSecret(text: string, sources: SecretSources): ReadSecret {
+  if (text.startsWith('env:')) return readVariable(text.slice('env:'.length), sources);
+  if (text.startsWith('file:')) return { secret: readFile(text.slice('file:'.length), sources) };
+  return { secret: literalSlip(text) ?? new Secret(text) };
+}
+
+function readVariable(variable: string, { env, unsetIsFine = false }: SecretSources): ReadSecret {
   if (!VARIABLE_NAME.test(variable)) {
     const remedy = 'write env: and the name of the variable, without a space, $ or braces';
     return { secret: new BrokenReference('must be env:VAR_NAME with letters, digits and _ only', remedy) };
@@ -89,31 +81,46 @@ export function readSecret(text: string, { env, unsetIsFine = false }: SecretSou
   return { secret: new Secret(value), variable };
 }
 
+function readFile(path: string, { env, unsetIsFine = false }: SecretSources): Secret | BrokenReference {
+  if (env === undefined) {
+    const remedy = 'keep tokens in signer_state, which no file holds';
+    return new BrokenReference('refers to a file, and an enclave has no files of its own', remedy);
+  }
+  if (unsetIsFine) return new Secret(randomUUID());
+  const text = readSecretFile(path);
+  return text instanceof BrokenReference ? text : new Secret(text);
+}
+
 /** What other programs would replace by something secret, and this one would take as it stands. */
 function literalSlip(text: string): BrokenReference | undefined {
   if (/^\$(?:[A-Za-z_][A-Za-z0-9_]*|\{[^}]*\}|\([^)]*\))$/.test(text)) {
     const remedy = 'write env:VAR_NAME; a secret that does begin with $ can be given that way, too';
     return new BrokenReference('is a $ and a name, which nothing here expands: it would be the secret itself', remedy);
   }
-  if (/^file:/i.test(text)) {
-    const remedy = 'export what the file holds as a variable and write env:VAR_NAME';
-    return new BrokenReference('begins with file:, and no file is read: the path would be the secret', remedy);
+  if (/^\s*(?:env|file):/i.test(text)) {
+    const problem = 'begins with what looks like env: or file:, and would be the secret itself';
+    return new BrokenReference(
+      problem,
+      'write env:VAR_NAME or file:/PATH, in lower case and without white space before',
+    );
   }
   return undefined;
 }
 
 /** Why a text can be no secret that somebody sends, and what was probably meant; undefined when it can. */
 export function unsendable(text: string): BrokenReference | undefined {
+  const problem = surrounded(text);
+  if (problem !== undefined || !/\p{Cc}/u.test(text)) return problem;
+  const remedy = 'make it of printable characters, for instance with `openssl rand -hex 32`';
+  return new BrokenReference('has a control character, which no header can carry', remedy);
+}
+
+/** White space around a secret is no part of it. */
+export function surrounded(text: string): BrokenReference | undefined {
   if (/[\r\n]$/.test(text)) {
     const remedy = 'take it from its source without: $(cat FILE) drops it, and printf %s, unlike echo, adds none';
     return new BrokenReference('has a line break at its end, which no client sends', remedy);
   }
-  if (/^\s|\s$/.test(text)) {
-    return new BrokenReference('has white space around it, which no client sends', 'write it without');
-  }
-  if (/\p{Cc}/u.test(text)) {
-    const remedy = 'make it of printable characters, for instance with `openssl rand -hex 32`';
-    return new BrokenReference('has a control character, which no header can carry', remedy);
-  }
-  return undefined;
+  if (!/^\s|\s$/.test(text)) return undefined;
+  return new BrokenReference('has white space around it, which no client sends', 'write it without');
 }

@@ -4,7 +4,8 @@
 
 import { z } from 'zod';
 import { MAX_CIDRS_PER_TOKEN, MAX_POLICIES_PER_TOKEN, policyNameSchema, policySchema } from '../api/policy.ts';
-import { BrokenReference, readSecret, Secret, type SecretSources, unsendable } from './secret.ts';
+import { BrokenReference } from './broken-reference.ts';
+import { readSecret, Secret, type SecretSources, unsendable } from './secret.ts';
 import { safeCidrSchema } from './values.ts';
 
 export const MAX_STATIC_POLICIES = 1024;
@@ -70,7 +71,8 @@ export function withSecrets(
 }
 
 function secretProblem(input: unknown): BrokenReference | undefined {
-  if (input === undefined) return new BrokenReference('is required', 'write env:VAR_NAME, or the secret itself');
+  if (input === undefined)
+    return new BrokenReference('is required', 'write env:VAR_NAME, file:/PATH, or the secret itself');
   if (input instanceof BrokenReference) return input;
   if (!(input instanceof Secret)) {
     const remedy = typeof input === 'number' ? 'quote it: digits alone are a number' : 'write env:VAR_NAME or a text';

@@ -11,7 +11,8 @@ import { HOSTNAME } from '../api/egress.ts';
 import { type Cidr, parseCidr, unsafeCidrReason } from '../auth/cidr.ts';
 import { isTable } from '../aws/table-name.ts';
 import { parsePostgresUrl } from '../slashing/postgres/address.ts';
-import { BrokenReference, Secret } from './secret.ts';
+import { BrokenReference } from './broken-reference.ts';
+import { Secret } from './secret.ts';
 
 /** How a flag or an environment variable spells the value. `repeated`: one item a flag, comma-separated elsewhere. */
 export type TextForm = 'text' | 'integer' | 'boolean' | 'list' | 'repeated' | 'object';
@@ -95,7 +96,7 @@ export const httpUrl: Kind<string> = textThat('an http or https URL without cred
   return url !== null && /^https?:$/.test(url.protocol) && url.username === '' && url.password === '';
 });
 
-const POSTGRES_URL = 'a connection URL, postgres://USER@HOST/DATABASE, or env:VAR_NAME';
+const POSTGRES_URL = 'a connection URL, postgres://USER@HOST/DATABASE, env:VAR_NAME or file:/PATH';
 
 /** Secret, because it may carry a password; shown without user, password and parameters. */
 export const postgresUrl: Kind<Secret> = {

@@ -1,6 +1,9 @@
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { inspect } from 'node:util';
 import * as fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { renderViolations } from '../../command-line/violations.ts';
 import { Secret } from '../../enclave/config/secret.ts';
 import { load, loadGood, sentencesOf, violationsOf } from './loading.ts';
@@ -61,7 +64,11 @@ describe('a static token', () => {
     ['env:T', { T: `hunter2\n${TOKEN}` }, 'has a control character', 'openssl rand'],
     ['$VALIDATOR_CLIENT_TOKEN', {}, 'is a $ and a name', 'write env:VAR_NAME'],
     [`"\${VALIDATOR_CLIENT_TOKEN}"`, {}, 'is a $ and a name', 'write env:VAR_NAME'],
-    ['"file:/run/secrets/token"', {}, 'begins with file:, and no file is read', 'write env:VAR_NAME'],
+    ['"FILE:/run/secrets/token"', {}, 'begins with what looks like env: or file:', 'in lower case'],
+    ['" env:T"', {}, 'begins with what looks like env: or file:', 'without white space'],
+    ['"file:token"', {}, 'must be file:/PATH with an absolute path', 'from the root directory'],
+    ['"file:/nowhere/token"', {}, 'refers to the file /nowhere/token, which cannot be read (ENOENT)', 'may read'],
+    ['"file:/dev/null"', {}, 'is not a regular file', 'holds the secret alone'],
     ['1234567890123456', {}, 'must be text', 'quote it'],
     ['env:T', {}, 'refers to the environment variable T, which is unset', 'export T'],
     ['"env:$T"', {}, 'must be env:VAR_NAME', 'without a space, $ or braces'],
@@ -97,7 +104,85 @@ describe('a static token', () => {
   });
 });
 
+describe('a secret in a file of its own', () => {
+  let folder: string;
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'strongroom-secret-'));
+  });
+  afterEach(() => rmSync(folder, { recursive: true }));
+
+  function file(content: string | Buffer, mode = 0o600): string {
+    const path = join(folder, 'secret');
+    writeFileSync(path, content);
+    chmodSync(path, mode);
+    return `"file:${path}"`;
+  }
+
+  it.each([TOKEN, `${TOKEN}\n`, `${TOKEN}\r\n`])('is its text, without the line break of an editor: %j', (content) => {
+    const config = loadGood({ yaml: withToken(file(content)) });
+    expect(config.static_auth.tokens[0]?.secret.reveal().toString()).toBe(TOKEN);
+  });
+
+  it.each([0o600, 0o400, 0o440, 0o640])('may be read by its owner and group: %o', (mode) => {
+    expect(load({ yaml: withToken(file(TOKEN, mode)) }).ok).toBe(true);
+  });
+
+  it.each([0o644, 0o604, 0o602, 0o620, 0o666])('is refused when others can read or change it: %o', (mode) => {
+    const [violation, ...others] = violationsOf({ yaml: withToken(file(TOKEN, mode)) });
+    expect(violation?.problem).toContain(
+      `may be read or changed by others (mode ${mode.toString(8).padStart(4, '0')})`,
+    );
+    expect(violation?.remedy).toContain('chmod 0600');
+    expect(others).toEqual([]);
+  });
+
+  it.each([
+    [`${TOKEN}\n\n`, 'has a line break at its end'],
+    [` ${TOKEN}`, 'has white space around it'],
+    [`hunter2\n${TOKEN}`, 'has a control character'],
+    ['short', 'must be at least 16 characters'],
+    ['', 'must be at least 16 characters'],
+    [Buffer.from([0xff, 0xfe, 0x41]), 'is not UTF-8 text'],
+    ['x'.repeat(17_000), 'is larger than 16384 bytes'],
+  ])('%j is refused, and shown nowhere', (content, problem) => {
+    const violations = violationsOf({ yaml: withToken(file(content)) });
+    expect(violations).toHaveLength(1);
+    expect(violations[0]?.problem).toContain(problem);
+    expect(renderViolations(violations)).not.toContain('hunter2');
+  });
+
+  it('is not read by commands that authenticate nobody, and not in an enclave', () => {
+    const missing = withToken('"file:/nowhere/token"');
+    expect(load({ yaml: missing, build: { compiledCeremony: false, withoutTokens: true } }).ok).toBe(true);
+    const inEnclave = violationsOf({ yaml: `${withToken(file(TOKEN))}\ntee: {platform: nitro}` });
+    expect(inEnclave.map(({ problem }) => problem)).toContain(
+      'refers to a file, and an enclave has no files of its own',
+    );
+  });
+
+  it('may be the URL of the slashing database', () => {
+    const url = 'postgres://signer:hunter2@db.example/slashing';
+    const yaml = `anti_slashing: {backend: postgres, url: ${file(`${url}\n`)}}`;
+    const config = loadGood({ yaml });
+    expect(config.anti_slashing.url?.reveal().toString()).toBe(url);
+    expect(config.anti_slashing.url?.toString()).not.toContain('hunter2');
+  });
+});
+
 describe('the URL of the slashing database', () => {
+  it.each([
+    ['"$DATABASE_URL"', {}, 'is a $ and a name', 'write env:VAR_NAME'],
+    ['"env:U"', { U: ' postgres://signer:hunter2@db.example/s' }, 'has white space around it', 'write it without'],
+    ['"env:U"', { U: 'postgres://signer:hunter2@db.example/s\n' }, 'has a line break at its end', 'printf %s'],
+    ['"file:url"', {}, 'must be file:/PATH', 'from the root directory'],
+  ])('%s is refused, with what was probably meant', (reference, env, problem, remedy) => {
+    const violations = violationsOf({ yaml: `anti_slashing: {backend: postgres, url: ${reference}}`, env });
+    expect(violations).toHaveLength(1);
+    expect(violations[0]?.problem).toContain(problem);
+    expect(violations[0]?.remedy).toContain(remedy);
+    expect(renderViolations(violations)).not.toContain('hunter2');
+  });
+
   const yaml = 'anti_slashing: {backend: postgres, url: "env:DATABASE_URL"}';
   const url = 'postgres://signer:hunter2@db.example/slashing';
 
