@@ -18,6 +18,7 @@ Commands:
                 validator clients                           strongroom operator tunnel --help
   eif           Build, describe and compare images for      strongroom eif build --help
                 AWS Nitro Enclaves
+  web3signer    Run the signer with Web3Signer's options    strongroom web3signer --help
   parent-proxy  On the parent instance of an enclave:       strongroom parent-proxy -c strongroom.yaml
                 carry its connections
 
@@ -26,7 +27,16 @@ Options:
   --version  The version
 `;
 
-const [command, ...rest] = process.argv.slice(2);
+/** As the entry point of a container that was Web3Signer's: no command of our own begins so. */
+const OF_WEB3SIGNER = /^(?:-.+|eth1|eth2|filecoin)$/;
+const OWN_OPTIONS = ['--help', '-h', '--version'];
+
+const [command, ...rest] = commandLine(process.argv.slice(2));
+
+function commandLine(argv: readonly string[]): readonly string[] {
+  const [first = ''] = argv;
+  return OF_WEB3SIGNER.test(first) && !OWN_OPTIONS.includes(first) ? ['web3signer', ...argv] : argv;
+}
 
 switch (command) {
   case 'server':
@@ -47,6 +57,11 @@ switch (command) {
   }
   case 'operator': {
     const { main } = await import('../operator/main.ts');
+    await main(rest);
+    break;
+  }
+  case 'web3signer': {
+    const { main } = await import('../web3signer/main.ts');
     await main(rest);
     break;
   }

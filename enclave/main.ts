@@ -12,16 +12,20 @@ import { boot, type RunningSigner } from './boot/boot.ts';
 import { openEnclaveLog } from './boot/enclave/log.ts';
 import { ConfigurationRefused, type EnclaveParts, measureEnclave } from './boot/enclave/measure.ts';
 import type { World } from './boot/world.ts';
-import { reportCheck, sayWarnings } from './commands/check.ts';
+import { reportCheck, type Said, sayWarnings, type Warning } from './commands/check.ts';
 import { lookAtFiles } from './commands/check-files.ts';
 import { runSetupCommand } from './commands/setup.ts';
 import { runSlashingCommand } from './commands/slashing.ts';
+import { hasSlashingRecords } from './commands/slashing-open.ts';
 import { COMPILED, type CompiledImage } from './compiled.ts';
 import { serverHelp } from './config/help.ts';
-import { asksForHelp, type Loaded, loadConfig } from './config/load.ts';
+import { asksForHelp, type Loaded, type LoadInput, loadConfig } from './config/load.ts';
 import type { Config } from './config/options.ts';
 import { isDebugMode } from './tee/measure.ts';
 import { type EnclavePlatform, openNitroPlatform } from './tee/platform.ts';
+
+/** For the front of Web3Signer's command line, which refuses a start over an empty record. */
+export { hasSlashingRecords };
 
 const EXIT = { ok: 0, startup: 1, bug: 70, configuration: 78 } as const;
 
@@ -32,27 +36,24 @@ export async function main(command: 'server' | 'setup' | 'slashing', argv: reado
     return;
   }
   if (command === 'slashing') {
-    process.exitCode = await runSlashingCommand(argv, {
-      env: process.env,
-      stdin: process.stdin,
-      stdout: process.stdout,
-      stderr: process.stderr,
-    });
+    await runSlashing(argv, { env: process.env });
     return;
   }
   if (command === 'setup') {
     process.exitCode = await runSetupCommand(argv, process);
     return;
   }
-  await serve(argv);
+  await serve({ argv, env: process.env });
 }
 
-async function serve(argv: readonly string[]): Promise<void> {
-  if (asksForHelp(argv)) {
+/** @param input also how the front of Web3Signer's command line gives a configuration that is no file @param said its warnings */
+export async function serve(input: LoadInput, said: readonly Warning[] = []): Promise<void> {
+  if (asksForHelp(input.argv)) {
     process.stdout.write(serverHelp());
     return;
   }
-  const loaded = loadConfig({ argv, env: process.env }, { compiledCeremony: false });
+  const read = (): Loaded => loadConfig(input, { compiledCeremony: false });
+  const loaded = read();
   if (!loaded.ok) {
     process.stderr.write(renderViolations(loaded.violations));
     process.exitCode = EXIT.configuration;
@@ -62,11 +63,17 @@ async function serve(argv: readonly string[]): Promise<void> {
     process.exitCode = reportCheck(loaded, await lookAtFiles(loaded.config), process);
     return;
   }
-  await run(loaded, () => loadConfig({ argv, env: process.env }, { compiledCeremony: false }));
+  await run({ ...loaded, warnings: [...said, ...loaded.warnings] }, read);
+}
+
+/** `strongroom slashing …` */
+export async function runSlashing(argv: readonly string[], input: Pick<LoadInput, 'env' | 'readFile'>): Promise<void> {
+  const { stdin, stdout, stderr } = process;
+  process.exitCode = await runSlashingCommand(argv, { ...input, stdin, stdout, stderr });
 }
 
 async function run(
-  { config, warnings, ignoredVariables }: Extract<Loaded, { ok: true }>,
+  { config, warnings, ignoredVariables }: Said & { readonly config: Config },
   readConfiguration: () => Loaded,
 ): Promise<void> {
   const logger = createLogger(config.logging);

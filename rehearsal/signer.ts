@@ -39,6 +39,8 @@ export interface SignerOptions {
   /** Merged over a configuration that listens on free loopback ports and logs JSON. */
   readonly config?: Record<string, unknown>;
   readonly args?: readonly string[];
+  /** In place of `server -c FILE`: the configuration is then whatever these arguments and the environment say. */
+  readonly command?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
   /** A folder to run in; a temporary one that is removed at the end when not given. */
   readonly folder?: string;
@@ -128,7 +130,7 @@ export async function runStrongroom(
 /** The tests' own environment without settings of a signer, and without any way to an AWS account. */
 export function cleanEnvironment(): NodeJS.ProcessEnv {
   return {
-    ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(SVC|AWS)_/.test(name))),
+    ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(SVC|AWS|WEB3SIGNER)_/.test(name))),
     AWS_CONFIG_FILE: devNull,
     AWS_SHARED_CREDENTIALS_FILE: devNull,
     AWS_EC2_METADATA_DISABLED: 'true',
@@ -153,7 +155,7 @@ function spawnSigner(folder: string, options: SignerOptions): ChildProcess {
   };
   const file = join(folder, 'strongroom.yaml');
   writeFileSync(file, stringify(config, { aliasDuplicateObjects: false }));
-  const args = ['server', '-c', file, ...(options.args ?? [])];
+  const args = [...(options.command ?? ['server', '-c', file]), ...(options.args ?? [])];
   const [program, ...first] = options.program ?? [PROGRAM];
   const child = spawn(program, [...first, ...args], {
     cwd: folder,

@@ -3,7 +3,6 @@
 
 import { renderViolations, type Violation } from '../../command-line/violations.ts';
 import type { Log } from '../../observe/log.ts';
-import type { Loaded } from '../config/load.ts';
 import { type ConfigWarning, warningText } from '../config/warnings.ts';
 
 export interface Found {
@@ -11,7 +10,13 @@ export interface Found {
   readonly warnings: readonly ConfigWarning[];
 }
 
-type Said = Pick<Extract<Loaded, { ok: true }>, 'warnings' | 'ignoredVariables'>;
+/** That of an option, or of what was translated to options. */
+export type Warning = Pick<ConfigWarning, 'says'> & { readonly at: string };
+
+export interface Said {
+  readonly warnings: readonly Warning[];
+  readonly ignoredVariables: readonly string[];
+}
 
 const EXIT = { ok: 0, configuration: 78 } as const;
 

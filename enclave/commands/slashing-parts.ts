@@ -2,12 +2,12 @@
 
 import type { Clock } from '../../observe/clock.ts';
 import type { Logger } from '../../observe/logger.ts';
+import type { LoadInput } from '../config/load.ts';
 import type { Network } from '../signing/networks.ts';
 import type { SlashingBackend } from '../slashing/types.ts';
 import type { SlashingArguments } from './slashing-arguments.ts';
 
-export interface Terminal {
-  readonly env: NodeJS.ProcessEnv;
+export interface Terminal extends Pick<LoadInput, 'env' | 'readFile'> {
   readonly stdin: NodeJS.ReadableStream;
   readonly stdout: NodeJS.WritableStream;
   readonly stderr: NodeJS.WritableStream;

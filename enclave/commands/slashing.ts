@@ -9,23 +9,14 @@ import { pipeline } from 'node:stream/promises';
 import { renderViolations } from '../../command-line/violations.ts';
 import { encodeHex } from '../../formats/hex.ts';
 import { systemClock } from '../../observe/clock.ts';
-import { createLogger } from '../../observe/logger.ts';
-import { commandIntegrityKey } from '../boot/custody.ts';
-import { networkOf } from '../boot/network.ts';
-import { openSlashingBackend } from '../boot/slashing-protection/store.ts';
 import { loadConfig } from '../config/load.ts';
-import type { Config } from '../config/options.ts';
 import { readInterchange, writeInterchange } from '../slashing/interchange/file.ts';
 import { InterchangeError } from '../slashing/interchange/json-pieces.ts';
 import type { ValidatorHistory } from '../slashing/types.ts';
 import { Web3SignerDatabaseError } from '../slashing/web3signer/schema.ts';
-import {
-  readSlashingArguments,
-  SLASHING_COMMANDS,
-  type SlashingArguments,
-  type SlashingCommand,
-} from './slashing-arguments.ts';
+import { readSlashingArguments, SLASHING_COMMANDS, type SlashingCommand } from './slashing-arguments.ts';
 import { SLASHING_HELP } from './slashing-help.ts';
+import { withStore } from './slashing-open.ts';
 import type { OpenStore, Terminal } from './slashing-parts.ts';
 import { jump, prune, reinstate, retire, status } from './slashing-store.ts';
 import { importWeb3Signer } from './slashing-web3signer.ts';
@@ -56,7 +47,7 @@ export async function runSlashingCommand(argv: readonly string[], terminal: Term
   const args = readSlashingArguments(command, rest);
   if ('problem' in args) return usage(terminal, args.problem);
   const loaded = loadConfig(
-    { argv: ['-c', args.config], env: terminal.env },
+    { ...terminal, argv: ['-c', args.config] },
     { compiledCeremony: false, withoutTokens: true },
   );
   if (!loaded.ok) {
@@ -64,7 +55,10 @@ export async function runSlashingCommand(argv: readonly string[], terminal: Term
     return EXIT.configuration;
   }
   try {
-    return await withBackend(loaded.config, args, terminal, command);
+    const use = { stderr: terminal.stderr, isForJump: command === 'jump' };
+    return await withStore(loaded.config, use, ({ backend, network, logger }) =>
+      COMMANDS[command]({ backend, network, clock: systemClock, terminal, args, logger }),
+    );
   } catch (error) {
     if (error instanceof InterchangeError) {
       terminal.stderr.write(`strongroom: the file is refused as a whole, nothing was merged: ${error.message}\n`);
@@ -83,26 +77,6 @@ export async function runSlashingCommand(argv: readonly string[], terminal: Term
 function usage({ stderr }: Terminal, problem: string): number {
   stderr.write(`strongroom: ${problem}\nSee strongroom slashing --help\n`);
   return EXIT.failed;
-}
-
-async function withBackend(
-  config: Config,
-  args: SlashingArguments,
-  terminal: Terminal,
-  command: SlashingCommand,
-): Promise<number> {
-  const network = networkOf(config);
-  const logger = createLogger({ level: 'warn', format: 'text', color: false }, terminal.stderr);
-  const integrityKey = await commandIntegrityKey(config, { network }, { logger });
-  const parts = { network, integrityKey, isForJump: command === 'jump' };
-  const backend = await openSlashingBackend(config.anti_slashing, parts, { logger, clock: systemClock }).finally(() =>
-    integrityKey?.fill(0),
-  );
-  try {
-    return await COMMANDS[command]({ backend, network, clock: systemClock, terminal, args, logger });
-  } finally {
-    await backend.close();
-  }
 }
 
 /** To a file: first beside it, then in its place, so that a broken export never looks like a whole one. */

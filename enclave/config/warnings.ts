@@ -24,7 +24,7 @@ export function warningsOf(config: Config, facts: Facts): ConfigWarning[] {
 }
 
 /** As one line, for a terminal and for the log. */
-export function warningText({ at, says }: ConfigWarning): string {
+export function warningText({ at, says }: { readonly at: string; readonly says: string }): string {
   return `${at} ${says}`;
 }
 

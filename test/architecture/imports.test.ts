@@ -22,6 +22,7 @@ const TOP_ARROWS: Readonly<Record<string, readonly string[]>> = {
     'eif/main.ts',
     'ceremony/main.ts',
     'rehearsal/rehearse.ts',
+    'web3signer/main.ts',
   ],
   ceremony: [],
   'command-line': ['formats/'],
@@ -36,6 +37,8 @@ const TOP_ARROWS: Readonly<Record<string, readonly string[]>> = {
   'parent-proxy': ['enclave/api/', 'enclave/native/'],
   rehearsal: ['ceremony/', 'enclave/', 'operator/attestation/'],
   test: EVERYTHING,
+  // A front: it makes a configuration, and the program that takes it does the rest.
+  web3signer: ['enclave/main.ts', 'enclave/config/', 'enclave/api/version.ts'],
 };
 /** What is made here and belongs to nobody's sources (.gitignore). */
 const MADE_HERE = ['build', 'node_modules'];

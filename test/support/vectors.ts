@@ -7,6 +7,12 @@ import { fileURLToPath } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('../../../shared/vectors/', import.meta.url));
 
+/** A file of the requirement, which lies beside the vectors, or undefined when it is missing and may be. */
+export function specificationText(name: string): string | undefined {
+  const path = vectorPath(`../spec/${name}`);
+  return path === undefined ? undefined : readFileSync(path, 'utf8');
+}
+
 /** The absolute path of a file or folder of the vectors, or undefined when it is missing and may be. */
 export function vectorPath(path: string): string | undefined {
   const full = join(ROOT, path);

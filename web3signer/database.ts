@@ -1,0 +1,20 @@
+// Web3Signer's slashing database: what imports it. Its rows are the history of these keys, so nothing is signed over an empty record of our
+// own before they are here. The password of the database is never repeated.
+
+import type { GivenOptions } from './given.ts';
+
+export const DATABASE_URL = 'slashing-protection-db-url';
+
+/** The command that brings Web3Signer's record here. It needs the configuration as a file. */
+export function importCommand(given: GivenOptions): string {
+  return `strongroom slashing import --from-web3signer '${databaseUrl(given)}' -c strongroom.yaml`;
+}
+
+/** `postgresql://USER@HOST:PORT/DATABASE`, from what JDBC takes. */
+function databaseUrl(given: GivenOptions): string {
+  const text = given.get(DATABASE_URL)?.value ?? '';
+  const url = /^jdbc:postgresql:\/\/[^,]+$/i.test(text) ? URL.parse(text.slice('jdbc:'.length)) : null;
+  if (url === null) return 'postgresql://USER@HOST/DATABASE';
+  const user = given.get('slashing-protection-db-username')?.value ?? url.searchParams.get('user') ?? 'USER';
+  return `postgresql://${encodeURIComponent(user)}@${url.host}${url.pathname.replaceAll(/[^\w./%-]/g, '')}`;
+}

@@ -1,0 +1,34 @@
+// What somebody gave of Web3Signer's options: text with the place where it was written. Values never appear in messages: some are secrets.
+
+import type { Violation } from '../command-line/violations.ts';
+import type { Web3SignerOption } from './option.ts';
+
+export interface Given {
+  readonly option: Web3SignerOption;
+  readonly value: string;
+  /** `flag --network`, `environment WEB3SIGNER_ETH2_NETWORK`, `config.yaml line 3`. */
+  readonly origin: string;
+}
+
+/** Something that starts, and is said. */
+export interface Warning {
+  readonly at: string;
+  /** Completes it to a sentence, and says what happens. */
+  readonly says: string;
+}
+
+export interface GivenLayer {
+  readonly given: readonly Given[];
+  readonly violations: readonly Violation[];
+  readonly warnings: readonly Warning[];
+}
+
+/** By the name of the option, which no two share. */
+export type GivenOptions = ReadonlyMap<string, Given>;
+
+/** @param layers the highest first */
+export function merged(layers: readonly GivenLayer[]): GivenOptions {
+  return new Map(
+    layers.toReversed().flatMap(({ given }) => given.map((one): [string, Given] => [one.option.names[0], one])),
+  );
+}

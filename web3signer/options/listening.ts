@@ -1,0 +1,111 @@
+// Options of Web3Signer that say where it listens, whom it answers and what it writes of it.
+
+import { accepted, honoured, refused, type Web3SignerOption } from '../option.ts';
+
+const NO_HOSTS = ['*', 'all'];
+const PROXY = 'put a proxy in front that does';
+const TLS = 'takes a PKCS#12 file, and strongroom reads PEM';
+const TLS_TODO =
+  '`openssl pkcs12 -in FILE -nokeys -out cert.pem` and `openssl pkcs12 -in FILE -nocerts -noenc -out key.pem`; then ' +
+  '--print-config without this option, and tls.mode: file with both files (docs/guides/web3signer.md)';
+const NO_CLIENT_CERTIFICATES = 'is about client certificates, which strongroom does not ask for';
+const TOKENS = 'give callers tokens: --print-config, then static_auth (docs/guides/web3signer.md)';
+const NO_METRICS_ALONE = 'while metrics are enabled; otherwise a warning says that it does nothing';
+
+export const LISTENING: readonly Web3SignerOption[] = [
+  option(
+    'http-listen-host',
+    'text',
+    honoured('`server.listen_address`; 127.0.0.1 unless given', 'server.listen_address'),
+  ),
+  option('http-listen-port', 'number', honoured('`server.listen_port`; 9000 unless given', 'server.listen_port')),
+  option(
+    'http-host-allowlist',
+    'text',
+    accepted(
+      `is not checked, also when it is not given: requests are answered whatever their Host says. Listen on loopback, or ${PROXY}`,
+      NO_HOSTS,
+    ),
+    true,
+  ),
+  option(
+    'http-cors-origins',
+    'text',
+    honoured(
+      '`server.cors_allowed_origins`; `all` and `none` as there. Each is an origin (`https://example.org`), no pattern',
+    ),
+    true,
+  ),
+  option(
+    'idle-connection-timeout-seconds',
+    'number',
+    accepted('is not taken over: strongroom has limits of its own for connections'),
+  ),
+  option(
+    'vertx-worker-pool-size',
+    'number',
+    accepted('does nothing: there is no Vert.x; signing.max_concurrent_jobs bounds the work'),
+  ),
+  option(
+    'access-logs-enabled',
+    'boolean',
+    accepted('does nothing: one audit line a request is logged in any case (logging.level audit=off)'),
+  ),
+  option(
+    'metrics-enabled',
+    'boolean',
+    honoured(
+      '`metrics.listen_address` and `listen_port`; otherwise metrics are on a free port of 127.0.0.1, where nobody looks',
+    ),
+  ),
+  option('metrics-host', 'text', honoured(`\`metrics.listen_address\`, ${NO_METRICS_ALONE}; 127.0.0.1 unless given`)),
+  option('metrics-port', 'number', honoured(`\`metrics.listen_port\`, ${NO_METRICS_ALONE}; 9001 unless given`)),
+  option(
+    'metrics-host-allowlist',
+    'text',
+    accepted(
+      `is not checked, also when it is not given: metrics are answered whatever the Host says. Keep the port behind a firewall, or ${PROXY}`,
+      NO_HOSTS,
+    ),
+    true,
+  ),
+  {
+    ...option(
+      'metrics-category',
+      'text',
+      accepted('does nothing: all metrics are served (docs/reference/metrics.md)'),
+      true,
+    ),
+    names: ['metrics-category', 'metrics-categories'],
+  },
+  option(
+    'metrics-push-enabled',
+    'boolean',
+    refused('asks to push metrics, which strongroom does not', 'have Prometheus scrape --metrics-port', ['false']),
+  ),
+  ...['host', 'port', 'interval', 'prometheus-job'].map((part) =>
+    option(`metrics-push-${part}`, 'text', accepted('does nothing: metrics are scraped, not pushed')),
+  ),
+  option('tls-keystore-file', 'text', refused(TLS, TLS_TODO)),
+  option('tls-keystore-password-file', 'text', refused(TLS, TLS_TODO)),
+  option('tls-known-clients-file', 'text', refused(NO_CLIENT_CERTIFICATES, TOKENS)),
+  option('tls-allow-ca-clients', 'boolean', refused(NO_CLIENT_CERTIFICATES, TOKENS, ['false'])),
+  option('tls-allow-any-client', 'boolean', accepted('does nothing: no client is asked for a certificate')),
+  { ...option('logging', 'text', honoured('`logging.level`; ALL is trace')), letter: 'l' },
+  option(
+    'logging-format',
+    'text',
+    honoured(
+      '`logging.format`: PLAIN is text; every other is json with strongroom’s own members, and a warning says so',
+    ),
+  ),
+];
+
+function option(
+  name: string,
+  form: Web3SignerOption['form'],
+  becomes: Web3SignerOption['becomes'],
+  isList = false,
+): Web3SignerOption {
+  return { names: [name], scope: '', form, becomes, ...(isList ? { isList } : {}) };
+}
