@@ -1,5 +1,6 @@
-// The command line of Web3Signer, as picocli reads it: `--name=value`, `--name value`, booleans without a value, `-l LEVEL`, global options
-// before and after `eth2`. Refused: unknown options, an option given twice, one without its value, other sub-commands. Three words are our own.
+// The command line of Web3Signer, as picocli reads it: `--name=value`, `--name value`, booleans without a value, `-l
+// LEVEL`, global options before and after `eth2`. Refused: unknown options, an option given twice, one without its
+// value, other sub-commands. Three words are our own.
 
 import { renderName, suggest, type Violation } from '../command-line/violations.ts';
 import type { Given, GivenLayer } from './given.ts';
@@ -124,17 +125,20 @@ function joined(given: readonly Given[], violations: Violation[]): Given[] {
   });
 }
 
+const ETH1_ONLY = 'is an option of eth1, which strongroom does not have';
+
 function unknownOption(flag: string): Violation {
   const name = flag.replace(/^-+/, '');
   const isEth1 = ETH1_OPTIONS.includes(name);
   const remedy = suggest(
     flag,
     OPTIONS.map(flagOf),
-    'remove it; `strongroom web3signer --help` lists the options, docs/reference/web3signer.md says what becomes of each',
+    'remove it; `strongroom web3signer --help` lists the options, ' +
+      'docs/reference/web3signer.md says what becomes of each',
   );
   return {
     path: renderName(flag),
-    problem: isEth1 ? 'is an option of eth1, which strongroom does not have' : 'is not an option of Web3Signer’s eth2',
+    problem: isEth1 ? ETH1_ONLY : 'is not an option of Web3Signer’s eth2',
     remedy: isEth1 ? 'remove it' : remedy,
     origin: `flag ${renderName(flag)}`,
   };

@@ -1,5 +1,5 @@
-// The YAML file of `--config-file`: keys as flags without dashes, those of the sub-command with `eth2.` before. What is no option of
-// Web3Signer is refused, as there; keys of its other sub-commands do nothing here, and are warned of.
+// The YAML file of `--config-file`: keys as flags without dashes, those of the sub-command with `eth2.` before. What
+// is no option of Web3Signer is refused, as there; keys of its other sub-commands do nothing here, and are warned of.
 
 import { readFileSync } from 'node:fs';
 import { renderName, suggest, type Violation, yamlViolations } from '../command-line/violations.ts';

@@ -1,5 +1,5 @@
-// Web3Signer's slashing database: what imports it. Its rows are the history of these keys, so nothing is signed over an empty record of our
-// own before they are here. The password of the database is never repeated.
+// Web3Signer's slashing database: what imports it. Its rows are the history of these keys, so nothing is signed over
+// an empty record of our own before they are here. The password of the database is never repeated.
 
 import type { GivenOptions } from './given.ts';
 

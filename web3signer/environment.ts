@@ -1,5 +1,6 @@
-// The environment variables of Web3Signer: WEB3SIGNER_NAME for global options, WEB3SIGNER_ETH2_NAME for those of eth2. Web3Signer takes no
-// notice of other names that begin so; here each is warned of, because a mistyped one leaves its option at the default.
+// The environment variables of Web3Signer: WEB3SIGNER_NAME for global options, WEB3SIGNER_ETH2_NAME for those of eth2.
+// Web3Signer takes no notice of other names that begin so; here each is warned of, because a mistyped one leaves its
+// option at the default.
 
 import { nearest } from '../command-line/nearest.ts';
 import { renderName } from '../command-line/violations.ts';

@@ -1,4 +1,5 @@
-// What somebody gave of Web3Signer's options: text with the place where it was written. Values never appear in messages: some are secrets.
+// What somebody gave of Web3Signer's options: text with the place where it was written. Values never appear in
+// messages: some are secrets.
 
 import type { Violation } from '../command-line/violations.ts';
 import type { Web3SignerOption } from './option.ts';

@@ -1,7 +1,8 @@
-// `strongroom web3signer [global options] eth2 [options] [command]`: Web3Signer's command line, environment and YAML file, translated into
-// a configuration, with which the signer or a `strongroom slashing` command runs. It trusts what the configuration trusts and decides
-// nothing about a signature. It refuses a start over an empty record beside a database of Web3Signer.
-// Exit codes: those of the server and of `strongroom slashing`; 78 for options that cannot be used.
+// `strongroom web3signer [global options] eth2 [options] [command]`: Web3Signer's command line, environment and YAML
+// file, translated into a configuration, with which the signer or a `strongroom slashing` command runs. It trusts what
+// the configuration trusts and decides nothing about a signature. It refuses a start over an empty record beside a
+// database of Web3Signer. Exit codes: those of the server and of `strongroom slashing`; 78 for options that cannot be
+// used.
 
 import { accessSync, constants } from 'node:fs';
 import { dirname } from 'node:path';
@@ -83,7 +84,10 @@ const NO_COMMAND: Violation = {
   origin: 'the command line',
 };
 
-/** The whole configuration to stdout, and what to know of it to stderr. The file goes on alone: it says what has to come before its first start. */
+/**
+ * The whole configuration to stdout, and what to know of it to stderr. The file goes on alone: it says what has to
+ * come before its first start.
+ */
 function printConfig(translation: Translation, given: GivenOptions): void {
   const left = [...given.values()].filter(({ option }) => option.becomes.kind !== 'honoured');
   const notes = [
@@ -135,8 +139,9 @@ async function missingImport(
     path: flagOf(url.option),
     problem: 'names a database of Web3Signer, and the record here is empty: what its keys signed would not be known',
     remedy:
-      `stop Web3Signer for good, write the configuration with --print-config to strongroom.yaml, and run \`${importCommand(given)}\`. ` +
-      'When that database is empty too, `strongroom slashing jump -c strongroom.yaml` says that everything up to now is over',
+      'stop Web3Signer for good, write the configuration with --print-config to strongroom.yaml, and run ' +
+      `\`${importCommand(given)}\`. When that database is empty too, \`strongroom slashing jump -c strongroom.yaml\` ` +
+      'says that everything up to now is over',
     origin: url.origin,
   };
 }
@@ -164,6 +169,6 @@ function openDoors({ config }: Extract<Loaded, { ok: true }>): readonly Warning[
 const OPEN: Warning = {
   at: 'static_auth',
   says:
-    'lets callers without a token in, as Web3Signer does: whoever reaches the port signs with every key. To close it, go on with ' +
-    '--print-config and give callers tokens (static_auth), or set SVC_STATIC_AUTH',
+    'lets callers without a token in, as Web3Signer does: whoever reaches the port signs with every key. To close ' +
+    'it, go on with --print-config and give callers tokens (static_auth), or set SVC_STATIC_AUTH',
 };

@@ -1,6 +1,7 @@
-// `--network`: a name that strongroom knows, or the path of a consensus config.yaml. The genesis validators root is not in that file, and
-// is never taken from a request: the first one would decide for which network this signer's record is. It is stated, or stands beside the
-// config.yaml in genesis_validators_root.txt, as the tools that make devnets write it.
+// `--network`: a name that strongroom knows, or the path of a consensus config.yaml. The genesis validators root is
+// not in that file, and is never taken from a request: the first one would decide for which network this signer's
+// record is. It is stated, or stands beside the config.yaml in genesis_validators_root.txt, as the tools that make
+// devnets write it.
 
 import { readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
@@ -13,7 +14,9 @@ import type { Translation } from './translation.ts';
 const NAMES = ['mainnet', 'hoodi', 'sepolia', 'gnosis', 'chiado', 'plataberget', 'ephemery'];
 export const ROOT_FILE = 'genesis_validators_root.txt';
 const ROOT_OPTION = `--${GENESIS_VALIDATORS_ROOT}`;
-const STATE_ROOT = `add ${ROOT_OPTION}=0x…, from GET /eth/v1/beacon/genesis of a beacon node (or WEB3SIGNER_GENESIS_VALIDATORS_ROOT)`;
+const STATE_ROOT =
+  `add ${ROOT_OPTION}=0x…, from GET /eth/v1/beacon/genesis of a beacon node (or ` +
+  'WEB3SIGNER_GENESIS_VALIDATORS_ROOT)';
 
 export function translateNetwork(given: GivenOptions, folder: string, to: Translation): void {
   const network = given.get('network');

@@ -1,5 +1,6 @@
-// From Web3Signer's options to a configuration of strongroom. What an option of the table `sets` is copied; the rest stands here, in the
-// order of the configuration. Every option that is given leaves a trace: a value, a warning or a refusal.
+// From Web3Signer's options to a configuration of strongroom. What an option of the table `sets` is copied; the rest
+// stands here, in the order of the configuration. Every option that is given leaves a trace: a value, a warning or a
+// refusal.
 
 import { join, resolve } from 'node:path';
 import { DATABASE_URL, importCommand } from './database.ts';
@@ -67,7 +68,9 @@ function corsOrigins(value: string): readonly string[] | null {
   return origins.map((origin) => (origin === 'all' ? '*' : origin));
 }
 
-/** Descriptors, and folders of bare keystores. Without either Web3Signer reads descriptors in the folder of the start. */
+/**
+ * Descriptors, and folders of bare keystores. Without either Web3Signer reads descriptors in the folder of the start.
+ */
 function translateKeys(given: GivenOptions, folder: string, to: Translation): void {
   const [store, keystores] = [given.get('key-store-path'), given.get('keystores-path')];
   const paths = store === undefined && keystores !== undefined ? [] : [resolve(folder, store?.value ?? '.')];
@@ -110,7 +113,8 @@ function translateAccess(hasKeyManager: boolean, given: GivenOptions, to: Transl
 
 const KEY_MANAGER_SCOPES = ['list_keys', 'import_keystores', 'delete_keys'];
 const IN_MEMORY =
-  'mounts the Key Manager API, and keystores that are imported over it are kept in memory: after a restart they are gone, until they ' +
+  'mounts the Key Manager API, and keystores that are imported over it are kept in memory: ' +
+  'after a restart they are gone, until they ' +
   'are imported again. Put keys that have to stay into --key-store-path';
 
 function translateLogging(given: GivenOptions, to: Translation): void {

@@ -1,5 +1,5 @@
-// A configuration in the making: what is set, where it was given (so that a refusal names Web3Signer's option and not ours), and what is
-// refused or said.
+// A configuration in the making: what is set, where it was given (so that a refusal names Web3Signer's option and not
+// ours), and what is refused or said.
 
 import type { Violation } from '../command-line/violations.ts';
 import type { Warning } from './given.ts';

@@ -1,5 +1,5 @@
-// Opens the configured slashing store for a command, and closes it. Whether it holds anything is asked before a start that would otherwise
-// begin with an empty record.
+// Opens the configured slashing store for a command, and closes it. Whether it holds anything is asked before a start
+// that would otherwise begin with an empty record.
 
 import { existsSync } from 'node:fs';
 import { systemClock } from '../../observe/clock.ts';

@@ -51,6 +51,7 @@ describe('a tree without test/', () => {
     [['server', '--help'], /--config/],
     [['slashing', '--help'], /strongroom slashing/],
     [['setup', '--help'], /strongroom setup/],
+    [['web3signer', '--help'], /strongroom web3signer/],
   ])('answers %j', (args, text) => {
     expect(strongroom(...args)).toMatchObject({ status: 0, stdout: expect.stringMatching(text), stderr: '' });
   });

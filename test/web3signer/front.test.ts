@@ -1,5 +1,5 @@
-// The command line, environment and YAML file of Web3Signer as `strongroom web3signer` reads them: precedence, other names, what is refused.
-// Then --print-config, with the real program.
+// The command line, environment and YAML file of Web3Signer as `strongroom web3signer` reads them: precedence, other
+// names, what is refused. Then --print-config, with the real program.
 
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -107,7 +107,8 @@ describe('the environment', () => {
       WEB3SIGNER_PORT_9000_TCP_ADDR: '10.0.0.1',
     });
     expect(warnings.filter((text) => text.startsWith('environment'))).toEqual([
-      'environment WEB3SIGNER_ETH2_NETWROK is not the variable of an option, and does nothing; did you mean WEB3SIGNER_ETH2_NETWORK?',
+      'environment WEB3SIGNER_ETH2_NETWROK is not the variable of an option, and does nothing; ' +
+        'did you mean WEB3SIGNER_ETH2_NETWORK?',
     ]);
   });
 });

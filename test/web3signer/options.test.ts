@@ -1,4 +1,5 @@
-// The table of Web3Signer's options against the list of all of them, and against what happens: no option that is given goes without a trace.
+// The table of Web3Signer's options against the list of all of them, and against what happens: no option that is given
+// goes without a trace.
 
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';

@@ -1,6 +1,6 @@
-// Tools that start a Web3Signer, with the argument lists that they use (ethereum-package, eth-docker, DAppNode, Stereum): each starts the real
-// program, which signs and refuses what is slashable. Folders are moved to a temporary one; ports are moved by variables of strongroom,
-// which go over everything.
+// Tools that start a Web3Signer, with the argument lists that they use (ethereum-package, eth-docker, DAppNode,
+// Stereum): each starts the real program, which signs and refuses what is slashable. Folders are moved to a temporary
+// one; ports are moved by variables of strongroom, which go over everything.
 
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,7 +9,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type RunningSigner, runStrongroom, type SignerOptions, startSigner } from '../../rehearsal/signer.ts';
 import { PACKAGE_CONFIG } from '../support/consensus-configs.ts';
 import { encryptKeystore, publicKeyOf, testSecret, writeKeystore } from '../support/keys.ts';
-import { attestation, call, forkInfo, MAINNET_ROOT, rootOf, signCall } from '../support/requests.ts';
+import { attestation, call, forkInfo, MAINNET_ROOT, rootOf, signCall, TEST_TOKEN } from '../support/requests.ts';
 
 const ON_FREE_PORTS = {
   SVC_SERVER__LISTEN_ADDRESS: '127.0.0.1',
@@ -122,7 +122,7 @@ describe('eth-docker', () => {
     const refused = await runStrongroom(command(), { env: ON_FREE_PORTS });
     expect(refused.code).toBe(78);
     expect(refused.stderr).toContain(
-      "strongroom slashing import --from-web3signer 'postgresql://postgres@postgres:5432/web3signer' -c strongroom.yaml",
+      "slashing import --from-web3signer 'postgresql://postgres@postgres:5432/web3signer' -c strongroom.yaml",
     );
     expect(refused.stderr).not.toContain('hunter2');
 
@@ -203,6 +203,19 @@ describe('Stereum', () => {
     await votes(started);
     expect(warned(started, '--data-path')).toBeUndefined();
     expect(warned(started, '--slashing-protection-enabled')).toBeDefined();
+  });
+});
+
+describe('access', () => {
+  it('is closed by a variable of strongroom, and then nothing is warned of', async () => {
+    writeKeystore(made('keys'), 'one', testSecret(1), 'password');
+    const policies = [{ name: 'client', rules: [{ effect: 'allow', scopes: ['sign', 'public_keys'] }] }];
+    const tokens = [{ secret: 'env:CLIENT_TOKEN', policies: ['client'] }];
+    const env = { ...ON_FREE_PORTS, SVC_STATIC_AUTH: JSON.stringify({ policies, tokens }), CLIENT_TOKEN: TEST_TOKEN };
+    const started = await start([`--key-store-path=${folder}/keys`, 'eth2'], { env });
+    expect((await signCall(started.url, KEY, attestation(), { token: null })).status).toBe(401);
+    expect((await signCall(started.url, KEY, attestation())).status).toBe(200);
+    expect(warned(started, 'static_auth')).toBeUndefined();
   });
 });
 

@@ -1,11 +1,12 @@
-// Options of Web3Signer that say where keys come from and who may change them. Bulk loads from clouds are refused: a start without
-// the keys that somebody asked for would look like a start with them.
+// Options of Web3Signer that say where keys come from and who may change them. Bulk loads from clouds are refused: a
+// start without the keys that somebody asked for would look like a start with them.
 
 import { accepted, honoured, refused, type Web3SignerOption } from '../option.ts';
 
 const NO_CLOUD = 'asks for a bulk load from a cloud, which strongroom does not have';
 const CLOUD_TODO =
-  'export the keys as EIP-2335 keystores and use --keystores-path, or import them into the key table (docs/guides/key-table.md)';
+  'export the keys as EIP-2335 keystores and use --keystores-path, or import them into the ' +
+  'key table (docs/guides/key-table.md)';
 const CLOUD_PART = 'does nothing: the bulk load that it belongs to is not there';
 const LOADING = 'does nothing: strongroom loads keys in parallel within the memory and cores that there are';
 const COMMIT_BOOST = 'does nothing: there is no commit boost API';
@@ -32,7 +33,8 @@ export const KEYS: readonly Web3SignerOption[] = [
     scope: 'eth2',
     form: 'boolean',
     becomes: honoured(
-      '`http.key_manager_api.enabled`; imported keystores are kept in memory, not in --key-store-path, and a warning says so',
+      '`http.key_manager_api.enabled`; imported keystores are kept in memory, not in ' +
+        '--key-store-path, and a warning says so',
     ),
   },
   flag(

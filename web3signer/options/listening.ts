@@ -23,7 +23,8 @@ export const LISTENING: readonly Web3SignerOption[] = [
     'http-host-allowlist',
     'text',
     accepted(
-      `is not checked, also when it is not given: requests are answered whatever their Host says. Listen on loopback, or ${PROXY}`,
+      'is not checked, also when it is not given: requests are answered whatever their Host ' +
+        `says. Listen on loopback, or ${PROXY}`,
       NO_HOSTS,
     ),
     true,
@@ -55,7 +56,8 @@ export const LISTENING: readonly Web3SignerOption[] = [
     'metrics-enabled',
     'boolean',
     honoured(
-      '`metrics.listen_address` and `listen_port`; otherwise metrics are on a free port of 127.0.0.1, where nobody looks',
+      '`metrics.listen_address` and `listen_port`; otherwise metrics are on a free port of ' +
+        '127.0.0.1, where nobody looks',
     ),
   ),
   option('metrics-host', 'text', honoured(`\`metrics.listen_address\`, ${NO_METRICS_ALONE}; 127.0.0.1 unless given`)),
@@ -64,7 +66,8 @@ export const LISTENING: readonly Web3SignerOption[] = [
     'metrics-host-allowlist',
     'text',
     accepted(
-      `is not checked, also when it is not given: metrics are answered whatever the Host says. Keep the port behind a firewall, or ${PROXY}`,
+      'is not checked, also when it is not given: metrics are answered whatever the Host says. ' +
+        `Keep the port behind a firewall, or ${PROXY}`,
       NO_HOSTS,
     ),
     true,

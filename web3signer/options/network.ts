@@ -1,4 +1,5 @@
-// Options of Web3Signer about the network, and the one that its own lack: the genesis validators root, which a config.yaml does not have.
+// Options of Web3Signer about the network, and the one that its own lack: the genesis validators root, which a
+// config.yaml does not have.
 
 import { accepted, honoured, refused, type Web3SignerOption } from '../option.ts';
 
@@ -13,7 +14,8 @@ export const NETWORK: readonly Web3SignerOption[] = [
     scope: 'eth2',
     form: 'text',
     becomes: honoured(
-      '`network`, or for the path of a config.yaml `network: custom` with `custom_network.config_file`; mainnet unless given. ' +
+      '`network`, or for the path of a config.yaml `network: custom` with ' +
+        '`custom_network.config_file`; mainnet unless given. ' +
         'URLs and networks that strongroom does not have are refused',
     ),
   },

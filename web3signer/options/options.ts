@@ -1,5 +1,5 @@
-// The table of Web3Signer's options (those of 3522fc87, 2026-07-15, that concern eth2), and what becomes of each. A test holds it
-// against the list of all of them; docs/reference/web3signer.md is generated from it.
+// The table of Web3Signer's options (those of 3522fc87, 2026-07-15, that concern eth2), and what becomes of each. A
+// test holds it against the list of all of them; docs/reference/web3signer.md is generated from it.
 
 import { honoured, type Web3SignerOption } from '../option.ts';
 import { KEYS } from './keys.ts';

@@ -1,4 +1,5 @@
-// Options of Web3Signer about slashing protection, which is on here whatever they say, and of its commands for the record.
+// Options of Web3Signer about slashing protection, which is on here whatever they say, and of its commands for the
+// record.
 
 import { accepted, honoured, refused, type Scope, type Web3SignerOption } from '../option.ts';
 
@@ -11,7 +12,8 @@ export const SLASHING: readonly Web3SignerOption[] = [
     '',
     'data-path',
     honoured(
-      'the slashing record is `slashing_protection.sqlite` in it; without it in the first of --key-store-path, --keystores-path and the folder of the start, and a warning says where',
+      'the slashing record is `slashing_protection.sqlite` in it; without it in the first of ' +
+        '--key-store-path, --keystores-path and the folder of the start, and a warning says where',
     ),
   ),
   flag(
@@ -23,7 +25,8 @@ export const SLASHING: readonly Web3SignerOption[] = [
     'eth2',
     'slashing-protection-db-url',
     accepted(
-      'is not used: strongroom keeps a record of its own. That database is imported once, before the first start, which is refused until then',
+      'is not used: strongroom keeps a record of its own. That database is imported once, ' +
+        'before the first start, which is refused until then',
     ),
   ),
   text('eth2', 'slashing-protection-db-username', accepted(`${DATABASE}. The import takes it`)),
