@@ -140,8 +140,8 @@ async function missingImport(
     problem: 'names a database of Web3Signer, and the record here is empty: what its keys signed would not be known',
     remedy:
       'stop Web3Signer for good, write the configuration with --print-config to strongroom.yaml, and run ' +
-      `\`${importCommand(given)}\`. When that database is empty too, \`strongroom slashing jump -c strongroom.yaml\` ` +
-      'says that everything up to now is over',
+      `\`${importCommand(given)}\` (with its password, and ?sslmode=disable after the database where it has no TLS). ` +
+      'When that database is empty too, `strongroom slashing jump -c strongroom.yaml` says that everything up to now is over',
     origin: url.origin,
   };
 }

@@ -222,7 +222,7 @@ describe('--print-config', () => {
     });
     expect(printed.stderr).toMatch(/static_auth lets callers without a token in/);
     for (const text of [printed.stdout, printed.stderr]) {
-      expect(text).toContain("slashing import --from-web3signer 'postgresql://signer@db/web3signer'");
+      expect(text).toContain("WEB3SIGNER_DB='postgresql://signer:PASSWORD@db/web3signer' strongroom slashing import");
       expect(text).not.toContain('hunter2');
     }
     expect(await runStrongroom(['--print-config', 'eth2', '-c', path])).toMatchObject({ code: 78 });

@@ -122,7 +122,7 @@ describe('eth-docker', () => {
     const refused = await runStrongroom(command(), { env: ON_FREE_PORTS });
     expect(refused.code).toBe(78);
     expect(refused.stderr).toContain(
-      "slashing import --from-web3signer 'postgresql://postgres@postgres:5432/web3signer' -c strongroom.yaml",
+      "`WEB3SIGNER_DB='postgresql://postgres:PASSWORD@postgres:5432/web3signer' strongroom slashing import",
     );
     expect(refused.stderr).not.toContain('hunter2');
 
