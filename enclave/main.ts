@@ -46,7 +46,10 @@ export async function main(command: 'server' | 'setup' | 'slashing', argv: reado
   await serve({ argv, env: process.env });
 }
 
-/** @param input also how the front of Web3Signer's command line gives a configuration that is no file @param said its warnings */
+/**
+ * @param input also how the front of Web3Signer's command line gives a configuration that is no file
+ * @param said its warnings
+ */
 export async function serve(input: LoadInput, said: readonly Warning[] = []): Promise<void> {
   if (asksForHelp(input.argv)) {
     process.stdout.write(serverHelp());

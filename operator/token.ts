@@ -1,6 +1,6 @@
-// The token: from a variable (env:VAR), a file (@FILE or file:FILE), stdin (-), or written out, which works but is visible to every
-// user of the machine when it is an argument. It goes into one header and is written nowhere. It is a string, unlike
-// secrets of the signer, because headers are strings; the process ends right after.
+// The token: from a variable (env:VAR), a file (@FILE or file:FILE), stdin (-), or written out, which works but is
+// visible to every user of the machine when it is an argument. It goes into one header and is written nowhere. It is a
+// string, unlike secrets of the signer, because headers are strings; the process ends right after.
 
 import { readFileSync, statSync } from 'node:fs';
 import { localFailure } from './exit.ts';

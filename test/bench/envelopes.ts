@@ -1,6 +1,7 @@
-// What an envelope of 1 MiB and one of 10 MiB cost: the CPU of the process, and the longest turn of the event loop, for the main thread signs
-// meanwhile. The bar is that of the requirement: the main thread is not held for more than 20 ms at a time. Turns are counted in time on
-// a core, on a signer of their own: the clock would count the work of others on a shared machine, and looking at each turn costs CPU.
+// What an envelope of 1 MiB and one of 10 MiB cost: the CPU of the process, and the longest turn of the event loop, for
+// the main thread signs meanwhile. The bar is that of the requirement: the main thread is not held for more than 20 ms
+// at a time. Turns are counted in time on a core, on a signer of their own: the clock would count the work of others on
+// a shared machine, and looking at each turn costs CPU.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { publicNetwork } from '../../enclave/signing/networks.ts';

@@ -1,6 +1,7 @@
-// `make bench`: the whole path over HTTP (token, rules, durable SQLite, root, signature) beside raw BLS signing, in one run.
-// The machine is shared: raw signing is measured before and after each figure and ratios are medians of the rounds.
-// S: CPU of one raw signature. R2: raw signatures a second on both cores. The load generator runs on the same cores.
+// `make bench`: the whole path over HTTP (token, rules, durable SQLite, root, signature) beside raw BLS signing, in one
+// run. The machine is shared: raw signing is measured before and after each figure and ratios are medians of the
+// rounds. S: CPU of one raw signature. R2: raw signatures a second on both cores. The load generator runs on the same
+// cores.
 //
 // Usage: bench [--core native|portable] [--rounds N] [--warm-up N] [--only NAME]
 
@@ -206,7 +207,10 @@ async function fullQueue(): Promise<void> {
   await signer.stop();
 }
 
-/** RANDAO reveals at a steady rate, beside attestations as fast as they are answered on more connections than there are permits. */
+/**
+ * RANDAO reveals at a steady rate, beside attestations as fast as they are answered on more connections than there are
+ * permits.
+ */
 async function priorityOperations(): Promise<void> {
   const keys = testKeys(KEYS);
   const votes = new Votes(keys);
