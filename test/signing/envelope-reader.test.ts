@@ -128,6 +128,15 @@ describe('reading', () => {
     }
   });
 
+  it('fails for each body alone when no worker can be started, and never keeps the next one waiting', async () => {
+    const failing = envelopeReader({ log, workerUrl: new URL('http://127.0.0.1/no-worker.js') });
+    for (let bodies = 0; bodies < 2; bodies++) {
+      const read = failing.read(body(), AbortSignal.timeout(30_000));
+      await expect(read).rejects.toMatchObject({ reason: 'internal_error', cause: { code: 'ERR_INVALID_URL_SCHEME' } });
+    }
+    await failing.close();
+  });
+
   it('is refused when too many wait', async () => {
     const reads = Array.from({ length: MAX_WAITING_BODIES + 1 }, () => reader.read(body(), NEVER));
     await expect(reader.read(body(), NEVER)).rejects.toMatchObject({ reason: 'overloaded' });

@@ -17,8 +17,8 @@ const WORKER = new URL('./envelope-worker.ts', import.meta.url);
 export interface EnvelopeReader {
   /**
    * @param body is taken over
-   * @throws SignerError `overloaded` when too many wait, `internal_error` when the worker died; the signal's reason
-   * when it aborts
+   * @throws SignerError `overloaded` when too many wait, `internal_error` when the worker died or cannot start; the
+   * signal's reason when it aborts
    */
   read(body: Uint8Array, signal: AbortSignal): Promise<EnvelopeAnswer>;
   close(): Promise<void>;
@@ -44,9 +44,15 @@ export function envelopeReader({ log, workerUrl = WORKER }: EnvelopeReaderOption
     const [job] = waiting;
     if (running !== undefined || job === undefined) return;
     waiting.delete(job);
-    running = job;
-    worker ??= start();
-    worker.postMessage({ body: job.body } satisfies EnvelopeJob, [job.body.buffer]);
+    try {
+      worker ??= start();
+      worker.postMessage({ body: job.body } satisfies EnvelopeJob, [job.body.buffer]);
+      running = job;
+    } catch (error) {
+      // No thread is to be had: this body fails alone, and the next one tries again.
+      job.reject(new SignerError('internal_error', { cause: error }));
+      next();
+    }
   };
   const finish = (settle: (job: Job) => void): void => {
     if (running !== undefined) settle(running);
