@@ -18,7 +18,7 @@ const KEYS = '/api/v1/chamber/keys';
 export const SCOPE_CATALOGUE: Readonly<Record<Scope, ScopeEntry>> = {
   sign: {
     lets: 'sign with the keys, operations and payments that its rules allow',
-    routes: ['POST /api/v1/eth2/sign/{identifier}'],
+    routes: ['POST /api/v1/eth2/sign/{identifier}', 'POST /api/v1/eth2/sign'],
   },
   public_keys: {
     lets: 'list the public keys that it may sign with, as validator clients do at their start',

@@ -113,6 +113,7 @@ export function keylessApp(
           depositData: limits === undefined ? undefined : { ...limits, allowRecompute: false },
         },
       },
+      reload: everyRoute ? { status: { status: 'idle' }, begin: nothing('a reload') } : undefined,
       signingRefusal: () => undefined,
       observer: { requestEnded: () => undefined, signingEnded: () => undefined, authRejected: () => undefined },
       ...parts,
