@@ -14,6 +14,12 @@ import type { Network } from './networks.ts';
 export const MAX_CLAIMS = 131_072;
 /** 64 slots with as many parents each. No client of a key can take up the room of all others. */
 export const MAX_CLAIMS_PER_KEY = 4096;
+/**
+ * The last quarter of the room is for keys with few claims: a payload attester has one or two. Otherwise a client of 32
+ * keys could take up all of it, with slots that are far ahead for good, and nobody else's keys would attest.
+ */
+const FEW_CLAIMS = 16;
+const MAX_CLAIMS_BESIDE_FEW = (MAX_CLAIMS / 4) * 3;
 const HELD_EPOCHS = 2;
 
 export interface EquivocationGuard {
@@ -62,7 +68,8 @@ export function equivocationGuard(
       const places = keys.get(publicKey) ?? new Map<string, Claim>();
       const claimed = places.get(place.name);
       if (claimed !== undefined) return claimed.root.equals(root) ? undefined : 'equivocation';
-      if (claims >= MAX_CLAIMS || places.size >= MAX_CLAIMS_PER_KEY) {
+      const room = places.size < FEW_CLAIMS ? MAX_CLAIMS : MAX_CLAIMS_BESIDE_FEW;
+      if (claims >= room || places.size >= MAX_CLAIMS_PER_KEY) {
         throw new SignerError('overloaded', { hint: 'too many messages of two epochs are remembered' });
       }
       const heldUntilMs = now + Math.max(0, untilSlotMs(place.slot)) + HELD_EPOCHS * epochMs;

@@ -142,10 +142,30 @@ describe('the memory of claims', () => {
     expect(guard.claim('another', at(0), OTHER_ROOT)).toBeUndefined();
   });
 
+  it('keeps room for keys with few claims, whatever a few keys claim, also for slots that never come', () => {
+    const guard = equivocationGuard(NETWORK, clockAt(SLOT));
+    const isRefused = (publicKey: string, slot: number): boolean => {
+      try {
+        return guard.claim(publicKey, at(slot), ROOT) !== undefined;
+      } catch {
+        return true;
+      }
+    };
+    const last = Number.MAX_SAFE_INTEGER;
+    for (let key = 0; key < MAX_CLAIMS / MAX_CLAIMS_PER_KEY; key++) {
+      for (let slot = last; slot > last - MAX_CLAIMS_PER_KEY; slot--) if (isRefused(`greedy ${key}`, slot)) break;
+    }
+    expect(guard.claim('another', at(SLOT), ROOT)).toBeUndefined();
+    expect(guard.claim('another', at(SLOT), OTHER_ROOT)).toBe('equivocation');
+    expect(isRefused('greedy 0', SLOT)).toBe(true);
+    for (let key = 0; guard.claims < MAX_CLAIMS; key++) expect(isRefused(`modest ${key}`, SLOT)).toBe(false);
+    expect(isRefused('one too many', SLOT)).toBe(true);
+  });
+
   it('is bounded as a whole, and has room again when claims are over', () => {
     const clock = clockAt(SLOT);
     const guard = equivocationGuard(NETWORK, clock);
-    for (let made = 0; made < MAX_CLAIMS; made++) guard.claim(`key ${made >> 6}`, at(made & 63), ROOT);
+    for (let made = 0; made < MAX_CLAIMS; made++) guard.claim(`key ${made >> 4}`, at(made & 15), ROOT);
     expect(guard.claims).toBe(MAX_CLAIMS);
     expect(() => guard.claim('another', at(0), ROOT)).toThrow(expect.objectContaining({ reason: 'overloaded' }));
     clock.pass(2 * EPOCH_MS);
