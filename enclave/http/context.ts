@@ -64,6 +64,8 @@ export interface RequestContext {
   span: Span | undefined;
   /** Bytes this request holds of the budget for bodies (bodies/budget.ts). */
   bodyReservation: number;
+  /** The accessor that these bytes are counted for. */
+  bodyHolder: string | undefined;
   /** The request has ended and gave it back: it takes no more. */
   released: boolean;
   /** What is to be given up when the request ends before it is answered. */
@@ -103,6 +105,7 @@ export function newContext(route: Route, startedAt: number, peerAddress: string 
     deniedBy: undefined,
     span: undefined,
     bodyReservation: 0,
+    bodyHolder: undefined,
     released: false,
     onEnd: undefined,
     bodyDeadline: undefined,

@@ -5,7 +5,7 @@
 import { BODY_BUDGET_BYTES } from '../../api/limits.ts';
 import type { RequestContext } from '../context.ts';
 
-type Holder = Pick<RequestContext, 'bodyReservation' | 'caller'>;
+type Holder = Pick<RequestContext, 'bodyHolder' | 'bodyReservation' | 'caller'>;
 
 export interface BodyBudget {
   /**
@@ -27,11 +27,13 @@ export function createBodyBudget(maxRequestBodyBytes: number): BodyBudget {
   const reserve = (holder: Holder, bytes: number): boolean => {
     const change = bytes - holder.bodyReservation;
     if (change === 0) return true;
-    const accessor = holder.caller?.accessor ?? '';
+    // While a body comes in a reload may give its caller another name: what it holds stays with the first one.
+    const accessor = holder.bodyHolder ?? holder.caller?.accessor ?? '';
     const byCaller = (heldByCaller.get(accessor) ?? 0) + change;
     if (change > 0 && (held + change > BODY_BUDGET_BYTES || byCaller > callerBytes)) return false;
     held += change;
     holder.bodyReservation = bytes;
+    holder.bodyHolder = accessor;
     if (byCaller === 0) heldByCaller.delete(accessor);
     else heldByCaller.set(accessor, byCaller);
     return true;
