@@ -11,6 +11,7 @@ import { createLogger, type Logger } from '../observe/logger.ts';
 import { boot, type RunningSigner } from './boot/boot.ts';
 import { openEnclaveLog } from './boot/enclave/log.ts';
 import { ConfigurationRefused, type EnclaveParts, measureEnclave } from './boot/enclave/measure.ts';
+import { reloadOnHangUps } from './boot/hang-ups.ts';
 import type { World } from './boot/world.ts';
 import { reportCheck, type Said, sayWarnings, type Warning } from './commands/check.ts';
 import { lookAtFiles } from './commands/check-files.ts';
@@ -161,7 +162,7 @@ const HEAP_GROWTH_PERCENT = 100;
 async function runSigner(config: Config, world: World): Promise<void> {
   setFlagsFromString(`--heap-growing-percent=${HEAP_GROWTH_PERCENT}`);
   const workers = liveWorkers();
-  const hangUps = reloadOnHangUps(world.logger);
+  const hangUps = reloadOnHangUps(process, world.logger.module('server'));
   const signer = await boot(config, world);
   hangUps.serve(signer);
   endOnSignals(signer, workers, world.logger);
@@ -211,27 +212,6 @@ function endOnSignals(signer: RunningSigner, workers: ReadonlySet<Worker>, logge
     await endProcess(EXIT.ok, workers);
   };
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void end(signal));
-}
-
-/**
- * `systemctl reload`. One that comes during the start is for the files as they are then read: nothing has to be read
- * again.
- */
-function reloadOnHangUps(logger: Logger): { serve(signer: RunningSigner): void } {
-  const log = logger.module('server');
-  let serving: RunningSigner | undefined;
-  process.on('SIGHUP', () => {
-    log.info(
-      { signal: 'SIGHUP' },
-      serving === undefined ? 'the signer is starting: nothing is read again' : 'reloading',
-    );
-    serving?.reload();
-  });
-  return {
-    serve(signer) {
-      serving = signer;
-    },
-  };
 }
 
 /** A bug leaves the process in a state nobody has thought about: it must not sign on. */
