@@ -5,6 +5,7 @@
 import { availableParallelism } from 'node:os';
 import { SignerError } from '../api/errors.ts';
 import type { Config } from '../config/options.ts';
+import { ImportedKeystores } from '../keys/files/imported-keystores.ts';
 import { KeyFiles, type TakeOut } from '../keys/files/key-files.ts';
 import { type KeyFolders, listKeyFiles } from '../keys/files/listing.ts';
 import type { FilesystemLoad } from '../keys/files/load-report.ts';
@@ -23,6 +24,8 @@ export interface LoadingKeys {
   readonly pool: KeystorePool;
   /** Undefined without `key_sources.dynamodb`, and when the signer starts sealed. */
   readonly table: OpenedKeyTable | undefined;
+  /** Undefined without `key_sources.memory.persist_dir`, and when the signer starts sealed. */
+  readonly imported: ImportedKeystores | undefined;
   /**
    * Read the key folders again, after the first load. Undefined when the signer starts sealed.
    * @throws as the first load
@@ -42,7 +45,7 @@ export interface LoadingKeysParts {
 }
 
 export async function startLoadingKeys(
-  { dynamodb, filesystem }: Config['key_sources'],
+  { dynamodb, filesystem, memory: kept }: Config['key_sources'],
   { aws, custody, memory, state, telemetry }: LoadingKeysParts,
   world: World,
   opened: AsyncDisposableStack,
@@ -56,7 +59,7 @@ export async function startLoadingKeys(
   const pool = openPool(filesystem, world, opened);
   if (custody?.chamber.state === 'Sealed') {
     keys.seal();
-    return { keys, pool, table: undefined, reload: undefined, loaded: Promise.resolve() };
+    return { keys, pool, table: undefined, imported: undefined, reload: undefined, loaded: Promise.resolve() };
   }
   const stop = new AbortController();
   custody?.chamber.onSealed(() => {
@@ -71,21 +74,24 @@ export async function startLoadingKeys(
     { ...folders, rawLoadConcurrency: filesystem.raw_load_concurrency, cache: filesystem.cache },
     { store: keys, pool, log, clock, signal: stop.signal },
   );
+  const imported = importedKeystores(kept);
+  opened.defer(() => imported?.wipe());
   const files = keyFiles.load();
+  const memories = imported?.load({ store: keys, pool, log }, stop.signal) ?? Promise.resolve(0);
   const rows = table?.loader.load();
   let reloading: Promise<unknown> | undefined;
   opened.defer(async () => {
     stop.abort(new Error('the signer shuts down'));
     await table?.loader.stop();
-    await Promise.allSettled([files, rows, reloading]);
+    await Promise.allSettled([files, rows, memories, reloading]);
   });
-  const told = ({ failures, seconds }: FilesystemLoad): void => {
-    state.keyFailures = failures.length;
+  const told = async ({ failures, seconds }: FilesystemLoad): Promise<void> => {
+    state.keyFailures = failures.length + (await memories);
     telemetry.keyFilesLoaded(seconds, failures.length);
     memory.watch.check();
   };
-  const loaded = Promise.all([files, rows]).then(([load]) => {
-    told(load);
+  const loaded = Promise.all([files, rows, memories]).then(async ([load]) => {
+    await told(load);
     keys.completeFirstLoad();
     void table?.loader.keepRefreshing();
   });
@@ -95,10 +101,10 @@ export async function startLoadingKeys(
     const again = keyFiles.reload(takeOut);
     reloading = again;
     const load = await again;
-    told(load);
+    await told(load);
     return load;
   };
-  return { keys, pool, table, reload, loaded };
+  return { keys, pool, table, imported, reload, loaded };
 }
 
 /** Whatever brings a key, its memory is looked at. */
@@ -129,6 +135,14 @@ function openPool(
   );
   opened.defer(() => pool.close());
   return pool;
+}
+
+/** The rules of the configuration see to it that there are both, or neither. */
+function importedKeystores({
+  persist_dir: folder,
+  persist_secret: secret,
+}: Config['key_sources']['memory']): ImportedKeystores | undefined {
+  return folder === undefined || secret === undefined ? undefined : new ImportedKeystores(folder, secret.reveal());
 }
 
 function keyFolders({ keystores, paths }: Config['key_sources']['filesystem']): KeyFolders {

@@ -43,9 +43,10 @@ function networkFile(config: Config): FilesFound {
   return { violations, warnings: [] };
 }
 
-function keyDirectories({ key_sources: { filesystem } }: Config): Violation[] {
+function keyDirectories({ key_sources: { filesystem, memory } }: Config): Violation[] {
   const { path, passwords_path, password_file } = filesystem.keystores;
   return [
+    ...(memory.persist_dir === undefined ? [] : unwritable(memory.persist_dir)),
     ...filesystem.paths.flatMap((folder, index) => unreadable(`paths[${index}]`, folder, readdirSync)),
     ...(path === undefined ? [] : unreadable('keystores.path', path, readdirSync)),
     ...(passwords_path === undefined ? [] : unreadable('keystores.passwords_path', passwords_path, readdirSync)),
@@ -59,6 +60,17 @@ function unreadable(option: string, path: string, read: (path: string) => unknow
   const what = read === readableFile ? 'file' : 'directory';
   const remedy = 'create it, give the signer’s user the right to read it, or correct the path';
   return [found(`key_sources.filesystem.${option}`, `names a ${what} that cannot be read: ${path} (${code})`, remedy)];
+}
+
+function unwritable(path: string): Violation[] {
+  const code = failure(() => {
+    readdirSync(path);
+    accessSync(path, constants.W_OK);
+  });
+  if (code === undefined) return [];
+  const problem = `names a directory that cannot be written: ${path} (${code})`;
+  const remedy = 'create it for the signer’s user alone (mode 0700), or correct the path';
+  return [found('key_sources.memory.persist_dir', problem, remedy)];
 }
 
 function readableFile(path: string): void {

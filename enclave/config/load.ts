@@ -140,7 +140,11 @@ function resolve(
   // Also where the file is only checked on the way into an image, whose signer finds no environment.
   const isForEnclave = compiledCeremony !== false || settings.get('tee.platform')?.value === 'nitro';
   const sources = { env: isForEnclave ? undefined : env, unsetIsFine: withoutTokens };
-  const referenced = [...readTokens(settings, sources), ...readUrl(settings, { env: sources.env })];
+  const referenced = [
+    ...readTokens(settings, sources),
+    ...readUrl(settings, { env: sources.env }),
+    ...readPersistSecret(settings, sources),
+  ];
   return { settings, referenced };
 }
 
@@ -170,6 +174,14 @@ function readUrl(settings: Map<OptionPath, Setting>, sources: SecretSources): re
   const text = secret instanceof BrokenReference ? '' : secret.reveal().toString('utf8');
   const broken = secret instanceof BrokenReference ? secret : surrounded(text);
   settings.set('anti_slashing.url', { ...setting, value: broken ?? text });
+  return variable === undefined ? [] : [variable];
+}
+
+function readPersistSecret(settings: Map<OptionPath, Setting>, sources: SecretSources): readonly string[] {
+  const setting = settings.get('key_sources.memory.persist_secret');
+  if (typeof setting?.value !== 'string') return [];
+  const { secret, variable } = readSecret(setting.value, sources);
+  settings.set('key_sources.memory.persist_secret', { ...setting, value: secret });
   return variable === undefined ? [] : [variable];
 }
 

@@ -10,7 +10,8 @@ import { parentProxySchema } from '../api/parent-proxy.ts';
 import { SLOT_DURATION_MS_LIMITS } from '../signing/consensus-config.ts';
 import { configName, forkEpochsSchema, forkVersionsSchema } from './network-values.ts';
 import { flagged, type Option, unflagged, type ValueOf } from './option.ts';
-import { type StaticAuth, staticAuthSchema } from './static-auth.ts';
+import type { Secret } from './secret.ts';
+import { type StaticAuth, secretSchema, staticAuthSchema } from './static-auth.ts';
 import {
   boolean,
   corsOrigins,
@@ -18,6 +19,7 @@ import {
   hex,
   httpUrl,
   integer,
+  type Kind,
   keyArn,
   listenAddress,
   listOf,
@@ -40,6 +42,8 @@ const HARDENING = oneOf('off', 'best_effort', 'required');
 const SECONDS = integer(1, DAY);
 const SECONDS_OR_OFF = integer(0, DAY);
 const CONCURRENCY = integer(1, 1024);
+/** Made a Secret before it is read (load.ts). */
+const secret: Kind<Secret> = { expects: 'env:VAR_NAME, file:/PATH or the secret', form: 'text', schema: secretSchema };
 const ITEMS = integer(1, 10_000);
 const NO_STATIC_AUTH: StaticAuth = { policies: [], anonymous: { policies: [] }, tokens: [] };
 
@@ -171,6 +175,17 @@ export const OPTIONS = {
     'Parallel keystore decryptions; memory bounds scrypt ones further',
   ),
   'key_sources.filesystem.raw_load_concurrency': flagged(CONCURRENCY, 128, 'Parallel raw key loaders'),
+  'key_sources.memory.persist_dir': flagged(
+    text,
+    undefined,
+    'A directory for keystores that are imported into memory, so that a restart has them again; needs persist_secret. Unset: ' +
+      'they are gone at the end of the process. One signer for one directory',
+  ),
+  'key_sources.memory.persist_secret': unflagged(
+    secret,
+    undefined,
+    'Encrypts the passwords of the keystores of persist_dir; without it nobody opens them. At least 16 characters',
+  ),
   'key_sources.dynamodb.table': flagged(table, undefined, 'Key table: its name or its ARN'),
   'key_sources.dynamodb.status_filter': flagged(
     listOf(oneOf('active', 'inactive')),

@@ -16,7 +16,7 @@ export const MIN_SECRET_CHARACTERS = 16;
 const MAX_SECRET_BYTES = 4096;
 
 /** Takes what `withSecrets` made: the input is a Secret, a BrokenReference, or not text at all. */
-const secretSchema = z.unknown().transform((input, context): Secret => {
+export const secretSchema = z.unknown().transform((input, context): Secret => {
   const broken = secretProblem(input);
   if (broken === undefined && input instanceof Secret) return input;
   const { problem = 'must be text', remedy } = broken ?? {};

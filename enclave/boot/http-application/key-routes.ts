@@ -85,6 +85,7 @@ function keyManagement(
     store: loading.keys,
     pool: loading.pool,
     table: loading.table,
+    imported: loading.imported,
     slashing: {
       merge: bound((text, allows) => mergeInterchangeText(text, allows, records)),
       export: bound((publicKeys) => exportInterchangeText(publicKeys, records)),

@@ -64,10 +64,11 @@ export const ENCLAVE_RULES: readonly Rule[] = [
     ),
   },
   {
-    says: 'An enclave has no disk: no `key_sources.filesystem`, no `custom_network.config_file`, no `anti_slashing.backend: sqlite`, no `sslrootcert` in `anti_slashing.url`; and `noop` is refused there whatever the flags.',
+    says: 'An enclave has no disk: no `key_sources.filesystem`, no `key_sources.memory.persist_dir`, no `custom_network.config_file`, no `anti_slashing.backend: sqlite`, no `sslrootcert` in `anti_slashing.url`; and `noop` is refused there whatever the flags.',
     reads: [
       'tee.platform',
       'key_sources.filesystem',
+      'key_sources.memory',
       'custom_network.config_file',
       'anti_slashing.backend',
       'anti_slashing.url',
@@ -82,6 +83,11 @@ export const ENCLAVE_RULES: readonly Rule[] = [
         at: 'key_sources.filesystem.cache',
         problem: 'is set, and an enclave has no disk',
         remedy: 'remove it',
+      }),
+      ...when(config.key_sources.memory.persist_dir !== undefined, {
+        at: 'key_sources.memory.persist_dir',
+        problem: 'is set, and an enclave has no disk',
+        remedy: 'import with storage.persist into key_sources.dynamodb',
       }),
       ...when(config.key_sources.filesystem.paths.length > 0, {
         at: 'key_sources.filesystem.paths',

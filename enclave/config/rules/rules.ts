@@ -44,6 +44,16 @@ const SIGNING_RULES: readonly Rule[] = [
     },
   },
   {
+    says: '`key_sources.memory.persist_dir` and `persist_secret` are set together, or neither.',
+    reads: ['key_sources.memory'],
+    broken: ({ key_sources: { memory } }) =>
+      when((memory.persist_dir === undefined) !== (memory.persist_secret === undefined), {
+        at: `key_sources.memory.${memory.persist_dir === undefined ? 'persist_dir' : 'persist_secret'}`,
+        problem: 'is missing: imported keystores are kept in a directory, with their passwords under a secret',
+        remedy: 'set both; the secret as env:VAR_NAME or file:/PATH',
+      }),
+  },
+  {
     says: '`anti_slashing.backend: postgres` needs `anti_slashing.url`, and `dynamodb` needs `anti_slashing.table`.',
     reads: ['anti_slashing.backend', 'anti_slashing.url', 'anti_slashing.table'],
     broken: ({ anti_slashing }) =>

@@ -52,13 +52,14 @@ export async function openKeystores(
   items: readonly (ParsedItem | KeystoreProblem)[],
   pool: KeystorePool,
   signal: AbortSignal,
+  from: 'request' | 'load' = 'request',
 ): Promise<(OpenedKeystore | KeystoreProblem)[]> {
   const opened: (OpenedKeystore | KeystoreProblem)[] = [];
   const remaining = items.entries();
   const lane = async (): Promise<void> => {
     for (const [index, item] of remaining) {
       signal.throwIfAborted();
-      opened[index] = item.kind === 'problem' ? item : await openKeystore(item, pool);
+      opened[index] = item.kind === 'problem' ? item : await openKeystore(item, pool, from);
     }
   };
   const lanes = await Promise.allSettled(Array.from({ length: pool.concurrency }, lane));
@@ -72,8 +73,12 @@ export function wipeKeystores(opened: readonly (OpenedKeystore | KeystoreProblem
   for (const item of opened) if (item?.kind === 'opened') item.secretKey.fill(0);
 }
 
-async function openKeystore(item: ParsedItem, pool: KeystorePool): Promise<OpenedKeystore | KeystoreProblem> {
-  const answer = await pool.decrypt(item.keystore, item.password);
+async function openKeystore(
+  item: ParsedItem,
+  pool: KeystorePool,
+  from: 'request' | 'load',
+): Promise<OpenedKeystore | KeystoreProblem> {
+  const answer = await pool.decrypt(item.keystore, item.password, from);
   if ('refused' in answer) {
     return { kind: 'problem', publicKey: item.publicKey, message: DECRYPTION_PROBLEMS[answer.refused] };
   }

@@ -1,8 +1,9 @@
 // Deletes keys, in an order that is right wherever it is cut short, with any number of replicas: the keys stop signing
 // here and their last signatures end; they are retired in the slashing store, so that no other signer of it signs with
-// them any more; their records are exported while they are retired, and the file is final; their rows go; the answer. A
-// row goes after the export because the secret goes with it. A fault before the retirement leaves the key whole; one
-// after it leaves a key that nobody signs with; a repeated request finishes either and answers the records again.
+// them any more; their records are exported while they are retired, and the file is final; their rows and files go; the
+// answer. A row goes after the export because the secret goes with it. A fault before the retirement leaves the key
+// whole; one after it leaves a key that nobody signs with; a repeated request finishes either and answers the records
+// again.
 
 import { SignerError } from '../../api/errors.ts';
 import type { TableKey } from '../table/types.ts';
@@ -91,6 +92,8 @@ interface Deletion {
 function deleteForGood({ removable, strays, fromTable }: Deletion, parts: KeyManagementParts) {
   return whileStopped([...removable, ...strays], parts, async (takenOut) => {
     const { file, recorded } = await retiredAndExported(removable, takenOut, parts);
+    // After the retirement: a file that comes back with a crash in between is of a key that the store refuses.
+    await parts.imported?.remove([...removable, ...strays]);
     const outcomes = (fromTable && (await parts.table?.rows.delete(removable))) || new Map<string, string>();
     // With the rows gone nobody who takes the fleet over has the keys: a file that is good now stays good.
     parts.slashing.assertInForce();

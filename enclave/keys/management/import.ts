@@ -3,6 +3,7 @@
 // anything is done.
 
 import { SignerError } from '../../api/errors.ts';
+import type { ImportedKeystore } from '../files/imported-seal.ts';
 import {
   type KeystoreItem,
   type KeystoreProblem,
@@ -45,6 +46,8 @@ export async function importKeys(
   // Before that a key that a file holds would become one of memory, and come back after its deletion.
   parts.store.assertReady();
   let opened: (OpenedKeystore | KeystoreProblem)[] = [];
+  // Decrypting wipes a password, and the file of an imported keystore needs it.
+  const passwords = parts.imported === undefined ? [] : items.map(({ password }) => Buffer.from(password));
   try {
     const parsed = items.map(parseItem);
     assertAllowed(parsed, allows);
@@ -58,7 +61,20 @@ export async function importKeys(
       const fresh = freshKeys(opened, taken);
       // A key that left this store comes back; its old records stay. Before it is loaded anywhere.
       if (fresh.size > 0) await parts.slashing.reinstate([...fresh.keys()]);
-      const results = await keep([...fresh.values()], persist, parts);
+      const cameAs = (key: OpenedKeystore): ImportedKeystore => {
+        const index = opened.indexOf(key);
+        return {
+          publicKey: key.publicKey,
+          keystore: textOf(items[index]),
+          password: passwords[index] ?? Buffer.alloc(0),
+        };
+      };
+      const kept = persist ? { created: [] } : await keepFiles([...fresh.values()].map(cameAs), parts);
+      const results =
+        'problem' in kept
+          ? allFailed([...fresh.keys()], kept.problem)
+          : await keep([...fresh.values()], persist, parts);
+      if ('created' in kept) await dropFiles(kept.created, results, parts);
       return opened.map((item) => {
         const { publicKey } = item;
         if (item.kind === 'problem') return { publicKey, status: 'error', message: item.message };
@@ -68,7 +84,7 @@ export async function importKeys(
     });
   } finally {
     wipeKeystores(opened);
-    for (const { password } of items) password.fill(0);
+    for (const password of [...items.map((item) => item.password), ...passwords]) password.fill(0);
   }
 }
 
@@ -98,6 +114,57 @@ function freshKeys(
     fresh.set(item.publicKey, item);
   }
   return fresh;
+}
+
+/** As it came: a text stays the same text. */
+function textOf(item: KeystoreItem | undefined): string {
+  return typeof item?.keystore === 'string' ? item.keystore : JSON.stringify(item?.keystore);
+}
+
+/**
+ * Before a key signs: what is answered as imported is there after a restart. Answers the keys that had no file before,
+ * or why nothing was kept.
+ */
+async function keepFiles(
+  keystores: readonly ImportedKeystore[],
+  { imported, log }: KeyManagementParts,
+): Promise<{ readonly created: readonly string[] } | { readonly problem: string }> {
+  if (keystores.length === 0) return { created: [] };
+  if (imported === undefined) {
+    log.warn({ keys: keystores.length }, GONE_AT_A_RESTART);
+    return { created: [] };
+  }
+  try {
+    return { created: await imported.keep(keystores) };
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'a fault';
+    log.error({ error: code }, 'imported keystores cannot be written to key_sources.memory.persist_dir');
+    return { problem: `the signer could not write the keystore to its disk (${code}); nothing was imported` };
+  }
+}
+
+const GONE_AT_A_RESTART =
+  'imported keys live in memory alone and are gone after a restart: key_sources.memory.persist_dir keeps them on a plain service';
+
+function allFailed(publicKeys: readonly string[], message: string): ReadonlyMap<string, ImportResult> {
+  return new Map(publicKeys.map((publicKey) => [publicKey, { publicKey, status: 'error', message }]));
+}
+
+/**
+ * Of keys that got a file and are not answered as imported. One whose file cannot be removed may be there after a
+ * restart.
+ */
+async function dropFiles(
+  created: readonly string[],
+  results: ReadonlyMap<string, ImportResult>,
+  { imported, log }: KeyManagementParts,
+): Promise<void> {
+  const failed = created.filter((publicKey) => results.get(publicKey)?.status !== 'imported');
+  if (failed.length === 0) return;
+  await imported?.remove(failed).catch((error: unknown) => {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'a fault';
+    log.error({ error: code, public_keys: failed }, 'keystores that were not imported cannot be removed from disk');
+  });
 }
 
 async function keep(

@@ -4,6 +4,7 @@
 // are merged, and its records are exported only after its last signature.
 
 import type { Log } from '../../../observe/log.ts';
+import type { ImportedKeystore } from '../files/imported-seal.ts';
 import type { DepositNetwork } from '../generation/deposit.ts';
 import type { GenerateOptions } from '../generation/generate.ts';
 import type { KeystorePool } from '../keystores/pool.ts';
@@ -49,11 +50,21 @@ export interface GenerationOptions {
   readonly fillRandom?: GenerateOptions['fillRandom'];
 }
 
+/** Where imported keystores are kept beyond the end of this process (keys/files/imported-keystores.ts). */
+export interface ImportedFiles {
+  /** Durable when it resolves, with those keys that had no file before. Does not wipe the passwords. */
+  keep(keystores: readonly ImportedKeystore[]): Promise<readonly string[]>;
+  /** Durable when it resolves; also of keys that have no file. */
+  remove(publicKeys: readonly string[]): Promise<void>;
+}
+
 export interface KeyManagementParts {
   readonly store: KeyStore;
   readonly pool: KeystorePool;
   /** Undefined without `key_sources.dynamodb`. */
   readonly table: TableParts | undefined;
+  /** Undefined without `key_sources.memory.persist_dir`: what is imported into memory is gone with this process. */
+  readonly imported?: ImportedFiles | undefined;
   readonly slashing: SlashingFiles;
   /** Resolves when none of the keys is signing. */
   readonly drain: (publicKeys: readonly string[]) => Promise<void>;

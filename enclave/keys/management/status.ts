@@ -54,6 +54,7 @@ async function changeInTurn(changes: readonly StatusChange[], parts: KeyManageme
   const outcomes = await whileStopped(ending, parts, async (stopped) => {
     takenOut = stopped;
     if (ending.length > 0) await parts.slashing.retire(ending);
+    await parts.imported?.remove(ending); // a copy of memory that stops is not to come back
     return table === undefined || due.length === 0 ? new Map<string, never>() : table.rows.setStatus(due);
   });
   const beginning = due.filter(({ status }) => status === 'active').map(({ publicKey }) => publicKey);

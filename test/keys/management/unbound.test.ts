@@ -49,7 +49,14 @@ describe('a deletion', () => {
       const loaded = new KeyStore({}, { vault: keys.vault, clock: systemClock });
       loaded.add(Uint8Array.from(key.secret), 'memory');
       loaded.completeFirstLoad();
-      const loading = { keys: loaded, pool: keys.pool, table: undefined, reload: undefined, loaded: Promise.resolve() };
+      const loading = {
+        keys: loaded,
+        pool: keys.pool,
+        table: undefined,
+        imported: undefined,
+        reload: undefined,
+        loaded: Promise.resolve(),
+      };
       const { management } = keyRoutes(
         CONFIG,
         {

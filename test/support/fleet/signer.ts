@@ -146,6 +146,7 @@ export class FleetSigner {
       keys,
       pool: this.options.keys.pool,
       table: table as never,
+      imported: undefined,
       reload: undefined,
       loaded: Promise.resolve(),
     };

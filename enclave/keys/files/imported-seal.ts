@@ -1,0 +1,123 @@
+// One imported keystore as a file (`key_sources.memory.persist_dir`): the keystore as it came, and its password,
+// encrypted with AES-256-GCM under a key that scrypt derives from `key_sources.memory.persist_secret`. The password is
+// bound to the public key and to the keystore's text. Whoever has the folder and not the secret has what an export of
+// keystores is. Trusts nothing of a file: what does not authenticate is refused.
+
+import { createCipheriv, createDecipheriv, randomBytes, scrypt } from 'node:crypto';
+import { promisify } from 'node:util';
+import { z } from 'zod';
+import { decodeHex } from '../../../formats/hex.ts';
+
+const FORMAT = 'strongroom-imported-keystore-1';
+/** EIP-2335's own parameters: 256 MiB, most of a second, once for all files with one salt. */
+const SCRYPT = { N: 2 ** 18, r: 8, p: 1, maxmem: 257 * 2 ** 20 } as const;
+const SALT_BYTES = 32;
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+/** A folder of one signer has one; each costs a derivation. */
+const MAX_SALTS = 16;
+
+const hexOf = (bytes: number) => z.string().regex(new RegExp(`^[0-9a-f]{${bytes * 2}}$`));
+const FILE = z.strictObject({
+  format: z.literal(FORMAT),
+  public_key: z.string().regex(/^0x[0-9a-f]{96}$/),
+  salt: hexOf(SALT_BYTES),
+  nonce: hexOf(NONCE_BYTES),
+  /** JSON text. */
+  keystore: z.string(),
+  /** Ciphertext and tag; base64. */
+  password: z.base64(),
+});
+type ImportedFile = z.infer<typeof FILE>;
+
+export interface ImportedKeystore {
+  readonly publicKey: string;
+  /** JSON text, as it came. */
+  readonly keystore: string;
+  /** UTF-8; the caller wipes it. */
+  readonly password: Buffer;
+}
+
+const derive = promisify(scrypt) as (
+  secret: Buffer,
+  salt: Buffer,
+  length: number,
+  options: typeof SCRYPT,
+) => Promise<Buffer>;
+
+/** Seals and opens files under one secret, which it keeps. */
+export class ImportedSeal {
+  readonly #secret: Buffer;
+  /** By salt, in hex. */
+  readonly #keys = new Map<string, Promise<Buffer>>();
+
+  /** @param secret copied */
+  constructor(secret: Uint8Array) {
+    this.#secret = Buffer.from(secret);
+  }
+
+  /** The text of the file. */
+  async seal({ publicKey, keystore, password }: ImportedKeystore): Promise<string> {
+    // The salt of the files that are there, so that all of them cost one derivation.
+    const [salt = randomBytes(SALT_BYTES).toString('hex')] = this.#keys.keys();
+    const nonce = randomBytes(NONCE_BYTES).toString('hex');
+    const head = { format: FORMAT, public_key: publicKey, salt, nonce, keystore } as const;
+    const cipher = createCipheriv('aes-256-gcm', await this.#keyFor(salt), Buffer.from(nonce, 'hex'), {
+      authTagLength: TAG_BYTES,
+    }).setAAD(associatedData(head));
+    const sealed = Buffer.concat([cipher.update(password), cipher.final(), cipher.getAuthTag()]);
+    return JSON.stringify({ ...head, password: sealed.toString('base64') });
+  }
+
+  /** Or why not. */
+  async open(text: string): Promise<ImportedKeystore | { readonly refused: string }> {
+    const parsed = FILE.safeParse(parseJson(text));
+    if (!parsed.success) return { refused: 'not an imported keystore of this version' };
+    const file = parsed.data;
+    if (!this.#keys.has(file.salt) && this.#keys.size >= MAX_SALTS)
+      return { refused: 'more salts than one signer makes' };
+    const sealed = Buffer.from(file.password, 'base64');
+    const nonce = decodeHex(file.nonce, NONCE_BYTES);
+    if (nonce === undefined || sealed.length < TAG_BYTES) return { refused: 'it is damaged' };
+    const decipher = createDecipheriv('aes-256-gcm', await this.#keyFor(file.salt), nonce, { authTagLength: TAG_BYTES })
+      .setAAD(associatedData(file))
+      .setAuthTag(sealed.subarray(-TAG_BYTES));
+    const password = decipher.update(sealed.subarray(0, -TAG_BYTES));
+    try {
+      decipher.final();
+      return { publicKey: file.public_key, keystore: file.keystore, password };
+    } catch {
+      password.fill(0);
+      return {
+        refused: 'it is damaged, or key_sources.memory.persist_secret is another one than it was written under',
+      };
+    }
+  }
+
+  #keyFor(salt: string): Promise<Buffer> {
+    const known = this.#keys.get(salt);
+    if (known !== undefined) return known;
+    const key = derive(this.#secret, Buffer.from(salt, 'hex'), 32, SCRYPT);
+    this.#keys.set(salt, key);
+    return key;
+  }
+
+  async wipe(): Promise<void> {
+    this.#secret.fill(0);
+    for (const key of this.#keys.values()) (await key).fill(0);
+    this.#keys.clear();
+  }
+}
+
+/** Everything that is written in clear. */
+function associatedData({ format, public_key, salt, nonce, keystore }: Omit<ImportedFile, 'password'>): Buffer {
+  return Buffer.from(JSON.stringify({ format, public_key, salt, nonce, keystore }));
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
