@@ -141,7 +141,8 @@ async function missingImport(
     remedy:
       'stop Web3Signer for good, write the configuration with --print-config to strongroom.yaml, and run ' +
       `\`${importCommand(given)}\` (with its password, and ?sslmode=disable after the database where it has no TLS). ` +
-      'When that database is empty too, `strongroom slashing jump -c strongroom.yaml` says that everything up to now is over',
+      'When that database is empty too, `strongroom slashing jump -c strongroom.yaml` says that everything up to now ' +
+      'is over',
     origin: url.origin,
   };
 }

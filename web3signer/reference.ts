@@ -8,10 +8,10 @@ export function web3SignerReference(): string {
   return `# Options of Web3Signer
 
 Generated from the source by \`make docs\`. What \`strongroom web3signer [global options] eth2 [options]\` does with
-each option of Web3Signer (3522fc87 of 2026-07-15) that concerns \`eth2\`; docs/guides/web3signer.md says how to go over. An
-option is honoured, accepted with one warning at the start that says what happens instead, or refused with exit code 78.
-What is not in the table is refused on the command line and in the YAML file, and warned of in the environment. \`eth1\`
-and \`filecoin\` are refused.
+each option of Web3Signer (3522fc87 of 2026-07-15) that concerns \`eth2\`; docs/guides/web3signer.md says how to go
+over. An option is honoured, accepted with one warning at the start that says what happens instead, or refused with
+exit code 78. What is not in the table is refused on the command line and in the YAML file, and warned of in the
+environment. \`eth1\` and \`filecoin\` are refused.
 
 Precedence: command line, environment, YAML file. Variables of strongroom itself (\`SVC_…\`,
 docs/reference/configuration.md) go over all of them.

@@ -52,6 +52,8 @@ function translateOne(one: Given, given: GivenOptions, to: Translation): void {
 function translateListening(given: GivenOptions, hasMetrics: boolean, to: Translation): void {
   if (!given.has('http-listen-host')) to.set('server.listen_address', '127.0.0.1', DEFAULT);
   if (!given.has('http-listen-port')) to.set('server.listen_port', 9000, DEFAULT);
+  const hosts = given.get('http-host-allowlist');
+  to.set('server.allowed_hosts', allowedHosts(hosts?.value ?? LOCAL_HOSTS), hosts?.origin ?? DEFAULT);
   const origins = given.get('http-cors-origins');
   if (origins !== undefined) to.set('server.cors_allowed_origins', corsOrigins(origins.value), origins.origin);
   const [host, port] = [given.get('metrics-host'), given.get('metrics-port')];
@@ -60,6 +62,16 @@ function translateListening(given: GivenOptions, hasMetrics: boolean, to: Transl
   for (const one of hasMetrics ? [] : [host, port]) {
     if (one !== undefined) to.warn(flagOf(one.option), 'does nothing without --metrics-enabled');
   }
+}
+
+/** What Web3Signer answers unless it is told otherwise. */
+const LOCAL_HOSTS = 'localhost,127.0.0.1';
+
+/** `none` becomes an empty list, which the configuration refuses. */
+function allowedHosts(value: string): readonly string[] | null {
+  const hosts = value.split(',').map((host) => host.trim());
+  if (hosts.length === 1 && (hosts[0] === '*' || hosts[0] === 'all')) return null;
+  return hosts.length === 1 && hosts[0] === 'none' ? [] : hosts;
 }
 
 function corsOrigins(value: string): readonly string[] | null {

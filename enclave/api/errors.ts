@@ -30,6 +30,10 @@ export const ERROR_REASONS = {
     status: 403,
     message: 'a browser sent this for a web page of an origin that server.cors_allowed_origins does not list',
   },
+  foreign_host: {
+    status: 403,
+    message: 'the request is addressed to a host that server.allowed_hosts does not list',
+  },
   denied: { status: 403, message: 'no policy of the caller allows this request' },
   fee_recipient_not_allowed: {
     status: 403,

@@ -84,6 +84,7 @@ export async function openApplication(config: ApplicationConfig, parts: Parts, w
       requestTimeoutSeconds: server.request_timeout_seconds,
       batchMaxKeys: signing.batch_max_keys,
       corsAllowedOrigins: server.cors_allowed_origins,
+      allowedHosts: server.allowed_hosts,
       clientAddress: {
         trustProxyHeaders: server.trust_proxy_headers,
         trustedProxyCidrs: server.trusted_proxy_cidrs,

@@ -17,6 +17,7 @@ import {
   corsOrigins,
   deploymentId,
   hex,
+  hostNames,
   httpUrl,
   integer,
   type Kind,
@@ -60,6 +61,11 @@ export const OPTIONS = {
     corsOrigins,
     null,
     'Origins of web pages that may use the API; null or omitted: none but pages of the signer’s own host, and no CORS; ["*"] allows all',
+  ),
+  'server.allowed_hosts': flagged(
+    hostNames,
+    null,
+    'Names that requests may be addressed to (Host), probes excepted; null or omitted: every name. Without a token to show, it is what keeps out web pages that point a name of their own at the signer (DNS rebinding)',
   ),
   'server.max_request_body_bytes': unflagged(
     integer(1024, BODY_BUDGET_BYTES),

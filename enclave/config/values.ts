@@ -145,6 +145,25 @@ export const corsOrigins: Kind<string[] | null> = {
     .transform((origins) => (origins?.length === 0 ? null : origins)),
 };
 
+const HOST_NAME = 'a host name or an IP address, without a port';
+
+/** In lower case, as `Host` is compared. An empty list would answer nobody. */
+export const hostNames: Kind<string[] | null> = {
+  expects: `a list, each ${HOST_NAME}; or null`,
+  form: 'list',
+  schema: z
+    .array(
+      z
+        .string(must(HOST_NAME))
+        .toLowerCase()
+        .refine((name) => isIP(name) !== 0 || HOSTNAME.test(name), must(HOST_NAME)),
+      must('a list of host names or null'),
+    )
+    .min(1, must('null, or name at least one host'))
+    .max(MAX_LIST_ITEMS)
+    .nullable(),
+};
+
 /** A well-formed range that is safe to trust (specification/authorization.md#source-networks). */
 export const safeCidrSchema = z.string('must be a CIDR range, as in 10.1.0.0/16').transform((value, context): Cidr => {
   const cidr = parseCidr(value);

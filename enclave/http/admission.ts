@@ -14,7 +14,7 @@ import type { KeyStore } from '../keys/store.ts';
 import { createBodyBudget } from './bodies/budget.ts';
 import type { HttpRequest, RouteAccess } from './context.ts';
 import { headerValues } from './header-values.ts';
-import type { ForeignOrigin } from './origins.ts';
+import type { ForeignHost, ForeignOrigin } from './origins.ts';
 
 /** Time for an admitted client to send the whole body. */
 const BODY_TIMEOUT_MS = 30_000;
@@ -32,6 +32,8 @@ export interface AdmissionDependencies {
    * Web pages of other origins are refused: a browser would send their requests with the network position of its user.
    */
   readonly isForeignOrigin: ForeignOrigin;
+  /** A page may give its own name the address of the signer (DNS rebinding): then its requests name it as their host. */
+  readonly isForeignHost: ForeignHost;
 }
 
 export interface Admission {
@@ -184,7 +186,11 @@ function authenticate(
   return isAdmitted(request, outcome.caller, access) ? undefined : 'denied';
 }
 
-function originRefusal({ headers }: HttpRequest, { isForeignOrigin }: AdmissionDependencies): ErrorReason | undefined {
+function originRefusal(
+  { headers }: HttpRequest,
+  { isForeignHost, isForeignOrigin }: AdmissionDependencies,
+): ErrorReason | undefined {
+  if (isForeignHost(headers)) return 'foreign_host';
   return isForeignOrigin(headers) ? 'foreign_origin' : undefined;
 }
 

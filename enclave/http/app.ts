@@ -23,7 +23,7 @@ import { CONNECTION_LIMITS, headerTimes } from './listeners/connection-limits.ts
 import { peerAddressOf } from './listeners/connections.ts';
 import { trackOpenRequests } from './open-requests.ts';
 import { mountOpenApi } from './openapi.ts';
-import { allowOrigins, foreignOrigin } from './origins.ts';
+import { allowOrigins, foreignHost, foreignOrigin } from './origins.ts';
 import { type Answer, errorAnswer, refuse, sendAnswer, sendError, toSignerError } from './replies.ts';
 import { type AttestationRoute, mountAttestation } from './routes/attestation.ts';
 import { mountAuthPolicies } from './routes/auth-policies.ts';
@@ -48,6 +48,8 @@ export interface AppOptions {
   readonly headersTimeoutMs?: number;
   /** null: no CORS. `['*']`: every origin. */
   readonly corsAllowedOrigins: readonly string[] | null;
+  /** In lower case, without ports. null: every one. */
+  readonly allowedHosts: readonly string[] | null;
   readonly clientAddress: ClientAddressOptions;
 }
 
@@ -161,6 +163,7 @@ function installHooks(
     signingRefusal: dependencies.signingRefusal,
     onAuthRejection: dependencies.observer.authRejected,
     isForeignOrigin: foreignOrigin(options.corsAllowedOrigins),
+    isForeignHost: foreignHost(options.allowedHosts),
   });
   app.addHook('onRoute', (route) => {
     if (route.config?.access === undefined && route.method !== 'OPTIONS') {

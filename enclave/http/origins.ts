@@ -11,6 +11,7 @@ import type { FastifyInstance } from 'fastify';
 const EXPOSED_HEADERS = ['X-Request-Id', 'Retry-After'];
 
 export type ForeignOrigin = (headers: IncomingHttpHeaders) => boolean;
+export type ForeignHost = (headers: IncomingHttpHeaders) => boolean;
 
 /** Before the routes, and before admission: a preflight carries no credentials. */
 export async function allowOrigins(app: FastifyInstance, origins: readonly string[] | null): Promise<void> {
@@ -37,6 +38,21 @@ export function foreignOrigin(allowed: readonly string[] | null): ForeignOrigin 
     // Given twice it comes joined: whatever says cross-site counts.
     return String(site).includes('cross-site') || (origin !== undefined && !isOwnHost(origin, headers.host));
   };
+}
+
+/** @param allowed server.allowed_hosts @returns whether a request is refused for the name that it is addressed to */
+export function foreignHost(allowed: readonly string[] | null): ForeignHost {
+  if (allowed === null) return () => false;
+  const names = new Set(allowed);
+  return ({ host = '' }) => !names.has(hostName(host));
+}
+
+/** Without the port, and without the brackets of an IPv6 address. */
+function hostName(host: string): string {
+  return host
+    .toLowerCase()
+    .replace(/:[0-9]*$/, '')
+    .replace(/^\[(.*)\]$/, '$1');
 }
 
 /**

@@ -64,6 +64,7 @@ const authReason = folded(
   'invalid_token',
   'peer_not_allowed',
   'foreign_origin',
+  'foreign_host',
   'denied',
   'fee_recipient_not_allowed',
   'gas_limit_not_allowed',

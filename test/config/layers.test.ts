@@ -15,6 +15,7 @@ function accepted(path: OptionPath): unknown {
     'metrics.listen_address': '::1',
     'tls.listen_address': 'localhost',
     'server.cors_allowed_origins': ['https://example.org'],
+    'server.allowed_hosts': ['signer.example'],
     'server.trusted_proxy_cidrs': ['10.0.0.0/8'],
     'custom_network.genesis_validators_root': `0x${'ab'.repeat(32)}`,
     'custom_network.genesis_fork_version': '0x00000001',

@@ -1,7 +1,8 @@
-// Which requests are those of a foreign web page, by what a browser says of them.
+// Which requests are those of a foreign web page, by what a browser says of them, and which are addressed to a name that is
+// not listed (server.allowed_hosts).
 
 import { expect, it } from 'vitest';
-import { foreignOrigin } from '../../enclave/http/origins.ts';
+import { foreignHost, foreignOrigin } from '../../enclave/http/origins.ts';
 
 const HOST = { host: 'signer.example:9000' };
 const OWN = 'http://signer.example:9000';
@@ -44,4 +45,30 @@ it('an origin that is listed may, another may not, and the own host still may', 
 
 it('every origin may when * is listed', () => {
   expect(foreignOrigin(['*'])({ ...HOST, origin: 'null', 'sec-fetch-site': 'cross-site' })).toBe(false);
+});
+
+const LISTED = ['localhost', '127.0.0.1', 'signer.example', '::1'];
+
+it.each(['localhost', 'LocalHost:9000', '127.0.0.1:9000', 'signer.example:', '[::1]:9000', '[::1]'])(
+  'the host %s is listed',
+  (host) => {
+    expect(foreignHost(LISTED)({ host })).toBe(false);
+  },
+);
+
+it.each([
+  'evil.example:9000',
+  'localhost.evil.example',
+  '127.0.0.1.evil',
+  'x@localhost',
+  'localhost:80@evil',
+  '',
+  '[::2]',
+])('the host %s is foreign', (host) => {
+  expect(foreignHost(LISTED)({ host })).toBe(true);
+});
+
+it('without a host a request is foreign, and without a list none is', () => {
+  expect(foreignHost(LISTED)({})).toBe(true);
+  expect(foreignHost(null)({ host: 'evil.example' })).toBe(false);
 });

@@ -59,6 +59,7 @@ export function keylessApp(
       requestTimeoutSeconds: 30,
       batchMaxKeys: 2048,
       corsAllowedOrigins: null,
+      allowedHosts: null,
       clientAddress: { trustProxyHeaders: false, trustedProxyCidrs: [] },
       ...http,
     },

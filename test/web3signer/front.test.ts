@@ -186,6 +186,15 @@ describe('the network', () => {
   });
 });
 
+describe('allowed hosts', () => {
+  it('are those of Web3Signer unless given, and * is every host', () => {
+    expect(read(['eth2']).at('server.allowed_hosts')).toEqual(['localhost', '127.0.0.1']);
+    expect(read(['--http-host-allowlist=*', 'eth2']).at('server.allowed_hosts')).toBeNull();
+    expect(read(['--http-host-allowlist=a, b', 'eth2']).at('server.allowed_hosts')).toEqual(['a', 'b']);
+    expect(read(['--http-host-allowlist=none', 'eth2']).at('server.allowed_hosts')).toEqual([]); // refused then
+  });
+});
+
 describe('access', () => {
   const scopesOf = (argv: readonly string[]) =>
     (read(argv).at('static_auth') as { policies: { rules: { scopes: string[] }[] }[] }).policies[0]?.rules[0]?.scopes;

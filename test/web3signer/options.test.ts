@@ -60,6 +60,7 @@ const COMMANDS = ['eth2 export', 'eth2 import', 'eth2 watermark-repair'];
 const VALUES: Readonly<Record<string, string>> = {
   network: 'hoodi',
   'http-listen-host': '127.0.0.2',
+  'http-host-allowlist': 'signer.example',
   'metrics-host': '127.0.0.2',
   'http-cors-origins': 'https://example.org',
   logging: 'debug',

@@ -2,7 +2,9 @@
 // Stereum): each starts the real program, which signs and refuses what is slashable. Folders are moved to a temporary
 // one; ports are moved by variables of strongroom, which go over everything.
 
+import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { type IncomingMessage, request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -20,6 +22,7 @@ const ON_FREE_PORTS = {
 };
 const KEY = publicKeyOf(testSecret(1));
 const DEVNET_ROOT = rootOf(9);
+const BRAIN = 'http://brain.web3signer-hoodi.dappnode';
 
 let folder = '';
 let signer: RunningSigner | undefined;
@@ -53,6 +56,16 @@ async function votes({ url }: RunningSigner, root?: string): Promise<void> {
   expect((await signCall(url, KEY, vote(12, 1), { token: null })).status).toBe(200);
   expect((await signCall(url, KEY, vote(12, 2), { token: null })).status).toBe(412);
   expect(JSON.parse((await call(`${url}/api/v1/eth2/publicKeys`, { token: null })).text)).toEqual([KEY]);
+}
+
+/** A request that is addressed to a name: fetch writes the Host of its URL, whatever it is told. */
+async function askAs(host: string, url: string, body?: unknown): Promise<IncomingMessage> {
+  const method = body === undefined ? 'GET' : 'POST';
+  const asked = request(url, { method, headers: { host, origin: BRAIN, 'content-type': 'application/json' } });
+  asked.end(body === undefined ? undefined : JSON.stringify(body));
+  const [answer] = (await once(asked, 'response')) as [IncomingMessage];
+  answer.resume();
+  return answer;
 }
 
 function warned({ log }: RunningSigner, option: string): unknown {
@@ -170,12 +183,17 @@ describe('DAppNode', () => {
     expect(imported).toMatchObject({ code: 0, stdout: expect.stringContaining('blocks: 1') });
 
     const started = await start(command, { program: [program] });
-    await votes(started);
-    expect(warned(started, '--http-host-allowlist')).toMatch(/is not checked/);
+    const host = 'web3signer.web3signer-hoodi.dappnode:9000';
+    const sign = `${started.url}/api/v1/eth2/sign/${KEY}`;
+    expect((await askAs(host, sign, attestation({ target: 12 }))).statusCode).toBe(200);
+    expect((await askAs(host, sign, attestation({ target: 12, head: rootOf(2) }))).statusCode).toBe(412);
+    expect((await askAs('evil.example:9000', sign, attestation({ target: 13 }))).statusCode).toBe(403);
+    const elsewhere = await call(`${started.url}/api/v1/eth2/publicKeys`, { token: null });
+    expect(elsewhere).toMatchObject({ status: 403, json: { reason: 'foreign_host' } });
+    expect((await fetch(`${started.url}/healthcheck`)).status).toBe(200);
     expect(warned(started, '--metrics-port')).toMatch(/without --metrics-enabled/);
-    const origin = 'http://brain.web3signer-hoodi.dappnode';
-    const page = await call(`${started.url}/eth/v1/keystores`, { token: null, headers: { origin } });
-    expect(page.headers.get('access-control-allow-origin')).toBe(origin);
+    const page = await askAs(host, `${started.url}/eth/v1/keystores`);
+    expect(page.headers['access-control-allow-origin']).toBe(BRAIN);
     await started.stop();
     signer = undefined;
 

@@ -2,7 +2,7 @@
 
 import { accepted, honoured, refused, type Web3SignerOption } from '../option.ts';
 
-const NO_HOSTS = ['*', 'all'];
+const EVERY_HOST = ['*', 'all'];
 const PROXY = 'put a proxy in front that does';
 const TLS = 'takes a PKCS#12 file, and strongroom reads PEM';
 const TLS_TODO =
@@ -22,10 +22,8 @@ export const LISTENING: readonly Web3SignerOption[] = [
   option(
     'http-host-allowlist',
     'text',
-    accepted(
-      'is not checked, also when it is not given: requests are answered whatever their Host ' +
-        `says. Listen on loopback, or ${PROXY}`,
-      NO_HOSTS,
+    honoured(
+      '`server.allowed_hosts`; `*` and `all` are every host, and localhost,127.0.0.1 unless given. Probes are answered',
     ),
     true,
   ),
@@ -68,7 +66,7 @@ export const LISTENING: readonly Web3SignerOption[] = [
     accepted(
       'is not checked, also when it is not given: metrics are answered whatever the Host says. ' +
         `Keep the port behind a firewall, or ${PROXY}`,
-      NO_HOSTS,
+      EVERY_HOST,
     ),
     true,
   ),

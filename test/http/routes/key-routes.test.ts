@@ -76,6 +76,7 @@ async function mount({ keyManager, chamber = {} }: Limits): Promise<FastifyInsta
       requestTimeoutSeconds: 30,
       batchMaxKeys: 2048,
       corsAllowedOrigins: null,
+      allowedHosts: null,
       clientAddress: { trustProxyHeaders: false, trustedProxyCidrs: [] },
     },
     {
