@@ -32,7 +32,9 @@ export interface AdmissionDependencies {
    * Web pages of other origins are refused: a browser would send their requests with the network position of its user.
    */
   readonly isForeignOrigin: ForeignOrigin;
-  /** A page may give its own name the address of the signer (DNS rebinding): then its requests name it as their host. */
+  /**
+   * A page may give its own name the address of the signer (DNS rebinding): then its requests name it as their host.
+   */
   readonly isForeignHost: ForeignHost;
 }
 
