@@ -1,5 +1,5 @@
-// Which requests are those of a foreign web page, by what a browser says of them, and which are addressed to a name that
-// is not listed (server.allowed_hosts).
+// Which requests are those of a foreign web page, by what a browser says of them, and which are addressed to a name
+// that is not listed (server.allowed_hosts).
 
 import { expect, it } from 'vitest';
 import { foreignHost, foreignOrigin } from '../../enclave/http/origins.ts';
