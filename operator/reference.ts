@@ -32,8 +32,8 @@ from its command line alone.
 |---|---|---|---|
 ${settings.join('\n')}
 
-\`status\` and \`seal\` also take \`--auth-token\`, which means \`--token\`. A token is \`env:VAR\`, \`@FILE\`, \`-\` (stdin), or the token
-itself, which works on the command line but is visible to other users there, and is warned about.
+\`status\` and \`seal\` also take \`--auth-token\`, which means \`--token\`. A token is \`env:VAR\`, \`@FILE\` (or
+\`file:FILE\`), \`-\` (stdin), or the token itself, which works on the command line but is visible to other users there, and is warned about.
 
 Profiles are in \`$XDG_CONFIG_HOME/strongroom/operator.yaml\` (\`~/.config\` when unset). The one named \`default\` is used when none is
 named. Paths in it are relative to its folder. A file that holds a token itself is refused when others may read it.

@@ -27,7 +27,7 @@ const PREFIX = 'SVC_OPERATOR_';
 export const COMMON_FLAGS = {
   token: {
     placeholder: 'TOKEN',
-    meaning: 'env:VAR, @FILE or file:FILE, - (stdin), or the token itself (visible to others)',
+    meaning: 'env:VAR, @FILE, - (stdin), or the token itself (visible to others)',
   },
   'signer-url': { placeholder: 'URL', meaning: 'The signer' },
   'tls-ca': { placeholder: 'FILE', meaning: 'PEM certificates to trust instead of the public ones' },
