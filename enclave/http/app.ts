@@ -118,7 +118,7 @@ export async function buildApp(options: AppOptions, dependencies: AppDependencie
   mountHealth(app, dependencies.readiness);
   mountPublicKeys(app, dependencies.keys);
   mountSign(app, createSignHandler(options, { ...dependencies, envelopes, onAuthRejection }));
-  mountSignBatch(app, createSignBatchHandler(options, { ...dependencies, audit }));
+  mountSignBatch(app, createSignBatchHandler(options, { ...dependencies, audit, onAuthRejection }));
   mountSlashingProtection(app, dependencies.slashingRecords, admission);
   mountChamber(app, dependencies.chamber);
   mountKeys(app, dependencies.keyRoutes);

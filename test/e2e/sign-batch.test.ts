@@ -316,6 +316,7 @@ describe('a batch', () => {
     await expect.poll(() => counted('AGGREGATION_SLOT', 'signed'), PATIENCE).toBe(1);
     const signedBefore = await counted('ATTESTATION', 'signed');
     const deniedBefore = await counted('ATTESTATION', 'denied');
+    const rejectedBefore = await metric('svc_auth_rejections_total{reason="denied"}');
     const headers = { 'x-request-id': 'the-batch-of-this-test' };
     const some = [nameAt(0), nameAt(1), nameAt(2), unloaded];
     await batchCall(signer.url, some, vote(), { token: NO_VOTES, headers });
@@ -335,6 +336,8 @@ describe('a batch', () => {
     ]);
     await expect.poll(() => counted('ATTESTATION', 'signed'), PATIENCE).toBe(signedBefore + 2);
     await expect.poll(() => counted('ATTESTATION', 'denied'), PATIENCE).toBe(deniedBefore + 1);
+    // Who tries keys by the batch is seen where denied requests are counted.
+    expect(await metric('svc_auth_rejections_total{reason="denied"}')).toBe(rejectedBefore + 1);
   });
 
   it('is in the OpenAPI document', async () => {
@@ -346,15 +349,14 @@ describe('a batch', () => {
     expect(body).not.toContain('"beacon_block"');
   });
 
-  async function counted(operation: string, outcome: string): Promise<number> {
+  function counted(operation: string, outcome: string): Promise<number> {
+    return metric(`svc_signing_requests_total{operation="${operation}",outcome="${outcome}"}`);
+  }
+
+  async function metric(series: string): Promise<number> {
     const text = await (await fetch(signer.metricsUrl)).text();
-    const labels = `operation="${operation}",outcome="${outcome}"`;
-    return Number(
-      text
-        .split('\n')
-        .find((line) => line.startsWith(`svc_signing_requests_total{${labels}}`))
-        ?.split(' ')[1] ?? 0,
-    );
+    const line = text.split('\n').find((candidate) => candidate.startsWith(series));
+    return Number(line?.split(' ')[1] ?? 0);
   }
 });
 

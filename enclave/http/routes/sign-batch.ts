@@ -37,6 +37,8 @@ export interface BatchParts {
   /** Why nothing may be signed now, or undefined. */
   readonly signingRefusal: () => ErrorReason | undefined;
   readonly audit: Pick<Audit, 'keyRefused'>;
+  /** Called for each key that the caller may not use so. */
+  readonly onAuthRejection: (reason: ErrorReason) => void;
 }
 
 export function createSignBatchHandler(
@@ -96,6 +98,7 @@ class Results {
 
   deny(place: number, decision: AccessDecision): void {
     if (!decision.allowed && decision.why === 'denied_by_rule') this.#deniedBy.set(place, decision.policy);
+    this.#parts.onAuthRejection('denied');
     this.decide(place, { kind: 'refused', reason: 'denied' });
   }
 
