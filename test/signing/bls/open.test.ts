@@ -54,6 +54,16 @@ describe('the portable core is chosen', () => {
     await core.close();
   });
 
+  test.runIf(withAddon)('when the addon is of an earlier build, which signs alone and not for a group', async () => {
+    const addonPath = join(folder, 'earlier.cjs');
+    writeFileSync(addonPath, `module.exports = { ...require(${JSON.stringify(ADDON_PATH)}), signGroup: undefined };`);
+    const log = recorder();
+    const core = await openBlsCore({ log, cores: 1, addonPath });
+    expect(core.kind).toBe('portable');
+    expect(log.lines.map(({ level }) => level)).toContain('error');
+    await core.close();
+  });
+
   test('and the log has the reason, not an empty object', async () => {
     const addonPath = join(folder, 'broken-too.node');
     writeFileSync(addonPath, 'this is no shared object');
