@@ -2,12 +2,11 @@
 // to, and neither network nor cloud. Exit codes: 0 done, 1 usage or local error, 70 a bug
 // (specification/operating.md#exit-codes).
 
+import { EXIT } from '../command-line/exit-codes.ts';
 import { type Command, CommandError, type LoadedCommand, type Terminal } from './commands/command.ts';
 import { keygen } from './commands/keygen.ts';
 import { openRootTokenCommand } from './commands/open-root-token.ts';
 import { plan } from './commands/plan.ts';
-
-const EXIT = { ok: 0, local: 1, bug: 70 } as const;
 
 const COMMANDS: ReadonlyMap<string, Command> = new Map([
   ['plan', plan],
@@ -47,12 +46,12 @@ export async function main(
   const [name, ...rest] = argv;
   if (name === undefined || name === 'help' || HELP_FLAGS.has(name)) {
     (name === undefined ? terminal.stderr : terminal.stdout).write(help(commands));
-    return name === undefined ? EXIT.local : EXIT.ok;
+    return name === undefined ? EXIT.failed : EXIT.ok;
   }
   const found = commands.get(name);
   if (found === undefined) {
     terminal.stderr.write(`strongroom ceremony: unknown command ${name}\n\n${help(commands)}`);
-    return EXIT.local;
+    return EXIT.failed;
   }
   const command = 'load' in found ? await found.load() : found;
   if (rest.some((word) => HELP_FLAGS.has(word))) {
@@ -71,7 +70,7 @@ async function run(title: string, command: Command, argv: readonly string[], ter
   } catch (error) {
     if (error instanceof CommandError) {
       terminal.stderr.write(`${title}: ${error.message}\n`);
-      return EXIT.local;
+      return EXIT.failed;
     }
     // The name alone: a message could quote an input.
     terminal.stderr.write(`${title}: a bug: ${error instanceof Error ? error.name : typeof error}\n`);

@@ -5,6 +5,7 @@
 import { setFlagsFromString } from 'node:v8';
 import type { Worker } from 'node:worker_threads';
 import { parseCeremony } from '../ceremony/definition.ts';
+import { EXIT } from '../command-line/exit-codes.ts';
 import { renderViolations } from '../command-line/violations.ts';
 import { systemClock } from '../observe/clock.ts';
 import { createLogger, type Logger } from '../observe/logger.ts';
@@ -27,8 +28,6 @@ import { type EnclavePlatform, openNitroPlatform } from './tee/platform.ts';
 
 /** For the front of Web3Signer's command line, which refuses a start over an empty record. */
 export { hasSlashingRecords };
-
-const EXIT = { ok: 0, startup: 1, bug: 70, configuration: 78 } as const;
 
 export async function main(command: 'server' | 'setup' | 'slashing', argv: readonly string[]): Promise<void> {
   if (COMPILED !== undefined) {
@@ -88,7 +87,7 @@ async function run(
   } catch (error) {
     await logger.end();
     process.stderr.write(`strongroom: cannot start: ${messageOf(error)}\n`);
-    process.exit(EXIT.startup);
+    process.exit(EXIT.failed);
   }
 }
 
@@ -118,7 +117,7 @@ async function runImage(image: CompiledImage): Promise<void> {
     platform = openNitroPlatform(process.env);
   } catch (error) {
     process.stderr.write(`strongroom: cannot start: ${messageOf(error)}\n`); // only a debug console shows it
-    process.exit(EXIT.startup);
+    process.exit(EXIT.failed);
   }
   await runEnclave(image, platform);
 }
@@ -147,7 +146,7 @@ export async function runEnclave(
     const violations = refused ? { violations: error.violations } : {};
     log.error({ ...violations, error: refused ? 'the configuration is refused' : messageOf(error) }, 'cannot start');
     await startLogger.end();
-    process.exit(refused ? EXIT.configuration : EXIT.startup);
+    process.exit(refused ? EXIT.configuration : EXIT.failed);
   }
 }
 
@@ -203,7 +202,7 @@ function endOnSignals(signer: RunningSigner, workers: ReadonlySet<Worker>, logge
   const log = logger.module('server');
   let ending = false;
   const end = async (signal: string): Promise<void> => {
-    if (ending) return endProcess(EXIT.startup, workers);
+    if (ending) return endProcess(EXIT.failed, workers);
     ending = true;
     log.info({ signal }, 'shutting down');
     await signer.shutDown();

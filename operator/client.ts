@@ -7,12 +7,13 @@ import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { z } from 'zod';
+import { EXIT } from '../command-line/exit-codes.ts';
+import { renderPlace } from '../command-line/text.ts';
 import { connect, type Peer } from './connect.ts';
 import { connectionFailure, isReset } from './connection-failure.ts';
 import { createDeadline, type Deadline } from './deadline.ts';
-import { CommandFailure, EXIT } from './exit.ts';
+import { CommandFailure } from './exit.ts';
 import { refusal } from './refusal.ts';
-import { renderPlace } from './text.ts';
 import { authorizationHeader } from './token.ts';
 
 /** A list of every policy of a large deployment, with its keys, stays below it. */
@@ -169,7 +170,7 @@ async function readText(body: AsyncIterable<Buffer>, maxBytes: number): Promise<
   let bytes = 0;
   for await (const chunk of body) {
     bytes += chunk.length;
-    if (bytes > maxBytes) throw new CommandFailure(EXIT.remote, `the answer is larger than ${maxBytes} bytes`);
+    if (bytes > maxBytes) throw new CommandFailure(EXIT.refused, `the answer is larger than ${maxBytes} bytes`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');
@@ -180,7 +181,7 @@ function readAnswer<Schema extends z.ZodType>(text: string, schema: Schema): z.o
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
   throw new CommandFailure(
-    EXIT.remote,
+    EXIT.refused,
     `the answer is not what this version of strongroom knows (at ${renderPlace(issue?.path ?? []) || 'the top'})`,
     'does the URL lead to the signer, and is it of the same version?',
   );

@@ -1,19 +1,14 @@
 // What a command of the tree is: its flags as data, from which parsing, help, completion and the reference are made,
 // and what it does. A remote command gets a client for the signer of the settings; a local one has no signer.
 
+import type { FlagForm, FlagValue } from '../command-line/arguments.ts';
+import type { Terminal } from '../command-line/terminal.ts';
 import type { DocumentProvider } from './attestation/provider.ts';
 import type { Client, ClientOptions } from './client.ts';
 import type { Output } from './output.ts';
-import type { Terminal } from './terminal.ts';
 
-/** With a placeholder it takes a value; without it is a switch. */
-export interface Flag {
-  readonly placeholder?: string;
+export interface Flag extends FlagForm {
   readonly meaning: string;
-  readonly required?: true;
-  /** May be given several times; its value is a list. */
-  readonly repeatable?: true;
-  readonly choices?: readonly string[];
 }
 
 export type Flags = Readonly<Record<string, Flag>>;
@@ -94,7 +89,6 @@ export function localCommand<const F extends Flags>(command: Omit<LocalCommand<F
 export const YES = { yes: { meaning: 'Go on without being asked; needed where there is no terminal' } } as const;
 
 /** As parsed: of a switch, of a flag with a value, of one that is given several times. */
-export type FlagValue = string | boolean | readonly string[] | undefined;
 
 type ValueOf<F extends Flag> = Flag extends F
   ? FlagValue

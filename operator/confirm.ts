@@ -2,8 +2,9 @@
 // typing `y` cannot do it. Where nobody can be asked the answer is no, unless it was given beforehand with --yes.
 
 import { createInterface } from 'node:readline';
-import { CommandFailure, EXIT } from './exit.ts';
-import { note, type Terminal } from './terminal.ts';
+import { EXIT } from '../command-line/exit-codes.ts';
+import { note, type Terminal } from '../command-line/terminal.ts';
+import { CommandFailure } from './exit.ts';
 
 /** @throws CommandFailure with exit code 7 unless `word` is typed */
 export async function confirm(terminal: Terminal, consequence: string, word: string): Promise<void> {

@@ -1,9 +1,10 @@
 // Why no answer came, in words, with what to do. Certificate faults are told apart, because the remedy differs and none
 // of them is "skip the check".
 
+import { EXIT } from '../command-line/exit-codes.ts';
+import { bounded } from '../command-line/text.ts';
 import type { Peer } from './connect.ts';
-import { CommandFailure, EXIT } from './exit.ts';
-import { bounded } from './text.ts';
+import { CommandFailure } from './exit.ts';
 
 const MAX_NAMES_CHARACTERS = 300;
 
@@ -62,7 +63,7 @@ export function connectionFailure(error: unknown, attempt: Attempt): CommandFail
     : faultOf(error, attempt.peer);
   const doubt = 'the request may have been carried out: look before repeating it';
   return new CommandFailure(
-    EXIT.remote,
+    EXIT.refused,
     `no answer from ${attempt.peer.url.origin}: ${problem}`,
     attempt.maybeDone ? doubt : advice,
   );

@@ -2,21 +2,12 @@
 // decide by the code, people by the message: it says what happened and, where there is something to do, what. Never a
 // stack, never a token.
 
-export const EXIT = {
-  ok: 0,
-  local: 1,
-  remote: 2,
-  sealed: 3,
-  authentication: 4,
-  evidenceNotAuthentic: 5,
-  evidenceNotExpected: 6,
-  notConfirmed: 7,
-  bug: 70,
-} as const;
+import { EXIT, type ExitCode } from '../command-line/exit-codes.ts';
 
-export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
+/** The operator reads no configuration of a signer. */
+export type OperatorExitCode = Exclude<ExitCode, typeof EXIT.configuration>;
 
-export const EXIT_MEANINGS: Readonly<Record<ExitCode, string>> = {
+export const EXIT_MEANINGS: Readonly<Record<OperatorExitCode, string>> = {
   0: 'done',
   1: 'wrong usage, or a fault on this machine',
   2: 'the signer refused, failed or could not be reached',
@@ -29,11 +20,11 @@ export const EXIT_MEANINGS: Readonly<Record<ExitCode, string>> = {
 };
 
 export class CommandFailure extends Error {
-  readonly exitCode: ExitCode;
+  readonly exitCode: OperatorExitCode;
   /** What to do about it. */
   readonly advice: string | undefined;
 
-  constructor(exitCode: ExitCode, message: string, advice?: string) {
+  constructor(exitCode: OperatorExitCode, message: string, advice?: string) {
     super(message);
     this.name = 'CommandFailure';
     this.exitCode = exitCode;
@@ -44,12 +35,12 @@ export class CommandFailure extends Error {
 /** The command line or the settings say something that cannot be. */
 export class UsageFailure extends CommandFailure {
   constructor(message: string, advice?: string) {
-    super(EXIT.local, message, advice);
+    super(EXIT.failed, message, advice);
     this.name = 'UsageFailure';
   }
 }
 
 /** Something on this machine that cannot be used. */
 export function localFailure(message: string, advice?: string): CommandFailure {
-  return new CommandFailure(EXIT.local, message, advice);
+  return new CommandFailure(EXIT.failed, message, advice);
 }

@@ -2,13 +2,14 @@
 // key.
 
 import { readFile } from 'node:fs/promises';
+import { EXIT } from '../command-line/exit-codes.ts';
+import { renderTable } from '../command-line/table.ts';
+import { note, type Terminal } from '../command-line/terminal.ts';
+import { bounded, printable } from '../command-line/text.ts';
 import { canonicalPublicKey } from '../formats/hex.ts';
 import type { Flags } from './command.ts';
-import { CommandFailure, EXIT, localFailure, UsageFailure } from './exit.ts';
+import { CommandFailure, localFailure, UsageFailure } from './exit.ts';
 import type { Output } from './output.ts';
-import { renderTable } from './table.ts';
-import { note, type Terminal } from './terminal.ts';
-import { bounded, printable } from './text.ts';
 
 export const KEYS_PATH = '/api/v1/chamber/keys';
 /** The signer answers a batch when all of it is done. */
@@ -85,7 +86,7 @@ export interface KeyResult {
 export function showResults<Result extends KeyResult>(output: Output, results: readonly Result[]): void {
   showValue(output, { data: results }, ({ data }) => renderResults(data));
   const errors = results.filter(({ status }) => status === 'error').length;
-  if (errors > 0) throw new CommandFailure(EXIT.remote, `${errors} of ${results.length} keys failed`);
+  if (errors > 0) throw new CommandFailure(EXIT.refused, `${errors} of ${results.length} keys failed`);
 }
 
 /** What was put together from several answers. */

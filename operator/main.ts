@@ -1,17 +1,19 @@
 // argv → command → exit code: the only file of the CLI that reads the process's arguments. Data goes to stdout,
 // everything else to stderr. Every failure becomes one line, advice where there is some, and an exit code (exit.ts).
 
-import { asksForHelp, parseArguments } from './arguments.ts';
+import { asksForHelp } from '../command-line/arguments.ts';
+import { EXIT } from '../command-line/exit-codes.ts';
+import { note, type Terminal } from '../command-line/terminal.ts';
+import { bounded } from '../command-line/text.ts';
+import { parseArguments } from './arguments.ts';
 import { AWS_NITRO, type DocumentProvider } from './attestation/provider.ts';
 import { createClient } from './client.ts';
 import type { Command } from './command.ts';
 import { confirm } from './confirm.ts';
-import { CommandFailure, EXIT, type ExitCode, UsageFailure } from './exit.ts';
+import { CommandFailure, type OperatorExitCode, UsageFailure } from './exit.ts';
 import { helpOf } from './help.ts';
 import { createOutput } from './output.ts';
 import { resolveSettings } from './settings.ts';
-import { note, type Terminal } from './terminal.ts';
-import { bounded } from './text.ts';
 import { readToken } from './token.ts';
 import { findCommand, followWords, TREE } from './tree.ts';
 import { flagsOf, PROGRAM } from './walk.ts';
@@ -21,7 +23,7 @@ const MAX_BUG_CHARACTERS = 500;
 /** @param argv the arguments after `operator` */
 export async function main(argv: readonly string[]): Promise<void> {
   const { env, stdin, stdout, stderr } = process;
-  stdout.on('error', () => process.exit(EXIT.local)); // whoever reads the data has gone
+  stdout.on('error', () => process.exit(EXIT.failed)); // whoever reads the data has gone
   process.exitCode = await runOperator(argv, { env, stdin, stdout, stderr }, AWS_NITRO);
 }
 
@@ -30,7 +32,7 @@ export async function runOperator(
   argv: readonly string[],
   terminal: Terminal,
   provider: DocumentProvider,
-): Promise<ExitCode> {
+): Promise<OperatorExitCode> {
   try {
     const { path, node, rest } = findCommand(argv);
     if (asksForHelp(rest)) {
@@ -39,7 +41,7 @@ export async function runOperator(
     }
     if (node.kind === 'group') {
       terminal.stderr.write(await helpOf(path, node));
-      return EXIT.local;
+      return EXIT.failed;
     }
     await runCommand(node, rest, terminal, provider);
     return EXIT.ok;
@@ -74,7 +76,7 @@ async function runCommand(
   });
 }
 
-function report(error: unknown, argv: readonly string[], terminal: Terminal): ExitCode {
+function report(error: unknown, argv: readonly string[], terminal: Terminal): OperatorExitCode {
   if (error instanceof CommandFailure) {
     note(terminal, `strongroom: ${error.message}`);
     if (error.advice !== undefined) note(terminal, `  ${error.advice}`);

@@ -1,9 +1,9 @@
 // Data to stdout: a table for people, or the signer's answer for programs, exactly as it came. Only on a terminal its
 // control characters are escaped.
 
+import type { Terminal } from '../command-line/terminal.ts';
+import { printableJson } from '../command-line/text.ts';
 import type { Answer } from './client.ts';
-import type { Terminal } from './terminal.ts';
-import { printableJson } from './text.ts';
 
 export const OUTPUT_FORMATS = ['table', 'json'] as const;
 export type OutputFormat = (typeof OUTPUT_FORMATS)[number];

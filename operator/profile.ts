@@ -8,10 +8,10 @@ import { homedir } from 'node:os';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { z } from 'zod';
 import { nearest } from '../command-line/nearest.ts';
+import type { Terminal } from '../command-line/terminal.ts';
+import { bounded, renderPlace } from '../command-line/text.ts';
 import { parseStrictYaml } from '../formats/yaml.ts';
 import { localFailure } from './exit.ts';
-import type { Terminal } from './terminal.ts';
-import { bounded, renderPlace } from './text.ts';
 
 /** Used when no profile is named and the file has one of this name. */
 export const DEFAULT_PROFILE = 'default';

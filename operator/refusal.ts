@@ -2,9 +2,10 @@
 // reason stands for, and what to do where something can be done.
 
 import { z } from 'zod';
+import { EXIT } from '../command-line/exit-codes.ts';
+import { bounded } from '../command-line/text.ts';
 import type { ErrorReason } from '../enclave/api/errors.ts';
-import { CommandFailure, EXIT, type ExitCode } from './exit.ts';
-import { bounded } from './text.ts';
+import { CommandFailure, type OperatorExitCode } from './exit.ts';
 
 const MAX_MESSAGE_CHARACTERS = 1000;
 
@@ -52,7 +53,7 @@ function readErrorBody(text: string): z.output<typeof errorBodySchema> | undefin
   }
 }
 
-function exitCodeOf(status: number, reason: string | undefined): ExitCode {
+function exitCodeOf(status: number, reason: string | undefined): OperatorExitCode {
   if ((status === 503 && reason === 'sealed') || (status === 401 && reason === 'auth_sealed')) return EXIT.sealed;
-  return status === 401 || status === 403 ? EXIT.authentication : EXIT.remote;
+  return status === 401 || status === 403 ? EXIT.authentication : EXIT.refused;
 }

@@ -5,17 +5,18 @@
 // ordinary signer stands in for that.
 
 import { readFileSync } from 'node:fs';
+import type { FlagValue } from '../command-line/arguments.ts';
 import { nearest } from '../command-line/nearest.ts';
+import type { Terminal } from '../command-line/terminal.ts';
+import { bounded } from '../command-line/text.ts';
 import { type AttestationPolicy, DEFAULT_MAX_AGE_SECONDS } from './attestation/peer-evidence.ts';
 import type { DocumentProvider } from './attestation/provider.ts';
 import { type Given, readReferenceValues } from './attestation/reference-values.ts';
-import type { Flags, FlagValue } from './command.ts';
+import type { Flags } from './command.ts';
 import type { Peer } from './connect.ts';
 import { localFailure, UsageFailure } from './exit.ts';
 import { OUTPUT_FORMATS, type OutputFormat } from './output.ts';
 import { readProfile } from './profile.ts';
-import type { Terminal } from './terminal.ts';
-import { bounded } from './text.ts';
 import type { TokenSource } from './token.ts';
 
 /** specification/operating.md#programs */

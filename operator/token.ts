@@ -3,9 +3,9 @@
 // string, unlike secrets of the signer, because headers are strings; the process ends right after.
 
 import { readFileSync, statSync } from 'node:fs';
+import { note, type Terminal } from '../command-line/terminal.ts';
+import { bounded } from '../command-line/text.ts';
 import { localFailure } from './exit.ts';
-import { note, type Terminal } from './terminal.ts';
-import { bounded } from './text.ts';
 
 /** The longest static token that a signer takes. */
 const MAX_TOKEN_BYTES = 4096;

@@ -1,6 +1,7 @@
 // The command tree, and finding a command in it by the words of the command line.
 
 import { nearest } from '../command-line/nearest.ts';
+import { bounded } from '../command-line/text.ts';
 import type { Command, Group } from './command.ts';
 import { completion } from './commands/completion.ts';
 import { keys } from './commands/keys.ts';
@@ -12,7 +13,6 @@ import { tokens } from './commands/tokens.ts';
 import { tunnel } from './commands/tunnel.ts';
 import { verify } from './commands/verify.ts';
 import { UsageFailure } from './exit.ts';
-import { bounded } from './text.ts';
 import { PROGRAM } from './walk.ts';
 
 const MAX_QUOTED_CHARACTERS = 60;

@@ -2,6 +2,7 @@
 // process. Exit codes: 0 a clean end, 78 a configuration that cannot be used, 1 any other failure to start, 70 a bug.
 
 import { readFileSync } from 'node:fs';
+import { EXIT } from '../command-line/exit-codes.ts';
 import { renderViolations, type Violation } from '../command-line/violations.ts';
 import { loadAddon } from '../enclave/native/load.ts';
 import type { Transport } from '../enclave/native/transport.ts';
@@ -17,7 +18,6 @@ import { type Output, openOutput } from './output.ts';
 import { defaultChain } from './services/instance-credentials.ts';
 import { type RunningProxy, startParentProxy } from './start.ts';
 
-const EXIT = { ok: 0, startup: 1, bug: 70, configuration: 78 } as const;
 /** For the log to be taken when the process ends. */
 const END_TIMEOUT_MS = 2000;
 
@@ -66,7 +66,7 @@ async function run(configuration: ProxyConfiguration, openTransport: (enclaveCid
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
     process.stderr.write(`strongroom parent-proxy: cannot start: ${message}\n`);
-    process.exit(EXIT.startup);
+    process.exit(EXIT.failed);
   }
 }
 
@@ -101,7 +101,7 @@ function answerSignals(proxy: RunningProxy, logger: Logger, output: Output): voi
   const log = logger.module('server');
   let ending = false;
   const end = async (signal: string): Promise<void> => {
-    if (ending) process.exit(EXIT.startup);
+    if (ending) process.exit(EXIT.failed);
     ending = true;
     log.info({ signal }, 'shutting down');
     await proxy.shutDown();

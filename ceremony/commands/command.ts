@@ -1,12 +1,11 @@
 // What every command of `strongroom ceremony` is given and gives back. Data goes to stdout, everything else to stderr;
 // a failure is one sentence. Exit codes: 0 done, 1 a usage or local error (specification/operating.md#exit-codes).
 
-import { parseArgs } from 'node:util';
+import { ArgumentsError, quoted, readArguments as read, withAdvice } from '../../command-line/arguments.ts';
+import type { Printed } from '../../command-line/terminal.ts';
 
-export interface Terminal {
+export interface Terminal extends Printed {
   readonly stdin: AsyncIterable<Uint8Array>;
-  readonly stdout: { write(text: string): unknown };
-  readonly stderr: { write(text: string): unknown };
 }
 
 export interface Command {
@@ -39,22 +38,15 @@ export interface Arguments {
  * @throws CommandError for an unknown flag, a repeated one, one without a value, a word too many
  */
 export function readArguments(argv: readonly string[], names: readonly string[], positionals: number): Arguments {
-  const options = Object.fromEntries(names.map((name) => [name, { type: 'string' as const, multiple: true }]));
-  let parsed: { values: Record<string, unknown>; positionals: string[] };
   try {
-    parsed = parseArgs({ args: [...argv], options, allowPositionals: true, strict: true });
+    const forms = Object.fromEntries(names.map((name) => [name, { placeholder: name.toUpperCase() }]));
+    const { values, words } = read(forms, argv);
+    if (words.length > positionals) throw new ArgumentsError(`unexpected ${quoted(words.at(-1) ?? '')}`);
+    return { positionals: words, flags: values as Readonly<Record<string, string>> }; // no form is a switch or a list
   } catch (error) {
-    throw new CommandError(error instanceof Error ? error.message : String(error));
+    if (!(error instanceof ArgumentsError)) throw error;
+    throw new CommandError(withAdvice(error));
   }
-  if (parsed.positionals.length > positionals) throw new CommandError(`unexpected ${parsed.positionals.at(-1)}`);
-  const flags: Record<string, string> = {};
-  for (const [name, given] of Object.entries(parsed.values)) {
-    const [value, ...more] = given as string[];
-    if (value === undefined || value === '') throw new CommandError(`--${name} needs a value`);
-    if (more.length > 0) throw new CommandError(`--${name} is given more than once`);
-    flags[name] = value;
-  }
-  return { positionals: parsed.positionals, flags };
 }
 
 /** What a file operation's error says, without a stack: `ENOENT: no such file or directory, open 'x'`. */

@@ -1,19 +1,15 @@
 // What every command of `strongroom eif` is given and gives back. Data goes to stdout, everything else to stderr.
 
-import { parseArgs } from 'node:util';
+import { ArgumentsError, type FlagForms, quoted, readArguments as read } from '../../command-line/arguments.ts';
+import type { Printed } from '../../command-line/terminal.ts';
 import { BuildError } from '../inputs.ts';
-
-export interface Terminal {
-  readonly stdout: { write(text: string): unknown };
-  readonly stderr: { write(text: string): unknown };
-}
 
 export interface Command {
   readonly help: string;
   /** Exit code when the command line or a file cannot be used. Default: 1. */
   readonly troubleExitCode?: number;
   /** @returns the exit code @throws BuildError, ImageFormatError */
-  run(argv: readonly string[], terminal: Terminal): Promise<number>;
+  run(argv: readonly string[], terminal: Printed): Promise<number>;
 }
 
 export interface Arguments {
@@ -37,22 +33,22 @@ export interface Allowed {
 /** @throws BuildError for an unknown flag, one that is repeated or has no value, a word too many or too few */
 export function readArguments(argv: readonly string[], allowed: Allowed): Arguments {
   const { single = [], repeated = [], switches = [] } = allowed;
-  const options = Object.fromEntries([
-    ...[...single, ...repeated].map((name) => [name, { type: 'string' as const, multiple: true }] as const),
-    ...switches.map((name) => [name, { type: 'boolean' as const }] as const),
+  const forms: FlagForms = Object.fromEntries([
+    ...single.map((name) => [name, { placeholder: name.toUpperCase() }] as const),
+    ...repeated.map((name) => [name, { placeholder: name.toUpperCase(), repeatable: true }] as const),
+    ...switches.map((name) => [name, {}] as const),
   ]);
-  const parsed = attempt(() => parseArgs({ args: [...argv], options, allowPositionals: true, strict: true }));
-  const given = new Map(Object.entries(parsed.values));
-  const values = (name: string): readonly string[] => (given.get(name) as string[] | undefined) ?? [];
-  for (const name of [...single, ...repeated]) {
-    if (values(name).includes('')) throw new BuildError(`--${name} needs a value`);
-    if (single.includes(name) && values(name).length > 1) throw new BuildError(`--${name} is given more than once`);
-  }
-  const { positionals } = parsed;
-  if (positionals.length > allowed.positionals) throw new BuildError(`unexpected ${positionals[allowed.positionals]}`);
-  if (positionals.length < allowed.positionals)
+  const { values: given, words } = attempt(() => read(forms, argv));
+  if (words.length > allowed.positionals)
+    throw new BuildError(`unexpected ${quoted(words[allowed.positionals] ?? '')}`);
+  if (words.length < allowed.positionals)
     throw new BuildError(allowed.positionals === 1 ? 'name the image' : `name ${allowed.positionals} images`);
-  return { positionals, values, value: (name) => values(name)[0], has: (name) => given.get(name) === true };
+  return {
+    positionals: words,
+    value: (name) => given[name] as string | undefined,
+    values: (name) => (given[name] as readonly string[] | undefined) ?? [],
+    has: (name) => given[name] === true,
+  };
 }
 
 /** @throws BuildError for anything but the two */
@@ -76,6 +72,7 @@ function attempt<T>(action: () => T): T {
   try {
     return action();
   } catch (error) {
-    throw new BuildError(error instanceof Error ? error.message : String(error));
+    if (!(error instanceof ArgumentsError)) throw error;
+    throw new BuildError(error.message, error.advice === undefined ? [] : [error.advice]);
   }
 }

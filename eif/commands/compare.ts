@@ -1,11 +1,10 @@
 // `strongroom eif compare`: whether two builds are one image, and where they first differ. Exit codes as diff(1) has
 // them.
 
+import { EXIT } from '../../command-line/exit-codes.ts';
 import { compareImages, type Difference } from '../compare.ts';
 import { type Command, json, outputOf, readArguments } from './command.ts';
 import { naming, readImageBytes } from './images.ts';
-
-const EXIT = { equal: 0, differ: 1, trouble: 2 } as const;
 
 export const compareCommand: Command = {
   help: `Say whether two images are the same, and where they first differ
@@ -20,7 +19,7 @@ Options:
 Examples:
   strongroom eif compare mine/image.eif theirs/image.eif
 `,
-  troubleExitCode: EXIT.trouble,
+  troubleExitCode: EXIT.refused,
 
   async run(argv, { stdout }) {
     const given = readArguments(argv, { single: ['output'], positionals: 2 });
@@ -30,7 +29,7 @@ Examples:
     naming(first, () => compareImages(a, a));
     const difference = naming(second, () => compareImages(a, b));
     stdout.write(output === 'json' ? json(asJson(difference)) : asTable(difference));
-    return difference === undefined ? EXIT.equal : EXIT.differ;
+    return difference === undefined ? EXIT.ok : EXIT.failed;
   },
 };
 

@@ -1,6 +1,7 @@
 // What `server --check` says, and what the start says of a configuration that is good and unwise. Data goes to
 // stdout, the rest to stderr; exit code 0 for a configuration that can be used, 78 for another.
 
+import { EXIT } from '../../command-line/exit-codes.ts';
 import { renderViolations, type Violation } from '../../command-line/violations.ts';
 import type { Log } from '../../observe/log.ts';
 import { type ConfigWarning, warningText } from '../config/warnings.ts';
@@ -17,8 +18,6 @@ export interface Said {
   readonly warnings: readonly Warning[];
   readonly ignoredVariables: readonly string[];
 }
-
-const EXIT = { ok: 0, configuration: 78 } as const;
 
 /** @param found what the machine adds to what the configuration says by itself @returns the exit code */
 export function reportCheck(

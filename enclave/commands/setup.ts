@@ -2,7 +2,9 @@
 // JSON for those who create them otherwise. Tables that exist are looked at and left alone. Exit codes: 0 done, 1
 // usage, a table that cannot be used or a fault, 78 a configuration that cannot be used.
 
-import { parseArgs } from 'node:util';
+import { ArgumentsError, readArguments as read, withAdvice } from '../../command-line/arguments.ts';
+import { EXIT } from '../../command-line/exit-codes.ts';
+import type { Piped } from '../../command-line/terminal.ts';
 import { renderViolations } from '../../command-line/violations.ts';
 import { type CreateTableCommandInput, createDynamoDBClient, type DynamoDBClient } from '../aws/dynamodb.ts';
 import { backupsOf, byName, setUpTable } from '../aws/dynamodb-setup.ts';
@@ -11,7 +13,6 @@ import { loadConfig } from '../config/load.ts';
 import type { Config } from '../config/options.ts';
 import { keyTableDefinition } from '../keys/table/rows.ts';
 import { slashingTableDefinition } from '../slashing/dynamodb/items.ts';
-import type { Terminal } from './slashing-parts.ts';
 
 const HELP = `strongroom setup tables: the DynamoDB tables that the configuration names
 
@@ -30,10 +31,8 @@ GetItem, BatchGetItem, Scan, PutItem, ConditionCheckItem and PartiQLUpdate, and 
   strongroom setup tables -c strongroom.yaml --print > tables.json
 `;
 
-const EXIT = { ok: 0, failed: 1, configuration: 78 } as const;
-
 /** @returns the exit code */
-export async function runSetupCommand(argv: readonly string[], terminal: Omit<Terminal, 'stdin'>): Promise<number> {
+export async function runSetupCommand(argv: readonly string[], terminal: Omit<Piped, 'stdin'>): Promise<number> {
   const [name = '--help', ...rest] = argv;
   if ([name, ...rest].some((argument) => argument === '--help' || argument === '-h')) {
     terminal.stdout.write(HELP);
@@ -72,7 +71,7 @@ function definitionsOf({ signer_state, key_sources, anti_slashing }: Config): re
   ];
 }
 
-function print(definitions: readonly CreateTableCommandInput[], { stdout }: Pick<Terminal, 'stdout'>): number {
+function print(definitions: readonly CreateTableCommandInput[], { stdout }: Pick<Piped, 'stdout'>): number {
   const tables = definitions.map(byName).map((create) => ({ create, continuous_backups: backupsOf(create.TableName) }));
   stdout.write(`${JSON.stringify({ tables }, null, 2)}\n`);
   return EXIT.ok;
@@ -81,7 +80,7 @@ function print(definitions: readonly CreateTableCommandInput[], { stdout }: Pick
 async function create(
   client: DynamoDBClient,
   definitions: readonly CreateTableCommandInput[],
-  { stdout, stderr }: Pick<Terminal, 'stdout' | 'stderr'>,
+  { stdout, stderr }: Pick<Piped, 'stdout' | 'stderr'>,
 ): Promise<number> {
   let code: number = EXIT.ok;
   for (const definition of definitions) {
@@ -101,16 +100,18 @@ function readArguments(
   argv: readonly string[],
 ): { readonly config: string; readonly print: boolean } | { readonly problem: string } {
   try {
-    const options = { config: { type: 'string', short: 'c' }, print: { type: 'boolean' } } as const;
-    const { values } = parseArgs({ args: [...argv], options });
-    if (values.config === undefined) return { problem: 'name the configuration file with -c' };
-    return { config: values.config, print: values.print === true };
+    const { values, words } = read({ config: { placeholder: 'FILE', short: 'c' }, print: {} }, argv);
+    if (words.length > 0) return { problem: 'setup tables takes flags only' };
+    const { config, print } = values;
+    if (typeof config !== 'string') return { problem: 'name the configuration file with -c' };
+    return { config, print: print === true };
   } catch (error) {
-    return { problem: error instanceof Error ? error.message : String(error) };
+    if (!(error instanceof ArgumentsError)) throw error;
+    return { problem: withAdvice(error) };
   }
 }
 
-function fail({ stderr }: Pick<Terminal, 'stderr'>, problem: string): number {
+function fail({ stderr }: Pick<Piped, 'stderr'>, problem: string): number {
   stderr.write(`strongroom: ${problem}\n`);
   return EXIT.failed;
 }

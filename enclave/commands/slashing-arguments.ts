@@ -1,6 +1,13 @@
 // The arguments of `strongroom slashing …`, read strictly: what a command does not take is refused.
 
-import { type ParseArgsConfig, parseArgs } from 'node:util';
+import {
+  ArgumentsError,
+  type FlagForms,
+  type FlagValue,
+  type ReadArguments,
+  readArguments,
+  withAdvice,
+} from '../../command-line/arguments.ts';
 import { canonicalPublicKey } from '../../formats/hex.ts';
 import type { MergeStrategy } from '../slashing/types.ts';
 
@@ -23,13 +30,12 @@ export interface SlashingArguments {
   readonly epoch: number | undefined;
 }
 
-type Options = NonNullable<ParseArgsConfig['options']>;
-type Values = Readonly<Record<string, string | boolean | undefined>>;
+type Values = ReadArguments['values'];
 
-const OPTIONS: Readonly<Record<SlashingCommand, Options>> = {
-  export: { output: { type: 'string' }, pubkeys: { type: 'string' } },
-  import: { 'as-minimal': { type: 'boolean' }, complete: { type: 'boolean' }, 'from-web3signer': { type: 'string' } },
-  jump: { 'dry-run': { type: 'boolean' }, slot: { type: 'string' }, epoch: { type: 'string' } },
+const FORMS: Readonly<Record<SlashingCommand, FlagForms>> = {
+  export: { output: { placeholder: 'FILE' }, pubkeys: { placeholder: 'KEYS' } },
+  import: { 'as-minimal': {}, complete: {}, 'from-web3signer': { placeholder: 'DATABASE' } },
+  jump: { 'dry-run': {}, slot: { placeholder: 'SLOT' }, epoch: { placeholder: 'EPOCH' } },
   prune: {},
   reinstate: {},
   retire: {},
@@ -42,14 +48,12 @@ export function readSlashingArguments(
   argv: readonly string[],
 ): SlashingArguments | { readonly problem: string } {
   try {
-    const { values, positionals } = parseArgs({
-      args: [...argv],
-      allowPositionals: TAKES_PLACES.includes(command),
-      options: { config: { type: 'string', short: 'c' }, ...OPTIONS[command] },
-    });
-    return checked(command, values as Values, positionals);
+    const { values, words } = readArguments({ config: { placeholder: 'FILE', short: 'c' }, ...FORMS[command] }, argv);
+    if (words.length > 0 && !TAKES_PLACES.includes(command)) return { problem: `slashing ${command} takes flags only` };
+    return checked(command, values, words);
   } catch (error) {
-    return { problem: error instanceof Error ? error.message : String(error) };
+    if (!(error instanceof ArgumentsError)) throw error;
+    return { problem: withAdvice(error) };
   }
 }
 
@@ -95,12 +99,12 @@ function strategyOf(values: Values): MergeStrategy {
   return values['as-minimal'] === true || values['from-web3signer'] !== undefined ? 'minimal' : 'by_key';
 }
 
-function text(value: string | boolean | undefined): string | undefined {
+function text(value: FlagValue): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
 
 /** Not a number when it is something else. */
-function wholeNumber(value: string | boolean | undefined): number | undefined {
+function wholeNumber(value: FlagValue): number | undefined {
   if (typeof value !== 'string') return undefined;
   return /^[0-9]{1,15}$/.test(value) ? Number(value) : Number.NaN;
 }

@@ -1,5 +1,6 @@
 // What every `strongroom slashing` command works with.
 
+import type { Piped } from '../../command-line/terminal.ts';
 import type { Clock } from '../../observe/clock.ts';
 import type { Logger } from '../../observe/logger.ts';
 import type { LoadInput } from '../config/load.ts';
@@ -17,7 +18,7 @@ export interface OpenStore {
   readonly backend: SlashingBackend;
   readonly network: Network;
   readonly clock: Clock;
-  readonly terminal: Terminal;
+  readonly terminal: Piped;
   readonly args: SlashingArguments;
   /** Warnings and worse, on stderr. */
   readonly logger: Logger;

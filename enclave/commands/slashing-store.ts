@@ -1,11 +1,10 @@
 // `strongroom slashing status|jump|retire|reinstate|prune`: what is done with a store as a whole, or with keys in it.
 
+import { EXIT } from '../../command-line/exit-codes.ts';
 import { floorAt, isClockBehind, jumpToPresent } from '../slashing/jump.ts';
 import { PRUNE_STEP_ENTRIES } from '../slashing/pruning.ts';
 import type { HighWaterMarks, StoreFloor } from '../slashing/types.ts';
 import type { OpenStore } from './slashing-parts.ts';
-
-const EXIT = { ok: 0, failed: 1 } as const;
 
 export async function status({ backend, terminal }: OpenStore): Promise<number> {
   const { validators, blocks, attestations, genesisValidatorsRoot } = await backend.status();

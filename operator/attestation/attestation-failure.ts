@@ -1,14 +1,15 @@
 // A verdict that is no success, as the failure of a command: exit 5 when the evidence is bad, 6 when it is good and of
 // somebody else, 1 when nobody said whom to expect. The code of each failing check is in the message.
 
-import { CommandFailure, EXIT, type ExitCode } from '../exit.ts';
+import { EXIT } from '../../command-line/exit-codes.ts';
+import { CommandFailure, type OperatorExitCode } from '../exit.ts';
 import { FAILURES, type Failure, type Fault } from './failure.ts';
 import type { Verdict } from './verify.ts';
 
-const EXIT_OF_FAULT: Readonly<Record<Fault, ExitCode>> = {
+const EXIT_OF_FAULT: Readonly<Record<Fault, OperatorExitCode>> = {
   not_authentic: EXIT.evidenceNotAuthentic,
   not_expected: EXIT.evidenceNotExpected,
-  no_reference_values: EXIT.local,
+  no_reference_values: EXIT.failed,
 };
 
 export class AttestationFailure extends CommandFailure {
@@ -24,7 +25,7 @@ export class AttestationFailure extends CommandFailure {
 }
 
 /** 0 only when authentic and expected. */
-export function exitCodeOf(verdict: Verdict): ExitCode {
+export function exitCodeOf(verdict: Verdict): OperatorExitCode {
   return verdict.expected ? EXIT.ok : EXIT_OF_FAULT[describe(verdict).fault];
 }
 

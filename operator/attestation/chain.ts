@@ -3,7 +3,7 @@
 // what it may be (RFC 5280 §6.1; specification/evidence.md#checks, chain).
 
 import { createHash, type KeyObject, X509Certificate } from 'node:crypto';
-import { bounded } from '../text.ts';
+import { bounded } from '../../command-line/text.ts';
 import { type CertificateExtensions, readExtensions } from './certificate-extensions.ts';
 import type { AttestationDocument } from './document.ts';
 import { demand, EvidenceError } from './failure.ts';

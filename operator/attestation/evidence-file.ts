@@ -2,8 +2,8 @@
 // one. What is none of these is taken for a document, whose verification then says what is wrong with it.
 
 import { readFileSync, statSync } from 'node:fs';
+import { bounded } from '../../command-line/text.ts';
 import { localFailure } from '../exit.ts';
-import { bounded } from '../text.ts';
 
 const MAX_FILE_BYTES = 64 * 1024;
 const MAX_PATH_CHARACTERS = 200;

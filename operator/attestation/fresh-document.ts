@@ -6,8 +6,9 @@
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
+import { EXIT } from '../../command-line/exit-codes.ts';
 import { DOCUMENT_MEDIA_TYPE } from '../../enclave/api/attestation.ts';
-import { CommandFailure, EXIT } from '../exit.ts';
+import { CommandFailure } from '../exit.ts';
 import { MAX_DOCUMENT_BYTES } from './document.ts';
 
 export const NONCE_ROUTE = '/api/v1/attestation';
@@ -33,7 +34,7 @@ export async function fetchDocument(socket: Socket, request: DocumentRequest): P
     if (status !== 503) throw refused(status);
     if (delayMs !== undefined) await delay(delayMs, undefined, { signal: request.signal });
   }
-  throw new CommandFailure(EXIT.remote, 'the enclave is too busy to attest itself', 'try again in a moment');
+  throw new CommandFailure(EXIT.refused, 'the enclave is too busy to attest itself', 'try again in a moment');
 }
 
 interface Reply {
@@ -65,7 +66,7 @@ async function readReply(response: IncomingMessage): Promise<Reply> {
   for await (const chunk of response as AsyncIterable<Buffer>) {
     bytes += chunk.length;
     if (bytes > maxBytes)
-      throw new CommandFailure(EXIT.remote, `the answer of ${NONCE_ROUTE} is larger than ${maxBytes} bytes`);
+      throw new CommandFailure(EXIT.refused, `the answer of ${NONCE_ROUTE} is larger than ${maxBytes} bytes`);
     chunks.push(chunk);
   }
   return { status: response.statusCode ?? 0, body: Buffer.concat(chunks) };
@@ -73,7 +74,7 @@ async function readReply(response: IncomingMessage): Promise<Reply> {
 
 function refused(status: number): CommandFailure {
   return new CommandFailure(
-    EXIT.remote,
+    EXIT.refused,
     `${NONCE_ROUTE} answers HTTP ${status}: no document for this connection`,
     'does the URL lead to the RA-TLS listener of a signer of this version?',
   );

@@ -3,9 +3,9 @@
 // only an enclave without measurement has are refused as values to expect. Read from pcrs.json of
 // `strongroom eif build` or of nitro-cli, and from N=HEX.
 
+import { bounded } from '../../command-line/text.ts';
 import { PCR_BYTES, PCR_COUNT } from '../../enclave/api/attestation.ts';
 import { parseStrictJson } from '../../formats/strict-json.ts';
-import { bounded } from '../text.ts';
 import type { AttestationDocument } from './document.ts';
 import type { Failure } from './failure.ts';
 

@@ -3,9 +3,9 @@
 // its configuration has none (PCR16).
 
 import { readFileSync, statSync } from 'node:fs';
+import { bounded } from '../../command-line/text.ts';
 import { CONFIGURATION_PCR } from '../../enclave/api/attestation.ts';
 import { type CommandFailure, localFailure, UsageFailure } from '../exit.ts';
-import { bounded } from '../text.ts';
 import {
   combineReferenceValues,
   parseReferenceFile,

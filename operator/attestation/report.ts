@@ -2,9 +2,9 @@
 // whether that was asked for. As JSON for programs, as tables for people. Text of the evidence is made fit for a
 // terminal; what is not authentic is called a claim.
 
+import { renderFields, renderTable } from '../../command-line/table.ts';
+import { bounded } from '../../command-line/text.ts';
 import { CEREMONY_PCR, CONFIGURATION_PCR } from '../../enclave/api/attestation.ts';
-import { renderFields, renderTable } from '../table.ts';
-import { bounded } from '../text.ts';
 import { describeChain } from './chain.ts';
 import { FAILURES, type Fault } from './failure.ts';
 import { compareRegisters, type ReferenceValues, type RegisterComparison } from './policy.ts';

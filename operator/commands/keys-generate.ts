@@ -4,6 +4,9 @@
 
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { EXIT } from '../../command-line/exit-codes.ts';
+import { renderTable } from '../../command-line/table.ts';
+import { note } from '../../command-line/terminal.ts';
 import {
   type KeyGenerateAnswer,
   type KeyGenerateBlsAnswer,
@@ -12,7 +15,7 @@ import {
   keyGenerateBlsAnswerSchema,
 } from '../../enclave/api/keys.ts';
 import { type Flags, remoteCommand, YES } from '../command.ts';
-import { CommandFailure, EXIT, UsageFailure } from '../exit.ts';
+import { CommandFailure, UsageFailure } from '../exit.ts';
 import {
   BATCH_SIZE,
   BATCH_TIMEOUT_SECONDS,
@@ -27,8 +30,6 @@ import {
   WHICH_KEYS,
 } from '../key-batches.ts';
 import { withPrivateFile } from '../private-file.ts';
-import { renderTable } from '../table.ts';
-import { note } from '../terminal.ts';
 
 const MAX_AMOUNT_GWEI = 2_048_000_000_000;
 
@@ -130,7 +131,7 @@ export const depositData = remoteCommand({
     showValue(output, { data }, () => renderCounts(data));
     const missing = data.filter(({ status }) => status === 'conflict' || status === 'not_found').length;
     if (missing > 0)
-      throw new CommandFailure(EXIT.remote, `${missing} of ${data.length} keys have no such deposit data`);
+      throw new CommandFailure(EXIT.refused, `${missing} of ${data.length} keys have no such deposit data`);
   },
 });
 
@@ -178,7 +179,7 @@ async function makeDirectory(path: string): Promise<void> {
 async function writeBackups(directory: string, keys: readonly GeneratedKey[]): Promise<void> {
   for (const { pubkey, backup } of keys) {
     if (backup === undefined)
-      throw new CommandFailure(EXIT.remote, 'the signer makes no backups: it has no recipients');
+      throw new CommandFailure(EXIT.refused, 'the signer makes no backups: it has no recipients');
     const path = join(directory, `${pubkey}.age`);
     await writeFile(path, backup, { flag: 'wx', mode: 0o600, flush: true }).catch((error: unknown) => {
       throw fileFailure(path, 'written', error);

@@ -4,6 +4,8 @@
 
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { note } from '../../command-line/terminal.ts';
+import { bounded } from '../../command-line/text.ts';
 import { keyImportAnswerSchema } from '../../enclave/api/keys.ts';
 import { remoteCommand } from '../command.ts';
 import { localFailure, UsageFailure } from '../exit.ts';
@@ -18,8 +20,6 @@ import {
   readLocalFile,
   showResults,
 } from '../key-batches.ts';
-import { note } from '../terminal.ts';
-import { bounded } from '../text.ts';
 
 const PASSWORD_ENDINGS = ['.password', '.txt'];
 const MAX_NAME_CHARACTERS = 200;

@@ -1,6 +1,8 @@
 // `strongroom operator keys …`: the inventory, and the life of keys that are there. Making and importing them are files
 // of their own.
 
+import { EXIT } from '../../command-line/exit-codes.ts';
+import { note } from '../../command-line/terminal.ts';
 import {
   type KeyRecord,
   keyDeleteAnswerSchema,
@@ -9,7 +11,7 @@ import {
   MAX_LISTED_KEYS,
 } from '../../enclave/api/keys.ts';
 import { type Group, remoteCommand, YES } from '../command.ts';
-import { CommandFailure, EXIT } from '../exit.ts';
+import { CommandFailure } from '../exit.ts';
 import {
   BATCH_SIZE,
   BATCH_TIMEOUT_SECONDS,
@@ -22,7 +24,6 @@ import {
   WHICH_KEYS,
 } from '../key-batches.ts';
 import { withPrivateFile } from '../private-file.ts';
-import { note } from '../terminal.ts';
 import { depositData, generate } from './keys-generate.ts';
 import { importKeystores } from './keys-import.ts';
 
@@ -54,7 +55,7 @@ const list = remoteCommand({
       }
       note(terminal, `${found.size} keys so far`);
     }
-    throw new CommandFailure(EXIT.remote, `the inventory does not end after ${MAX_PAGES} pages`);
+    throw new CommandFailure(EXIT.refused, `the inventory does not end after ${MAX_PAGES} pages`);
   },
 });
 

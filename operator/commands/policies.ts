@@ -3,6 +3,9 @@
 
 import { readFileSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
+import { renderFields, renderTable } from '../../command-line/table.ts';
+import { note, type Terminal } from '../../command-line/terminal.ts';
+import { bounded, renderPlace } from '../../command-line/text.ts';
 import { type PolicyRecord, policyListSchema, policyRecordSchema } from '../../enclave/api/auth.ts';
 import { type Policy, policyNameSchema, policyRulesSchema } from '../../enclave/api/policy.ts';
 import { remarksOn } from '../../enclave/api/rule-remarks.ts';
@@ -10,9 +13,6 @@ import { parseStrictJson } from '../../formats/strict-json.ts';
 import { type Group, remoteCommand, YES } from '../command.ts';
 import { localFailure, UsageFailure } from '../exit.ts';
 import type { Output } from '../output.ts';
-import { renderFields, renderTable } from '../table.ts';
-import { note, type Terminal } from '../terminal.ts';
-import { bounded, renderPlace } from '../text.ts';
 import { PRESET_NAMES, PRESETS } from './policy-presets.ts';
 
 const POLICIES = '/api/v1/auth/policies';

@@ -1,12 +1,12 @@
 // `strongroom operator seal`: break-glass. Writes the latch that seals every replica
 // (specification/custody.md#sealing).
 
+import { renderFields } from '../../command-line/table.ts';
+import { note } from '../../command-line/terminal.ts';
 import { MAX_SEAL_REASON_CHARACTERS, type SealRequest, sealAnswerSchema } from '../../enclave/api/chamber.ts';
 import { remoteCommand, YES } from '../command.ts';
 import { UsageFailure } from '../exit.ts';
 import { AUTH_TOKEN } from '../settings.ts';
-import { renderFields } from '../table.ts';
-import { note } from '../terminal.ts';
 
 const CONSEQUENCE =
   'Every replica seals and stops signing, and stays so across restarts, until the SEAL_OVERRIDE row of the state\n' +

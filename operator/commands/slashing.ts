@@ -6,13 +6,13 @@ import { randomBytes } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
 import { type FileHandle, open, rename, rm } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
+import { renderFields } from '../../command-line/table.ts';
+import { note, type Terminal } from '../../command-line/terminal.ts';
+import { bounded, printableJson } from '../../command-line/text.ts';
 import { slashingImportAnswerSchema } from '../../enclave/api/slashing-protection.ts';
 import { canonicalPublicKey } from '../../formats/hex.ts';
 import { type Group, remoteCommand } from '../command.ts';
 import { CommandFailure, localFailure, UsageFailure } from '../exit.ts';
-import { renderFields } from '../table.ts';
-import { note, type Terminal } from '../terminal.ts';
-import { bounded, printableJson } from '../text.ts';
 
 const ROUTE = '/api/v1/chamber/slashing-protection';
 /** The signer answers an import when all of it is merged and durable. */

@@ -1,14 +1,15 @@
 // `strongroom operator status`: what one replica says about itself: chamber, custody, keys, slashing protection.
 
+import { EXIT } from '../../command-line/exit-codes.ts';
+import { renderFields, renderTable } from '../../command-line/table.ts';
+import { printable } from '../../command-line/text.ts';
 import { type ChamberStatus, chamberStatusSchema } from '../../enclave/api/chamber.ts';
 import { type Health, healthSchema } from '../../enclave/api/health.ts';
 import type { Client } from '../client.ts';
 import { remoteCommand } from '../command.ts';
-import { CommandFailure, EXIT } from '../exit.ts';
+import { CommandFailure } from '../exit.ts';
 import type { Output } from '../output.ts';
 import { AUTH_TOKEN } from '../settings.ts';
-import { renderFields, renderTable } from '../table.ts';
-import { printable } from '../text.ts';
 
 const DAY_SECONDS = 86_400;
 

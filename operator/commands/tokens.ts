@@ -1,5 +1,8 @@
 // `strongroom operator auth token …`. A new token is in one answer only: it goes to stdout once and is kept nowhere.
 
+import { renderFields, renderTable } from '../../command-line/table.ts';
+import { note } from '../../command-line/terminal.ts';
+import { bounded } from '../../command-line/text.ts';
 import {
   ACCESSOR_PATTERN,
   createdTokenSchema,
@@ -10,9 +13,6 @@ import {
 import { MAX_TTL_SECONDS, tokenRequestSchema } from '../../enclave/api/policy.ts';
 import { type Group, remoteCommand, YES } from '../command.ts';
 import { UsageFailure } from '../exit.ts';
-import { renderFields, renderTable } from '../table.ts';
-import { note } from '../terminal.ts';
-import { bounded } from '../text.ts';
 
 const TOKENS = '/api/v1/auth/tokens';
 const MAX_PROBLEM_CHARACTERS = 300;

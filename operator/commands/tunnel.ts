@@ -1,9 +1,9 @@
 // `strongroom operator tunnel`: for validator clients, which cannot verify an enclave themselves: a listener on this
 // machine, behind which every connection to the enclave is attested and carries the token.
 
+import { note } from '../../command-line/terminal.ts';
 import { remoteCommand } from '../command.ts';
 import { UsageFailure } from '../exit.ts';
-import { note } from '../terminal.ts';
 import { readListenAddress } from '../tunnel/address.ts';
 import { runTunnel } from '../tunnel/tunnel.ts';
 

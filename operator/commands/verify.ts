@@ -2,6 +2,7 @@
 // every step. Exit 0 only when it is authentic and of the reference values (specification/operating.md#operator). It
 // sends no token; settings and profiles play no part, so that what was asked for is on the command line.
 
+import { bounded } from '../../command-line/text.ts';
 import { AttestationFailure } from '../attestation/attestation-failure.ts';
 import { verifyCertificate } from '../attestation/certificate-evidence.ts';
 import { readEvidenceFile } from '../attestation/evidence-file.ts';
@@ -16,7 +17,6 @@ import { createDeadline } from '../deadline.ts';
 import { CommandFailure, UsageFailure } from '../exit.ts';
 import { createOutput } from '../output.ts';
 import { COMMON_FLAGS, DEFAULT_TIMEOUT_SECONDS, readSeconds } from '../settings.ts';
-import { bounded } from '../text.ts';
 
 const RFC3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/i;
 const MAX_NONCE_BYTES = 1024;

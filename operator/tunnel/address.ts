@@ -1,8 +1,8 @@
 // Where the tunnel listens: on this machine alone, unless it is told otherwise by a flag that says what that means.
 
 import { BlockList, isIPv4, isIPv6 } from 'node:net';
+import { bounded } from '../../command-line/text.ts';
 import { UsageFailure } from '../exit.ts';
-import { bounded } from '../text.ts';
 
 export interface ListenAddress {
   readonly host: string;

@@ -102,14 +102,14 @@ describe('help', () => {
 
 describe('a command line is refused with exit 1 when', () => {
   it.each<[string, string[], string]>([
-    ['a flag is unknown', ['plan', 'x.yaml', '--yess'], "Unknown option '--yess'"],
+    ['a flag is unknown', ['plan', 'x.yaml', '--yess'], 'there is no flag --yess'],
     [
       'a flag is repeated',
       ['plan', 'x.yaml', '--output', 'json', '--output', 'table'],
       '--output is given more than once',
     ],
     ['a flag has no value', ['keygen', '--identity'], '--identity'],
-    ['a flag has an empty value', ['keygen', '--identity='], '--identity needs a value'],
+    ['a flag has an empty value', ['keygen', '--identity='], '--identity has no value; write --identity=IDENTITY'],
     ['a word is too many', ['plan', 'x.yaml', 'y.yaml'], 'unexpected y.yaml'],
     ['the file is missing', ['plan'], 'name the FILE'],
     ['the output is unknown', ['plan', 'x.yaml', '--output', 'xml'], '--output is table or json'],

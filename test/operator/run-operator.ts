@@ -3,7 +3,7 @@
 
 import { Readable, Writable } from 'node:stream';
 import { runOperator } from '../../operator/main.ts';
-import type { Terminal } from '../../operator/terminal.ts';
+import type { Terminal } from '../../command-line/terminal.ts';
 
 export interface Outcome {
   readonly code: number;

@@ -1,0 +1,59 @@
+// One reader of arguments, one table of exit codes, one terminal: command-line/. A second one would refuse less, or mean another thing.
+
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { readArguments as readCeremonyArguments } from '../../ceremony/commands/command.ts';
+import { readArguments as readImageArguments } from '../../eif/commands/command.ts';
+import { runSetupCommand } from '../../enclave/commands/setup.ts';
+import { readSlashingArguments } from '../../enclave/commands/slashing-arguments.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const PROGRAMS = ['bin', 'ceremony', 'eif', 'enclave', 'operator', 'parent-proxy', 'rehearsal'];
+
+function filesWith(pattern: RegExp): string[] {
+  return PROGRAMS.flatMap((folder) =>
+    readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.ts'))
+      .map((name) => join(folder, name)),
+  ).filter((file) => pattern.test(readFileSync(join(ROOT, file), 'utf8')));
+}
+
+it('no program has a reader, a table of exit codes or a view of the process of its own', () => {
+  // The signer's flags are a layer of its configuration, whose violations are told all at once.
+  expect(filesWith(/\bparseArgs\b/)).toEqual(['enclave/config/flags.ts']);
+  expect(filesWith(/^(?:export )?const EXIT = /m)).toEqual([]);
+  expect(filesWith(/^ {2}readonly stdout: /m)).toEqual([]);
+});
+
+describe.each([
+  ['slashing', (argv: readonly string[]) => readSlashingArguments('status', argv)],
+  ['eif', (argv: readonly string[]) => readImageArguments(argv, { single: ['config'], positionals: 0 })],
+  ['ceremony', (argv: readonly string[]) => readCeremonyArguments(argv, ['config'], 0)],
+  ['setup', setup],
+])('%s', (_program, read) => {
+  it.each([
+    [['--config', 'a', '--config', 'b'], '--config is given more than once'],
+    [['--conf', 'a'], 'there is no flag --conf'],
+    [['--config='], '--config has no value'],
+    [['--config', '--print'], '--config has no value'],
+  ])('%j: %s', async (argv, words) => {
+    const said: unknown = await attempt(() => read(argv));
+    expect(said instanceof Error ? said.message : JSON.stringify(said)).toContain(words);
+  });
+});
+
+async function attempt(run: () => unknown): Promise<unknown> {
+  try {
+    return await run();
+  } catch (error) {
+    return error;
+  }
+}
+
+async function setup(argv: readonly string[]): Promise<string> {
+  let said = '';
+  const output = { write: (text: string) => (said += text) } as unknown as NodeJS.WritableStream;
+  await runSetupCommand(['tables', ...argv], { env: {}, stdout: output, stderr: output });
+  return said;
+}
