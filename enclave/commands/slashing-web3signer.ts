@@ -2,15 +2,15 @@
 // it is merged, or nothing; keys that were disabled there are retired afterwards, because a signer that refused them
 // had a reason. The database's address may carry a password: it is shown nowhere.
 
+import { EXIT } from '../../command-line/exit-codes.ts';
 import { BrokenReference } from '../config/broken-reference.ts';
-import { readSecret } from '../config/secret.ts';
+import { BrokenReference, readSecret, readSecret } from '../config/secret.ts';
 import { type PostgresAddress, parsePostgresUrl } from '../slashing/postgres/address.ts';
 import { PostgresConnections } from '../slashing/postgres/connections.ts';
 import type { ImportSummary, ValidatorHistory } from '../slashing/types.ts';
 import { readWeb3Signer, type Web3SignerFindings } from '../slashing/web3signer/database.ts';
 import type { OpenStore } from './slashing-parts.ts';
 
-const EXIT = { ok: 0, failed: 1 } as const;
 /** Keys between two lines of progress: each may have a hundred thousand votes. */
 const PROGRESS_KEYS = 100;
 /** A slot: a signer that goes on writes in it. */
