@@ -4,7 +4,7 @@
 
 import { EXIT } from '../../command-line/exit-codes.ts';
 import { BrokenReference } from '../config/broken-reference.ts';
-import { BrokenReference, readSecret, readSecret } from '../config/secret.ts';
+import { readSecret } from '../config/secret.ts';
 import { type PostgresAddress, parsePostgresUrl } from '../slashing/postgres/address.ts';
 import { PostgresConnections } from '../slashing/postgres/connections.ts';
 import type { ImportSummary, ValidatorHistory } from '../slashing/types.ts';
