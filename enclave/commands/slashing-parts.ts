@@ -8,17 +8,13 @@ import type { Network } from '../signing/networks.ts';
 import type { SlashingBackend } from '../slashing/types.ts';
 import type { SlashingArguments } from './slashing-arguments.ts';
 
-export interface Terminal extends Pick<LoadInput, 'env' | 'readFile'> {
-  readonly stdin: NodeJS.ReadableStream;
-  readonly stdout: NodeJS.WritableStream;
-  readonly stderr: NodeJS.WritableStream;
-}
+export interface SlashingTerminal extends Piped, Pick<LoadInput, 'readFile'> {}
 
 export interface OpenStore {
   readonly backend: SlashingBackend;
   readonly network: Network;
   readonly clock: Clock;
-  readonly terminal: Piped;
+  readonly terminal: SlashingTerminal;
   readonly args: SlashingArguments;
   /** Warnings and worse, on stderr. */
   readonly logger: Logger;

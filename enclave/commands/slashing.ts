@@ -7,7 +7,6 @@ import { rename } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { EXIT } from '../../command-line/exit-codes.ts';
-import type { Piped } from '../../command-line/terminal.ts';
 import { renderViolations } from '../../command-line/violations.ts';
 import { encodeHex } from '../../formats/hex.ts';
 import { systemClock } from '../../observe/clock.ts';
@@ -19,7 +18,7 @@ import { Web3SignerDatabaseError } from '../slashing/web3signer/schema.ts';
 import { readSlashingArguments, SLASHING_COMMANDS, type SlashingCommand } from './slashing-arguments.ts';
 import { SLASHING_HELP } from './slashing-help.ts';
 import { withStore } from './slashing-open.ts';
-import type { OpenStore } from './slashing-parts.ts';
+import type { OpenStore, SlashingTerminal } from './slashing-parts.ts';
 import { jump, prune, reinstate, retire, status } from './slashing-store.ts';
 import { importWeb3Signer } from './slashing-web3signer.ts';
 
@@ -37,7 +36,7 @@ const COMMANDS: Readonly<Record<SlashingCommand, (open: OpenStore) => Promise<nu
 };
 
 /** @returns the exit code */
-export async function runSlashingCommand(argv: readonly string[], terminal: Piped): Promise<number> {
+export async function runSlashingCommand(argv: readonly string[], terminal: SlashingTerminal): Promise<number> {
   const [name = '--help', ...rest] = argv;
   if (rest.includes('--help') || rest.includes('-h') || ['--help', '-h', 'help'].includes(name)) {
     terminal.stdout.write(SLASHING_HELP);
@@ -75,7 +74,7 @@ export async function runSlashingCommand(argv: readonly string[], terminal: Pipe
   }
 }
 
-function usage({ stderr }: Piped, problem: string): number {
+function usage({ stderr }: SlashingTerminal, problem: string): number {
   stderr.write(`strongroom: ${problem}\nSee strongroom slashing --help\n`);
   return EXIT.failed;
 }
