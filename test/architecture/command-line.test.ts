@@ -1,4 +1,5 @@
-// One reader of arguments, one table of exit codes, one terminal: command-line/. A second one would refuse less, or mean another thing.
+// One reader of arguments, one table of exit codes, one terminal: command-line/. A second one would refuse less,
+// or mean another thing.
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
