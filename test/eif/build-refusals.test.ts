@@ -59,7 +59,7 @@ describe.runIf(withAddon)('build refuses, and says what and where', () => {
     [(text: string) => text.replace(/sha256: [0-9a-f]+/, 'sha256: abc'), 'kernel.sha256: must be a SHA-256 digest'],
     [(text: string) => text.replace(/^kernel.*\n/, ''), 'kernel: is required'],
     [(text: string) => `${text}cmdline: "console=ttyS0  quiet"\n`, 'cmdline: must be words'],
-    [(text: string) => `${text}kernel: {}\n`, 'duplicate'],
+    [(text: string) => `${text}kernel: {}\n`, 'a key is repeated'],
     [(text: string) => `${text}memory_mib: 1\ncpus: 0\n`, 'memory_mib: '],
   ])('image.yaml %#', (change, reason) => {
     expect(refusal('image.yaml', change(imageFile()))).toContain(reason);
