@@ -231,6 +231,7 @@ describe('a running server', () => {
       'GET /reload',
       'GET /upcheck',
       'POST /api/v1/chamber/slashing-protection',
+      'POST /api/v1/eth2/sign',
       'POST /api/v1/eth2/sign/{identifier}',
       'POST /reload',
     ]);
