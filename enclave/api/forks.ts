@@ -1,6 +1,6 @@
 // The forks of the consensus layer that the signer knows containers of, in their order, and how a request states one
 // (`version`). A request may state a fork; which one its signature is for follows from its fork version
-// (signing/fork.ts).
+// (signing/message-fork.ts).
 
 import { z } from 'zod';
 import { refuse, upperCaseWord } from './primitives.ts';

@@ -61,7 +61,7 @@ export const validatorRegistration = z.object({
   pubkey: publicKey,
 });
 
-/** Both wire types take both shapes. Which container it is follows from the fork version (signing/fork.ts). */
+/** Both wire types take both shapes. Which container it is follows from the fork version (signing/message-fork.ts). */
 export const aggregateAndProof = bareOrVersioned(
   {
     aggregator_index: uint64,

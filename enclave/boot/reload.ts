@@ -109,8 +109,7 @@ export class Reload {
       if (problems.length === 0) this.#status = { status: 'completed', lastOperationTime: this.#now() };
       else this.#end('completed_with_errors', problems.join('; '));
     } catch (error) {
-      const message = error instanceof Error ? error.message : String(error);
-      log.error({ error: message }, 'the reload failed: what it did not reach stays as it was');
+      log.error({ error: messageOf(error) }, 'the reload failed: what it did not reach stays as it was');
       this.#end('failed', 'the log of the signer says why');
     }
   }
@@ -129,13 +128,22 @@ export class Reload {
     }
     const changed = changedOptions(config, loaded.config);
     if (changed.length > 0) log.warn({ options: changed }, 'these options were changed, and need a restart');
-    replaceTokens?.(loaded.config.static_auth);
-    return [];
+    try {
+      replaceTokens?.(loaded.config.static_auth);
+      return [];
+    } catch (error) {
+      log.error({ error: messageOf(error) }, 'the declared tokens are refused and stay as they were');
+      return ['the declared tokens are refused and stay as they were; the log says why'];
+    }
   }
 
   #now(): string {
     return new Date(this.#parts.clock.now()).toISOString();
   }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }
 
 /** Secrets are not compared. */

@@ -128,6 +128,18 @@ describe('reload', () => {
     expect((await call(`${signer.url}/reload`, { token: OTHER })).status).toBe(403);
   });
 
+  it('tokens that would not start a signer change no token, and the keys are read all the same', async () => {
+    const { deployment, signer } = await started(1);
+    declare(signer, (config) => {
+      const twice = { secret: OTHER, policies: ['full'] };
+      config['static_auth'] = { policies: POLICIES, tokens: [twice, twice, ...TOKENS] };
+    });
+    put(deployment, 1);
+    expect(await reloaded(signer)).toMatchObject({ status: 'completed_with_errors' });
+    expect(await listed(signer)).toEqual(sorted(0, 1));
+    expect((await call(`${signer.url}/reload`, { token: OTHER })).status).toBe(403);
+  });
+
   it('another option that was changed is named, and needs a restart', async () => {
     const { signer } = await started(1);
     declare(signer, (config) => {

@@ -80,18 +80,15 @@ export class KeyCache {
     const known = await passwords();
     const names = file.keystores.map(nameOf);
     const missing = names.filter((name) => !known.has(name)).length;
+    const password = passwordOf(names, known);
+    for (const digest of known.values()) digest.fill(0);
     if (missing > 0) {
       this.#log.info({ file: this.#path, missing }, `${DOES_NOT_FIT}: keystores were changed or removed`);
       return;
     }
-    const password = passwordOf(names, known);
-    for (const digest of known.values()) digest.fill(0);
-    const opened = await unseal(file, Buffer.from(file.sealed, 'base64'), password);
+    const opened = await this.#unseal(file, password);
     password.fill(0);
-    if (opened === undefined) {
-      this.#log.warn({ file: this.#path }, `${DOES_NOT_FIT}: it is damaged, or of other passwords`);
-      return;
-    }
+    if (opened === undefined) return;
     for (const [index, name] of names.entries()) {
       this.#cached.set(name, Buffer.from(opened.subarray(index * SECRET_BYTES, (index + 1) * SECRET_BYTES)));
     }
@@ -135,6 +132,18 @@ export class KeyCache {
     }
     this.#cached.clear();
     this.#entries.clear();
+  }
+
+  async #unseal(file: CacheFile, password: Buffer): Promise<Buffer | undefined> {
+    try {
+      const opened = await unseal(file, Buffer.from(file.sealed, 'base64'), password);
+      if (opened !== undefined) return opened;
+      this.#log.warn({ file: this.#path }, `${DOES_NOT_FIT}: it is damaged, or of other passwords`);
+    } catch (error) {
+      // scrypt takes 256 MiB, which the machine may not have now
+      this.#log.warn({ file: this.#path, error: messageOf(error) }, DOES_NOT_FIT);
+    }
+    return undefined;
   }
 
   async #read(): Promise<CacheFile | undefined> {
@@ -222,7 +231,8 @@ async function unseal(file: CacheFile, sealed: Buffer, password: Buffer): Promis
 async function replaceFile(path: string, text: string): Promise<void> {
   const beside = `${path}.${process.pid}.new`;
   try {
-    const file = await open(beside, 'w', 0o600);
+    await unlink(beside).catch(() => undefined); // what a process of this id left when it was killed
+    const file = await open(beside, 'wx', 0o600);
     try {
       await file.writeFile(text);
       await file.sync();

@@ -50,7 +50,8 @@ export async function deleteKeys(
   });
 }
 
-const OF_A_FILE = 'a key file of this signer holds this key: delete the file, restart the signer, repeat the request';
+const OF_A_FILE =
+  'a key file of this signer holds this key: delete the file, reload the signer (SIGHUP or POST /reload), repeat the request';
 const OF_THE_TABLE = 'the key table holds this key: it is deleted through /api/v1/chamber/keys';
 
 interface Problems {
