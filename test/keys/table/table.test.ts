@@ -411,7 +411,7 @@ describe('what whoever can write the table cannot do', () => {
       expect(fresh.store.publicKeys()).toEqual([B.publicKey]);
       expect(fresh.loads.at(-1)?.refusedRows).toBe(1);
       expect(fresh.lines).toContainEqual(
-        expect.objectContaining({ level: 'error', fields: expect.objectContaining({ key: A.publicKey }) }),
+        expect.objectContaining({ level: 'error', fields: expect.objectContaining({ public_key: A.publicKey }) }),
       );
       expect((await fresh.table.get([A.publicKey])).size).toBe(0);
       expect(await fresh.table.secretOf(A.publicKey)).toBeUndefined();
