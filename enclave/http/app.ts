@@ -117,7 +117,10 @@ export async function buildApp(options: AppOptions, dependencies: AppDependencie
   await mountOpenApi(app);
   mountHealth(app, dependencies.readiness);
   mountPublicKeys(app, dependencies.keys);
-  mountSign(app, createSignHandler(options, { ...dependencies, envelopes, onAuthRejection }));
+  mountSign(
+    app,
+    createSignHandler(options, { ...dependencies, envelopes, onAuthRejection, readmit: admission.readmit }),
+  );
   mountSignBatch(app, createSignBatchHandler(options, { ...dependencies, audit, onAuthRejection }));
   mountSlashingProtection(app, dependencies.slashingRecords, admission);
   mountChamber(app, dependencies.chamber);

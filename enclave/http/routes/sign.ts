@@ -33,6 +33,8 @@ export interface SignHandlerDependencies {
   readonly log: Log;
   readonly signing: SigningDependencies;
   readonly onAuthRejection: (reason: ErrorReason) => void;
+  /** Why a request that was admitted is not any more: a token was revoked, the signer was sealed. */
+  readonly readmit: (request: HttpRequest) => ErrorReason | undefined;
 }
 
 /**
@@ -43,17 +45,19 @@ export type SignHandler = (request: HttpRequest, body: Uint8Array) => Promise<An
 
 export function createSignHandler(
   { requestTimeoutSeconds, maxRequestBodyBytes }: SignHandlerOptions,
-  { envelopes, keys, log, onAuthRejection, ...dependencies }: SignHandlerDependencies,
+  { envelopes, keys, log, onAuthRejection, readmit, ...dependencies }: SignHandlerDependencies,
 ): SignHandler {
   const { parse, rootOf } = rememberedRequests(dependencies.signing.network);
   const signing: SigningDependencies = { ...dependencies.signing, rootOf };
   const large: LargeBodyParts = { envelopes, maxRequestBodyBytes, parse };
   const largestReadAtOnce = Math.min(MAX_BODY_READ_AT_ONCE_BYTES, maxRequestBodyBytes);
   return async (request, body) => {
-    const parsed =
-      body.length > largestReadAtOnce
-        ? await inTime(request, requestTimeoutSeconds, (signal) => readLargeBody(body, signal, large))
-        : parse(body);
+    const isLarge = body.length > largestReadAtOnce;
+    const parsed = isLarge
+      ? await inTime(request, requestTimeoutSeconds, (signal) => readLargeBody(body, signal, large))
+      : parse(body);
+    const revoked = isLarge ? readmit(request) : undefined; // reading it took a while
+    if (revoked !== undefined) return refusalAnswer(request, revoked);
     if (parsed.kind === 'refused') return refusalAnswer(request, parsed.reason, parsed.hint);
     request.context.operation = parsed.request.operation;
     const refusal = messageRefusal(request, parsed.request);

@@ -4,7 +4,10 @@
 import { type AddressInfo, connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Authenticator, Caller } from '../../../enclave/auth/authenticator.ts';
+import { compilePolicy, joinAccess } from '../../../enclave/auth/evaluate.ts';
 import type { AppDependencies } from '../../../enclave/http/app.ts';
+import type { KeyStore } from '../../../enclave/keys/store.ts';
+import { MAX_BODY_READ_AT_ONCE_BYTES } from '../../../enclave/signing/envelopes/envelope-reader.ts';
 import { systemClock } from '../../../observe/clock.ts';
 import type { RunningSigner } from '../../../rehearsal/signer.ts';
 import { keylessApp } from '../../support/auth-app.ts';
@@ -194,6 +197,37 @@ describe('a fault is the answer to its request and ends nothing else:', () => {
     expect(answer.status).toBe(500);
     expect(await answer.json()).toMatchObject({ reason: 'internal_error' });
     expect((await fetch(`http://127.0.0.1:${port}/upcheck`)).status).toBe(200);
+    await app.close();
+  });
+});
+
+describe('a body that takes a while to read', () => {
+  it('is not signed for a caller whose token was revoked meanwhile', async () => {
+    const access = compilePolicy({ name: 'all', rules: [{ effect: 'allow' }] });
+    const caller: Caller = { accessor: 'TEST', access: joinAccess([access]), management: false };
+    let looks = 0;
+    const authenticator: Authenticator = {
+      authenticate: () => ({ kind: 'caller', caller }),
+      // the first look is when the body has come in
+      current: () => {
+        looks += 1;
+        return looks === 1 ? { kind: 'caller', caller } : { kind: 'refused', reason: 'invalid_token' };
+      },
+    };
+    const keys = { find: () => ({ publicKey: KEY }), state: 'ready' } as unknown as KeyStore;
+    const app = await keylessApp({ authenticator, clock: systemClock, log: recordingLog(), keys });
+    const sign = (padding: number) =>
+      app.inject({
+        method: 'POST',
+        url: `/api/v1/eth2/sign/${KEY}`,
+        payload: JSON.stringify({ ...(randaoReveal() as object), padding: 'x'.repeat(padding) }),
+        headers: { authorization: 'Bearer TEST', 'content-type': 'application/json' },
+      });
+    expect((await sign(2 * MAX_BODY_READ_AT_ONCE_BYTES)).json()).toMatchObject({ code: 403, reason: 'invalid_token' });
+    expect(looks).toBe(2);
+    looks = 0;
+    await sign(1);
+    expect(looks).toBe(1);
     await app.close();
   });
 });
