@@ -4,10 +4,10 @@ import { PRUNE_STEP_ENTRIES } from '../../../enclave/slashing/pruning.ts';
 import { loseCommits } from './failovers.ts';
 import type { FleetKey } from './keys.ts';
 import { secondName } from './links.ts';
-import { keepCopy, restart, rollBack } from './losses.ts';
+import { keepCopy, restart, rollBack, startAgain } from './losses.ts';
 import { mergeOldFile, move, pauseKey } from './moves.ts';
 import type { Random } from './random.ts';
-import { isAtHome, postAgain, type Site, startSigner } from './sites.ts';
+import { isAtHome, postAgain, type Site } from './sites.ts';
 import { isKept } from './stores.ts';
 import { itemsComeBack, tableComesBack } from './tables.ts';
 import type { FleetWorld } from './world.ts';
@@ -95,7 +95,7 @@ async function prune(world: FleetWorld, site: Site, random: Random): Promise<voi
 function putRight(world: FleetWorld, site: Site, random: Random): Promise<void> {
   return site.exclusive(async () => {
     for (const signer of site.signers) {
-      if (!signer.isRunning) await startSigner(site, signer, world.keys, world.step);
+      if (!signer.isRunning) await startAgain(world, site, signer);
       else if (!signer.isFrozen && site.binding === undefined && random.chance(0.5)) {
         for (const key of world.keys) {
           const isThere = signer.running.store.find(key.publicKey) !== undefined;

@@ -6,6 +6,7 @@ import type { SlashingBackend } from '../../../enclave/slashing/types.ts';
 import { withoutProtection } from './gate.ts';
 import type { FleetKey } from './keys.ts';
 import type { Random } from './random.ts';
+import type { FleetSigner } from './signer.ts';
 import { type Site, startSigner } from './sites.ts';
 import { type FleetStore, isKept, type KeptStore, mixedCopy, type StoreCopy } from './stores.ts';
 import { CHAIN } from './time.ts';
@@ -25,8 +26,18 @@ export function restart(world: FleetWorld, site: Site, random: Random): Promise<
     }
     const { store } = signer.options;
     if (store.kind === 'sqlite' && isKept(store)) await keepCopy(world, site, store);
-    await startSigner(site, signer, world.keys, world.step);
+    await startAgain(world, site, signer);
   });
+}
+
+export async function startAgain(world: FleetWorld, site: Site, signer: FleetSigner): Promise<void> {
+  await jumpAfterDoubt(world, site, signer.options.store);
+  await startSigner(site, signer, world.keys, world.step);
+}
+
+/** A process that starts cannot have the doubt of those that run: somebody jumps by hand first (docs/security.md). */
+export async function jumpAfterDoubt(world: FleetWorld, site: Site, store: FleetStore): Promise<void> {
+  if (site.olderItems.delete(store)) await byHand(world, site, store);
 }
 
 export async function keepCopy(world: FleetWorld, site: Site, store: KeptStore): Promise<void> {
@@ -56,6 +67,7 @@ export function rollBack(world: FleetWorld, site: Site, random: Random): Promise
     await store.restore(copy, how);
     dropLaterCopies(site, store, copy);
     if (!(await noticesItself(site, store, copy, how))) await byHand(world, site, store);
+    site.olderItems.delete(store);
     for (const signer of signers) await startSigner(site, signer, world.keys, world.step);
   });
 }

@@ -12,9 +12,10 @@ import type { MergeStrategy, SlashingBackend, ValidatorHistory } from '../../../
 import { MAIN_ROOT } from '../slashing.ts';
 import { Killed, withoutProtection } from './gate.ts';
 import type { FleetKey } from './keys.ts';
+import { jumpAfterDoubt, startAgain } from './losses.ts';
 import type { Random } from './random.ts';
 import type { FleetSigner } from './signer.ts';
-import { post, type Site, startSigner } from './sites.ts';
+import { post, type Site } from './sites.ts';
 import { CHAIN } from './time.ts';
 import type { FleetWorld } from './world.ts';
 
@@ -134,6 +135,7 @@ export function withStore<T>(
     const [store] = site.stores;
     if (store === undefined) throw new Error('a site has a store');
     const isStopped = store.kind === 'sqlite';
+    await jumpAfterDoubt(world, site, store);
     if (isStopped) for (const signer of site.signers) await signer.stop();
     const backend = withoutProtection(await store.open(() => floorAt(world.time.now(), CHAIN)), world.missing);
     let result: T;
@@ -144,7 +146,7 @@ export function withStore<T>(
     }
     for (const signer of site.signers) {
       await signer.stop();
-      await startSigner(site, signer, world.keys, world.step);
+      await startAgain(world, site, signer);
     }
     return result;
   });

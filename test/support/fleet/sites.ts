@@ -42,6 +42,8 @@ export interface Site {
   /** Public keys of the key files that signers find at their start. */
   readonly fileKeys: Set<string>;
   readonly copies: Map<KeptStore, StoreCopy[]>;
+  /** Stores with older items that only the signers that run have seen newer: one that starts would not notice them. */
+  readonly olderItems: Set<FleetStore>;
   /** The servers of a site that uses PostgreSQL. */
   readonly cluster: FleetCluster | undefined;
   /** One at a time: what stops signers, and what commands do with their stores. */
@@ -124,6 +126,7 @@ function siteOf(
     isEnclave,
     fileKeys: new Set(),
     copies: new Map(stores.filter(isKept).map((store) => [store, []])),
+    olderItems: new Set(),
     cluster,
     exclusive(work) {
       const result = turn.then(work);
