@@ -101,6 +101,8 @@ describe('the credentials service', () => {
     });
     const answers = Array.from({ length: 50 }, () => ask(GET));
     await proxy.reaches('svc_parent_proxy_open_connections{service="credentials",port="7002"}', 50);
+    // What comes later is answered: the fifty have been read.
+    for (let time = 0; time < 2; time++) expect(await ask('GET / HTTP/1.1\r\nHost: x\r\n\r\n')).toContain('404');
     answer.resolve(CREDENTIALS);
     for (const each of await Promise.all(answers)) expect(each).toContain('200 OK');
     expect(asked).toBe(1);
