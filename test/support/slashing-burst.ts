@@ -14,6 +14,7 @@ const RIVALS = 3;
 
 const [path = '', releasedPath = '', firstSlot = '1', name = ''] = process.argv.slice(2);
 const releasedFile = openSync(releasedPath, 'a');
+writeSync(releasedFile, '\n'); // ends the line that a killed one may have torn
 const backend = await openSqliteBackend({ path, genesisValidatorsRoot: MAIN_ROOT }, { log: quietLog });
 const protection = new SlashingProtection(backend, {}, { clock: systemClock, log: quietLog });
 

@@ -53,11 +53,14 @@ async function releasedUntil(child: ChildProcess, killAfter: number): Promise<Sl
     if (count >= killAfter) child.kill('SIGKILL');
   });
   await once(child, 'close');
-  const lines = readFileSync(releasedPath, 'utf8').split('\n').slice(0, -1);
-  return lines.map((line) => {
-    const message = JSON.parse(line) as SlashableMessage & { signingRoot: string };
-    return { ...message, signingRoot: Buffer.from(message.signingRoot, 'hex') };
-  });
+  return readFileSync(releasedPath, 'utf8').split('\n').flatMap(parsed);
+}
+
+/** A kill may tear the line that is being written, and then its message is not released yet. */
+function parsed(line: string): SlashableMessage[] {
+  if (!line.endsWith('}')) return [];
+  const message = JSON.parse(line) as SlashableMessage & { signingRoot: string };
+  return [{ ...message, signingRoot: Buffer.from(message.signingRoot, 'hex') }];
 }
 
 function slashablePairs(released: readonly SlashableMessage[]): [SlashableMessage, SlashableMessage][] {
