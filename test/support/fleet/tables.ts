@@ -48,8 +48,10 @@ export function itemsComeBack(world: FleetWorld, site: Site, random: Random): Pr
     const items = [...now.items.filter((item) => !isOfThem(item)), ...copy.items.filter(isOfThem)] as typeof now.items;
     await store.restore({ ...now, items }, 'in_place');
     world.note(`items of ${store.name} are as they were in step ${copy.step}, under its replicas`);
-    site.olderItems.add(store);
-    if (world.missing !== 'memory') return;
+    if (world.missing !== 'memory') {
+      site.olderItems.add(store);
+      return;
+    }
     for (const signer of signers) {
       await signer.stop();
       await startSigner(site, signer, world.keys, world.step);
