@@ -4,7 +4,7 @@
 import { accepted, honoured, refused, type Web3SignerOption } from '../option.ts';
 
 const NO_CLOUD = 'asks for a bulk load from a cloud, which strongroom does not have';
-const CLOUD_TODO =
+const CLOUD_REMEDY =
   'export the keys as EIP-2335 keystores and use --keystores-path, or import them into the ' +
   'key table (docs/guides/key-table.md)';
 const CLOUD_PART = 'does nothing: the bulk load that it belongs to is not there';
@@ -78,7 +78,7 @@ export const KEYS: readonly Web3SignerOption[] = [
 
 function bulk(enabled: string, parts: readonly string[]): Web3SignerOption[] {
   return [
-    flag('eth2', enabled, refused(NO_CLOUD, CLOUD_TODO, ['false'])),
+    flag('eth2', enabled, refused(NO_CLOUD, CLOUD_REMEDY, ['false'])),
     ...parts.map((name): Web3SignerOption => ({ ...text('eth2', name, accepted(CLOUD_PART)), isList: true })),
   ];
 }

@@ -5,7 +5,7 @@ import { accepted, honoured, refused, type Web3SignerOption } from '../option.ts
 const EVERY_HOST = ['*', 'all'];
 const PROXY = 'put a proxy in front that does';
 const TLS = 'takes a PKCS#12 file, and strongroom reads PEM';
-const TLS_TODO =
+const TLS_REMEDY =
   '`openssl pkcs12 -in FILE -nokeys -out cert.pem` and `openssl pkcs12 -in FILE -nocerts -noenc -out key.pem`; then ' +
   '--print-config without this option, and tls.mode: file with both files (docs/guides/web3signer.md)';
 const NO_CLIENT_CERTIFICATES = 'is about client certificates, which strongroom does not ask for';
@@ -87,8 +87,8 @@ export const LISTENING: readonly Web3SignerOption[] = [
   ...['host', 'port', 'interval', 'prometheus-job'].map((part) =>
     option(`metrics-push-${part}`, 'text', accepted('does nothing: metrics are scraped, not pushed')),
   ),
-  option('tls-keystore-file', 'text', refused(TLS, TLS_TODO)),
-  option('tls-keystore-password-file', 'text', refused(TLS, TLS_TODO)),
+  option('tls-keystore-file', 'text', refused(TLS, TLS_REMEDY)),
+  option('tls-keystore-password-file', 'text', refused(TLS, TLS_REMEDY)),
   option('tls-known-clients-file', 'text', refused(NO_CLIENT_CERTIFICATES, TOKENS)),
   option('tls-allow-ca-clients', 'boolean', refused(NO_CLIENT_CERTIFICATES, TOKENS, ['false'])),
   option('tls-allow-any-client', 'boolean', accepted('does nothing: no client is asked for a certificate')),

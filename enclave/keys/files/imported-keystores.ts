@@ -4,12 +4,13 @@
 // imported, and none that was answered as deleted. One that was not answered yet may be there or not; a repeated
 // request finishes it.
 
-import { open, readdir, rename, unlink } from 'node:fs/promises';
+import { readdir, rename, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Log } from '../../../observe/log.ts';
 import type { KeystorePool } from '../keystores/pool.ts';
 import { openKeystores, parseItem, wipeKeystores } from '../keystores/read.ts';
 import type { KeyStore } from '../store.ts';
+import { syncFolder, writeDurably } from './durable-files.ts';
 import { type ImportedKeystore, ImportedSeal } from './imported-seal.ts';
 import { readSmallFile } from './small-files.ts';
 
@@ -133,24 +134,4 @@ export class ImportedKeystores {
 
 function fileOf(publicKey: string): string {
   return `${publicKey.slice(2)}.json`;
-}
-
-async function writeDurably(path: string, text: string): Promise<void> {
-  const file = await open(path, 'w', 0o600);
-  try {
-    await file.writeFile(text);
-    await file.sync();
-  } finally {
-    await file.close();
-  }
-}
-
-/** Names are durable when their folder is. */
-async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path, 'r');
-  try {
-    await folder.sync();
-  } finally {
-    await folder.close();
-  }
 }

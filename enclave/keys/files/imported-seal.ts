@@ -3,21 +3,23 @@
 // bound to the public key and to the keystore's text. Whoever has the folder and not the secret has what an export of
 // keystores is. Trusts nothing of a file: what does not authenticate is refused.
 
-import { createCipheriv, createDecipheriv, randomBytes, scrypt } from 'node:crypto';
-import { promisify } from 'node:util';
+import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
-import { decodeHex } from '../../../formats/hex.ts';
+import {
+  deriveSealKey,
+  hexOf,
+  NONCE_BYTES,
+  openBytes,
+  parseJson,
+  SALT_BYTES,
+  sealBytes,
+  TAG_BYTES,
+} from './sealed-bytes.ts';
 
 const FORMAT = 'strongroom-imported-keystore-1';
-/** EIP-2335's own parameters: 256 MiB, most of a second, once for all files with one salt. */
-const SCRYPT = { N: 2 ** 18, r: 8, p: 1, maxmem: 257 * 2 ** 20 } as const;
-const SALT_BYTES = 32;
-const NONCE_BYTES = 12;
-const TAG_BYTES = 16;
 /** A folder of one signer has one; each costs a derivation. */
 const MAX_SALTS = 16;
 
-const hexOf = (bytes: number) => z.string().regex(new RegExp(`^[0-9a-f]{${bytes * 2}}$`));
 const FILE = z.strictObject({
   format: z.literal(FORMAT),
   public_key: z.string().regex(/^0x[0-9a-f]{96}$/),
@@ -38,13 +40,6 @@ export interface ImportedKeystore {
   readonly password: Buffer;
 }
 
-const derive = promisify(scrypt) as (
-  secret: Buffer,
-  salt: Buffer,
-  length: number,
-  options: typeof SCRYPT,
-) => Promise<Buffer>;
-
 /** Seals and opens files under one secret, which it keeps. */
 export class ImportedSeal {
   readonly #secret: Buffer;
@@ -62,10 +57,11 @@ export class ImportedSeal {
     const [salt = randomBytes(SALT_BYTES).toString('hex')] = this.#keys.keys();
     const nonce = randomBytes(NONCE_BYTES).toString('hex');
     const head = { format: FORMAT, public_key: publicKey, salt, nonce, keystore } as const;
-    const cipher = createCipheriv('aes-256-gcm', await this.#keyFor(salt), Buffer.from(nonce, 'hex'), {
-      authTagLength: TAG_BYTES,
-    }).setAAD(associatedData(head));
-    const sealed = Buffer.concat([cipher.update(password), cipher.final(), cipher.getAuthTag()]);
+    const sealed = sealBytes(password, {
+      key: await this.#keyFor(salt),
+      nonce: Buffer.from(nonce, 'hex'),
+      associatedData: associatedData(head),
+    });
     return JSON.stringify({ ...head, password: sealed.toString('base64') });
   }
 
@@ -77,27 +73,20 @@ export class ImportedSeal {
     if (!this.#keys.has(file.salt) && this.#keys.size >= MAX_SALTS)
       return { refused: 'more salts than one signer makes' };
     const sealed = Buffer.from(file.password, 'base64');
-    const nonce = decodeHex(file.nonce, NONCE_BYTES);
-    if (nonce === undefined || sealed.length < TAG_BYTES) return { refused: 'it is damaged' };
-    const decipher = createDecipheriv('aes-256-gcm', await this.#keyFor(file.salt), nonce, { authTagLength: TAG_BYTES })
-      .setAAD(associatedData(file))
-      .setAuthTag(sealed.subarray(-TAG_BYTES));
-    const password = decipher.update(sealed.subarray(0, -TAG_BYTES));
-    try {
-      decipher.final();
-      return { publicKey: file.public_key, keystore: file.keystore, password };
-    } catch {
-      password.fill(0);
-      return {
-        refused: 'it is damaged, or key_sources.memory.persist_secret is another one than it was written under',
-      };
-    }
+    if (sealed.length < TAG_BYTES) return { refused: 'it is damaged' };
+    const password = openBytes(sealed, {
+      key: await this.#keyFor(file.salt),
+      nonce: Buffer.from(file.nonce, 'hex'),
+      associatedData: associatedData(file),
+    });
+    if (password !== undefined) return { publicKey: file.public_key, keystore: file.keystore, password };
+    return { refused: 'it is damaged, or key_sources.memory.persist_secret is another one than it was written under' };
   }
 
   #keyFor(salt: string): Promise<Buffer> {
     const known = this.#keys.get(salt);
     if (known !== undefined) return known;
-    const key = derive(this.#secret, Buffer.from(salt, 'hex'), 32, SCRYPT);
+    const key = deriveSealKey(this.#secret, Buffer.from(salt, 'hex'));
     this.#keys.set(salt, key);
     return key;
   }
@@ -112,12 +101,4 @@ export class ImportedSeal {
 /** Everything that is written in clear. */
 function associatedData({ format, public_key, salt, nonce, keystore }: Omit<ImportedFile, 'password'>): Buffer {
   return Buffer.from(JSON.stringify({ format, public_key, salt, nonce, keystore }));
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -5,28 +5,30 @@
 // that are there, or cannot be read costs time and nothing else. Every key is checked against its public key when it is
 // loaded, cached or not.
 
-import { createCipheriv, createDecipheriv, createHash, randomBytes, scrypt } from 'node:crypto';
-import { open, rename, unlink } from 'node:fs/promises';
+import { createHash, randomBytes } from 'node:crypto';
+import { rename, unlink } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { promisify } from 'node:util';
 import { z } from 'zod';
-import { decodeHex } from '../../../formats/hex.ts';
 import type { Log } from '../../../observe/log.ts';
 import type { Keystore } from '../keystores/cipher.ts';
+import { syncFolder, writeDurably } from './durable-files.ts';
+import {
+  deriveSealKey,
+  hexOf,
+  NONCE_BYTES,
+  openBytes,
+  parseJson,
+  SALT_BYTES,
+  sealBytes,
+  TAG_BYTES,
+} from './sealed-bytes.ts';
 import { readSmallFile } from './small-files.ts';
 
 const FORMAT = 'strongroom-key-cache-1';
-/** EIP-2335's own parameters: 256 MiB, most of a second. */
-const SCRYPT = { n: 2 ** 18, r: 8, p: 1 } as const;
-const SCRYPT_MEMORY_BYTES = 257 * 2 ** 20;
-const SALT_BYTES = 32;
-const NONCE_BYTES = 12;
-const TAG_BYTES = 16;
 const SECRET_BYTES = 32;
 /** 500,000 entries of some 220 bytes. */
 const MAX_CACHE_BYTES = 2 ** 27;
 
-const hexOf = (bytes: number) => z.string().regex(new RegExp(`^[0-9a-f]{${bytes * 2}}$`));
 const ENTRY = z.strictObject({ uuid: z.string().max(64), checksum: hexOf(32), public_key: z.string().max(98) });
 const FILE = z.strictObject({
   format: z.literal(FORMAT),
@@ -38,13 +40,6 @@ const FILE = z.strictObject({
   sealed: z.base64(),
 });
 type CacheFile = z.infer<typeof FILE>;
-
-const derive = promisify(scrypt) as (
-  password: Buffer,
-  salt: Buffer,
-  length: number,
-  options: { readonly N: number; readonly r: number; readonly p: number; readonly maxmem: number },
-) => Promise<Buffer>;
 
 /** What an entry is bound to, as text. */
 export function keystoreName({ uuid, checksum, publicKey }: Keystore): string {
@@ -176,10 +171,6 @@ function passwordOf(names: readonly string[], digests: ReadonlyMap<string, Buffe
   return hash.digest();
 }
 
-function keyFor(password: Buffer, salt: Buffer): Promise<Buffer> {
-  return derive(password, salt, 32, { N: SCRYPT.n, r: SCRYPT.r, p: SCRYPT.p, maxmem: SCRYPT_MEMORY_BYTES });
-}
-
 /** Everything that is written in clear. */
 function associatedData({ format, salt, keystores }: Pick<CacheFile, 'format' | 'salt' | 'keystores'>): Buffer {
   return Buffer.from(JSON.stringify({ format, salt, keystores }));
@@ -194,11 +185,10 @@ async function seal(entries: ReadonlyMap<string, Entry>): Promise<CacheFile> {
   const [salt, nonce] = [randomBytes(SALT_BYTES), randomBytes(NONCE_BYTES)];
   const head = { format: FORMAT, salt: salt.toString('hex'), keystores } as const;
   const digests = new Map([...entries].map(([name, { passwordDigest }]) => [name, passwordDigest]));
-  const key = await keyFor(passwordOf(names, digests), salt);
+  const key = await deriveSealKey(passwordOf(names, digests), salt);
   const secrets = Buffer.concat(names.map((name) => entries.get(name)?.secretKey ?? Buffer.alloc(0)));
   try {
-    const cipher = createCipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES }).setAAD(associatedData(head));
-    const sealed = Buffer.concat([cipher.update(secrets), cipher.final(), cipher.getAuthTag()]);
+    const sealed = sealBytes(secrets, { key, nonce, associatedData: associatedData(head) });
     return { ...head, nonce: nonce.toString('hex'), sealed: sealed.toString('base64') };
   } finally {
     secrets.fill(0);
@@ -209,19 +199,9 @@ async function seal(entries: ReadonlyMap<string, Entry>): Promise<CacheFile> {
 /** Undefined for what does not authenticate. */
 async function unseal(file: CacheFile, sealed: Buffer, password: Buffer): Promise<Buffer | undefined> {
   if (sealed.length !== file.keystores.length * SECRET_BYTES + TAG_BYTES) return undefined;
-  const [salt, nonce] = [decodeHex(file.salt, SALT_BYTES), decodeHex(file.nonce, NONCE_BYTES)];
-  if (salt === undefined || nonce === undefined) return undefined;
-  const key = await keyFor(password, Buffer.from(salt));
-  const decipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES })
-    .setAAD(associatedData(file))
-    .setAuthTag(sealed.subarray(-TAG_BYTES));
-  const secrets = decipher.update(sealed.subarray(0, -TAG_BYTES));
+  const key = await deriveSealKey(password, Buffer.from(file.salt, 'hex'));
   try {
-    decipher.final();
-    return secrets;
-  } catch {
-    secrets.fill(0);
-    return undefined;
+    return openBytes(sealed, { key, nonce: Buffer.from(file.nonce, 'hex'), associatedData: associatedData(file) });
   } finally {
     key.fill(0);
   }
@@ -231,33 +211,13 @@ async function unseal(file: CacheFile, sealed: Buffer, password: Buffer): Promis
 async function replaceFile(path: string, text: string): Promise<void> {
   const beside = `${path}.${process.pid}.new`;
   try {
-    await unlink(beside).catch(() => undefined); // what a process of this id left when it was killed
-    const file = await open(beside, 'wx', 0o600);
-    try {
-      await file.writeFile(text);
-      await file.sync();
-    } finally {
-      await file.close();
-    }
+    await writeDurably(beside, text);
     await rename(beside, path);
   } catch (error) {
     await unlink(beside).catch(() => undefined);
     throw error;
   }
-  const folder = await open(dirname(path), 'r');
-  try {
-    await folder.sync();
-  } finally {
-    await folder.close();
-  }
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+  await syncFolder(dirname(path));
 }
 
 function messageOf(error: unknown): string {
