@@ -1,9 +1,9 @@
-// Files that are on disk before anybody is told of them: written beside their place, flushed, put in place, and the folder
-// flushed, for a name is durable when its folder is.
+// Files that are on disk before anybody is told of them: written beside their place, flushed, put in place, and the
+// folder flushed, for a name is durable when its folder is.
 
 import { open, unlink } from 'node:fs/promises';
 
-/** Write a new file for its owner alone; it is on disk when this resolves, and its name is when the folder is flushed. */
+/** Write a new file for its owner alone; it is on disk when this resolves, its name when the folder is flushed. */
 export async function writeDurably(path: string, text: string): Promise<void> {
   await unlink(path).catch(() => undefined); // what a process left that was stopped here
   const file = await open(path, 'wx', 0o600);

@@ -1,5 +1,5 @@
-// How files of keys are sealed: AES-256-GCM (NIST SP 800-38D) under a key that scrypt (RFC 7914) derives. It trusts nothing
-// of what is opened: bytes that do not authenticate are no bytes.
+// How files of keys are sealed: AES-256-GCM (NIST SP 800-38D) under a key that scrypt (RFC 7914) derives. It trusts
+// nothing of what is opened: bytes that do not authenticate are no bytes.
 
 import { createCipheriv, createDecipheriv, scrypt } from 'node:crypto';
 import { promisify } from 'node:util';

@@ -4,8 +4,9 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { KeyFiles, type KeyFilesParts } from '../../../enclave/keys/files/key-files.ts';
+import { KeyFiles } from '../../../enclave/keys/files/key-files.ts';
 import type { KeystoreFolder } from '../../../enclave/keys/files/listing.ts';
+import type { KeyFilesParts } from '../../../enclave/keys/files/look.ts';
 import { KeystorePool } from '../../../enclave/keys/keystores/pool.ts';
 import { KeyStore } from '../../../enclave/keys/store.ts';
 import type { BlsCore } from '../../../enclave/signing/bls/bls.ts';
