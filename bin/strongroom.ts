@@ -27,7 +27,7 @@ Options:
   --version  The version
 `;
 
-/** As the entry point of a container that was Web3Signer's: no command of our own begins so. */
+/** The first word tells the entry point of a container that was Web3Signer's: no command of our own begins so. */
 const OF_WEB3SIGNER = /^(?:-.+|eth1|eth2|filecoin)$/;
 const OWN_OPTIONS = ['--help', '-h', '--version'];
 

@@ -8,7 +8,7 @@ import { parseArgs } from 'node:util';
 import { nearest } from './nearest.ts';
 import { bounded } from './text.ts';
 
-/** With a placeholder it takes a value; without it is a switch. */
+/** A flag with a placeholder takes a value; without one it is a switch. */
 export interface FlagForm {
   readonly placeholder?: string;
   readonly required?: true;

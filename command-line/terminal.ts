@@ -1,6 +1,6 @@
 // The process as the commands see it.
 
-/** Of a command whose data may be a file or a pipe of any kind. */
+/** The process as a command sees it whose data may be a file or a pipe of any kind. */
 export interface Piped {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly stdin: NodeJS.ReadableStream;
@@ -8,7 +8,7 @@ export interface Piped {
   readonly stderr: NodeJS.WritableStream;
 }
 
-/** Of a command that asks, and shows what somebody reads: it looks whether a terminal is there. */
+/** The process as a command sees it that asks and shows: it looks whether a terminal is there. */
 export interface Terminal extends Piped {
   readonly stdin: NodeJS.ReadStream;
   readonly stdout: NodeJS.WriteStream;

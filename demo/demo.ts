@@ -15,7 +15,7 @@ import { cleanEnvironment } from '../rehearsal/signer.ts';
 const ROOT = join(import.meta.dirname, '..');
 const FOLDER = join(ROOT, 'build/demo');
 const HOODI_GENESIS_VALIDATORS_ROOT = '0x212f13fc4df078b6cb7db228f1c8307566dcecf900867401a92023d7ba99cb5f';
-/** In Gloas the index of a vote says what became of the payload of the block that it is for. */
+/** The index of a Gloas vote says what became of the payload of the block that it is for. */
 const PAYLOAD = { empty: '0', full: '1' } as const;
 
 const { publicKey, token, config, port } = await prepare();

@@ -77,7 +77,7 @@ export type ExecutionPayloadEnvelope = Omit<z.output<typeof wholeEnvelope>, 'ver
 
 export interface EnvelopeMessage {
   readonly version: ForkName | undefined;
-  /** Of its payload. */
+  /** The slot of its payload. */
   readonly slot: number;
   readonly content:
     | { readonly kind: 'whole'; readonly envelope: ExecutionPayloadEnvelope }

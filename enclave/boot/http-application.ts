@@ -47,7 +47,7 @@ export interface Parts {
   readonly state: SignerState;
   readonly stateful: StatefulAuthenticator | undefined;
   readonly telemetry: Telemetry;
-  /** Of the changes of one key. */
+  /** Orders the changes of one key. */
   readonly turns: KeyTurns;
   readonly watcher: Watcher | undefined;
 }

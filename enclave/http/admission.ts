@@ -116,7 +116,7 @@ function signsWithOneKey(access: RouteAccess | undefined): boolean {
   return access?.kind === 'scope' && access.scope === 'sign' && access.namesKey;
 }
 
-/** Of an admitted request. Whether its body is an envelope is known when it is here (routes/sign.ts). */
+/** Whether the caller may send an envelope. Whether the body is one is known when it is here (routes/sign.ts). */
 function allowsEnvelope({ context: { access, caller, publicKey } }: HttpRequest): boolean {
   if (!signsWithOneKey(access) || caller === undefined || publicKey === undefined) return false;
   return evaluate(caller.access, { scope: 'sign', publicKey, operation: 'EXECUTION_PAYLOAD_ENVELOPE' }).allowed;

@@ -52,7 +52,7 @@ export interface RequestContext {
   operation: Operation | undefined;
   /** Where the message says that a proposer is paid; undefined for messages that say nothing of it. */
   payment: Payment | undefined;
-  /** Of a batch: how many keys it names, and what became of those that are decided. */
+  /** A batch: how many keys it names, and what became of those that are decided. */
   batch: BatchCounts | undefined;
   /** The policy (by name) or token (by accessor) that the request is about. */
   subject: string | undefined;

@@ -16,7 +16,7 @@ import { laneOf, type Refused, rootToSign, type SigningContext, type SigningDepe
  */
 const MAX_PART_KEYS = 256;
 
-/** Of one key: its 96 bytes, why it is refused, or the fault that kept it from being signed. */
+/** What one key gets: its 96 bytes, why it is refused, or the fault that kept it from being signed. */
 export type KeyOutcome =
   | { readonly kind: 'signed'; readonly signature: Uint8Array }
   | { readonly kind: 'refused'; readonly reason: Refused['reason'] }

@@ -5,7 +5,7 @@
 import type { SignerError } from '../../api/errors.ts';
 import type { KeyHandle } from '../../keys/store.ts';
 
-/** Of one key of a group: its signature, or why there is none. */
+/** What one key of a group got: its signature, or why there is none. */
 export type GroupSignature = Uint8Array | SignerError;
 
 /** A lane of the core's queue. `priority` jobs are taken before `normal` ones. */

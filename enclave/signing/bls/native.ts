@@ -19,7 +19,7 @@ import {
 
 /** What the addon takes at once. */
 const MAX_BATCH_JOBS = 16;
-/** Of jobs that come alone: small, so that answers go out and new jobs come in while the other batches are signed. */
+/** Jobs that come alone go in small batches: answers go out and new jobs come in while the others are signed. */
 const MAX_SINGLE_JOBS = 4;
 /**
  * Of each kind, under way for each thread, begun and waiting: enough that no thread waits for the main thread, which

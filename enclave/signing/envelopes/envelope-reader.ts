@@ -9,7 +9,7 @@ import type { EnvelopeAnswer, EnvelopeJob } from './envelope-worker.ts';
 
 /** Smaller bodies are read in some milliseconds, at once. */
 export const MAX_BODY_READ_AT_ONCE_BYTES = 32_768;
-/** Of 10 MiB each at most. */
+/** Each waiting body has 10 MiB at most. */
 export const MAX_WAITING_BODIES = 16;
 const WORKER_HEAP_MB = 512;
 const WORKER = new URL('./envelope-worker.ts', import.meta.url);
