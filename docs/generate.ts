@@ -3,6 +3,7 @@
 
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { auditReference } from '../enclave/api/audit-reference.ts';
 import { errorReference } from '../enclave/api/error-reference.ts';
 import { configurationReference } from '../enclave/config/reference.ts';
 import { metricsReference } from '../enclave/metrics/reference.ts';
@@ -18,6 +19,7 @@ export interface Reference {
 }
 
 export const REFERENCES: readonly Reference[] = [
+  { path: 'reference/audit.md', generate: auditReference },
   { path: 'reference/authorization.md', generate: authorizationReference },
   { path: 'reference/configuration.md', generate: configurationReference },
   { path: 'reference/errors.md', generate: errorReference },

@@ -2,8 +2,10 @@
 // values: no token, no body, no signature is ever in it.
 
 import type { ServerResponse } from 'node:http';
+import { encodeHex } from '../../formats/hex.ts';
 import type { Clock } from '../../observe/clock.ts';
 import type { Log } from '../../observe/log.ts';
+import type { AuditLine } from '../api/audit-members.ts';
 import { ERROR_REASONS, type ErrorReason } from '../api/errors.ts';
 import { type ClientAddressOptions, clientAddress } from '../auth/client-address.ts';
 import type { HttpRequest, RequestContext } from './context.ts';
@@ -66,7 +68,7 @@ export function createAudit(
           keys: context.batch?.keys,
           signed: context.batch === undefined ? undefined : signed,
           refused: context.batch === undefined ? undefined : context.batch.keys - signed,
-          operation: context.operation,
+          ...messageMembers(context),
           fee_recipient: context.payment?.feeRecipient,
           gas_limit: context.payment?.gasLimit.toString(),
           outcome,
@@ -75,7 +77,7 @@ export function createAudit(
           denied_by: context.deniedBy,
           request_id: request.id,
           duration_ms: Math.round(seconds * 1e6) / 1e3,
-        },
+        } satisfies AuditLine,
         'request',
       );
     },
@@ -88,16 +90,28 @@ export function createAudit(
           accessor: context.caller?.accessor,
           scope: context.access?.kind === 'scope' ? context.access.scope : undefined,
           public_key: publicKey,
-          operation: context.operation,
+          ...messageMembers(context),
           outcome: 'refused',
           status: ERROR_REASONS[reason].status,
           reason,
           denied_by: deniedBy,
           request_id: request.id,
-        },
+        } satisfies AuditLine,
         'key of a batch',
       );
     },
+  };
+}
+
+/** Which duty it was: what two signatures that may be slashable are found and told apart by. */
+function messageMembers({ operation, position, signingRoot }: RequestContext) {
+  return {
+    operation,
+    slot: position?.slot,
+    epoch: position?.epoch,
+    source_epoch: position?.sourceEpoch,
+    target_epoch: position?.targetEpoch,
+    signing_root: signingRoot === undefined ? undefined : encodeHex(signingRoot),
   };
 }
 

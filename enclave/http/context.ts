@@ -8,6 +8,7 @@ import type { Span } from '../../observe/tracing.ts';
 import type { ErrorReason } from '../api/errors.ts';
 import type { Operation, Scope } from '../api/operations.ts';
 import type { Payment } from '../api/payments.ts';
+import type { Position } from '../api/positions.ts';
 import type { Caller } from '../auth/authenticator.ts';
 import type { PublicKeyHex } from '../slashing/types.ts';
 
@@ -50,6 +51,10 @@ export interface RequestContext {
   caller: Caller | undefined;
   publicKey: PublicKeyHex | undefined;
   operation: Operation | undefined;
+  /** Where on the chain the message stands. For the audit line only. */
+  position: Position | undefined;
+  /** What the signature is to be over, once it is known to be right. For the audit line only. */
+  signingRoot: Uint8Array | undefined;
   /** Where the message says that a proposer is paid; undefined for messages that say nothing of it. */
   payment: Payment | undefined;
   /** A batch: how many keys it names, and what became of those that are decided. */
@@ -98,6 +103,8 @@ export function newContext(route: Route, startedAt: number, peerAddress: string 
     caller: undefined,
     publicKey: undefined,
     operation: undefined,
+    position: undefined,
+    signingRoot: undefined,
     payment: undefined,
     batch: undefined,
     subject: undefined,

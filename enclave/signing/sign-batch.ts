@@ -53,6 +53,7 @@ export async function signBatch(
   try {
     const root = rootToSign(request, dependencies);
     if (!(root instanceof Uint8Array)) return root;
+    context.onRoot?.(root);
     if (keys.length === 0) return undefined;
     const lane = laneOf(request, dependencies);
     const permits = dependencies.permits.enter(lane, keys.length);

@@ -42,6 +42,8 @@ export interface SigningContext {
   /** Aborts when the client goes away or the request times out: work that has not begun is given up. */
   readonly signal: AbortSignal;
   readonly span?: Span | undefined;
+  /** Called with what is to be signed, before anything is asked about it: for the audit line. */
+  readonly onRoot?: ((root: Uint8Array) => void) | undefined;
 }
 
 export interface Refused {
@@ -68,6 +70,7 @@ export async function sign(
 ): Promise<SignOutcome> {
   const root = rootToSign(request, dependencies);
   if (!(root instanceof Uint8Array)) return root;
+  context.onRoot?.(root);
 
   const lane = laneOf(request, dependencies);
   dependencies.inFlight.begin(key.publicKey); // nothing was awaited since the key was found

@@ -5,6 +5,8 @@
 import http from 'node:http';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Operation } from '../../enclave/api/operations.ts';
+import { POSITION_MEMBERS } from '../../enclave/api/positions.ts';
 import { parseSignRequest } from '../../enclave/api/sign-request.ts';
 import { publicNetwork } from '../../enclave/signing/networks.ts';
 import { computeSigningRoot } from '../../enclave/signing/roots/root.ts';
@@ -28,6 +30,13 @@ function deploySepolia(config: Record<string, unknown> = {}): Deployment {
 
 const KEY = gloasVectors?.key.pubkey ?? testKey(0).publicKey;
 
+const inLog = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+
+function positionMembers(line: Record<string, unknown>): Record<string, unknown> {
+  const names = ['slot', 'epoch', 'source_epoch', 'target_epoch'];
+  return Object.fromEntries(names.filter((name) => name in line).map((name) => [name, line[name]]));
+}
+
 /** Vectors that contradict each other (one slot, other content) are for different signers. */
 function withoutConflicts(): GloasVector[][] {
   const rounds: GloasVector[][] = [];
@@ -48,11 +57,15 @@ describe.skipIf(gloasVectors === undefined)('the Gloas vectors', () => {
   it.each(rounds.map((_, index) => index))('are signed in every shape: round %i', async (round) => {
     const signer = await deploySepolia({ signing: { builder: true } }).start();
     try {
-      for (const { request, signature } of rounds[round] ?? []) {
+      for (const { request, signature, signing_root } of rounds[round] ?? []) {
         for (const shape of shapesOf(request)) {
           const answer = await signCall(signer.url, KEY, shape, json);
           expect([shape, answer.json]).toEqual([shape, { signature }]);
         }
+        // What the audit line is for: the signature is found by what it is over.
+        const line = await signer.logged('request', { signing_root });
+        const operation = line['operation'] as Operation;
+        expect(Object.keys(positionMembers(line))).toEqual(POSITION_MEMBERS[operation].map(inLog));
       }
     } finally {
       await signer.stop();

@@ -325,11 +325,15 @@ describe('a batch', () => {
       ...{ audit: true, scope: 'sign', operation: 'ATTESTATION', outcome: 'ok', status: 200 },
       ...{ keys: 4, signed: 2, refused: 2 },
     });
+    const { signing_root, source_epoch, target_epoch } = line;
+    expect(signing_root).toMatch(/^0x[0-9a-f]{64}$/);
     expect(line).not.toHaveProperty('public_key');
     const refusals = signer.log.filter(
       ({ msg, request_id }) => msg === 'key of a batch' && request_id === 'the-batch-of-this-test',
     );
     const common = { audit: true, accessor: line['accessor'], client_ip: line['client_ip'], operation: 'ATTESTATION' };
+    Object.assign(common, { signing_root, source_epoch, target_epoch });
+    expect(target_epoch).toEqual(expect.any(Number));
     expect(refusals).toMatchObject([
       { ...common, public_key: nameAt(1), outcome: 'refused', status: 403, reason: 'denied', denied_by: 'no-votes' },
       { ...common, public_key: unloaded, outcome: 'refused', status: 404, reason: 'unknown_key' },

@@ -7,6 +7,7 @@ import type { FastifyInstance } from 'fastify';
 import { encodeHex } from '../../../formats/hex.ts';
 import type { Log } from '../../../observe/log.ts';
 import { ERROR_REASONS, type ErrorReason, SignerError } from '../../api/errors.ts';
+import { positionOf } from '../../api/positions.ts';
 import { parseSignBatch, type SignBatch } from '../../api/sign-batch.ts';
 import { type AccessDecision, evaluate, evaluateBeforeBody } from '../../auth/evaluate.ts';
 import type { KeyStore, LoadedKey } from '../../keys/store.ts';
@@ -53,6 +54,7 @@ export function createSignBatchHandler(
     if (parsed.kind === 'refused') return refusalAnswer(request, parsed.reason, parsed.hint);
     const results = new Results(request, parsed.batch, parts);
     request.context.operation = parsed.batch.request.operation;
+    request.context.position = positionOf(parsed.batch.request);
     request.context.batch = results.counts;
     try {
       const refused = await signInTime(results, { requestTimeoutSeconds, turns }, parts);
@@ -214,6 +216,9 @@ async function signAllowed(
   const context = {
     signal,
     span: request.context.span,
+    onRoot: (root: Uint8Array) => {
+      request.context.signingRoot = root;
+    },
     hindrance: () => hindranceOf(parts),
     onOutcome: (at: number, outcome: KeyOutcome) => results.decide(places[at] ?? -1, outcome),
   };

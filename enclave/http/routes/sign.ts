@@ -6,6 +6,7 @@ import type { Log } from '../../../observe/log.ts';
 import { type ErrorReason, SignerError } from '../../api/errors.ts';
 import { answerFormat, signatureAnswer } from '../../api/negotiate.ts';
 import { paymentOf } from '../../api/payments.ts';
+import { positionOf } from '../../api/positions.ts';
 import type { SignRequest } from '../../api/sign-request.ts';
 import { evaluate } from '../../auth/evaluate.ts';
 import type { UnmetCondition } from '../../auth/payment-conditions.ts';
@@ -60,6 +61,7 @@ export function createSignHandler(
     if (revoked !== undefined) return refusalAnswer(request, revoked);
     if (parsed.kind === 'refused') return refusalAnswer(request, parsed.reason, parsed.hint);
     request.context.operation = parsed.request.operation;
+    request.context.position = positionOf(parsed.request);
     const refusal = messageRefusal(request, parsed.request);
     if (refusal !== undefined) {
       onAuthRejection(refusal);
@@ -69,8 +71,11 @@ export function createSignHandler(
     const key = keys.find(request.context.publicKey ?? '');
     if (key === undefined) return refusalAnswer(request, 'unknown_key'); // removed while the body came in
     const { span } = request.context;
+    const onRoot = (root: Uint8Array): void => {
+      request.context.signingRoot = root;
+    };
     const outcome = await inTime(request, requestTimeoutSeconds, (signal) =>
-      sign(parsed.request, key, { signal, span }, signing),
+      sign(parsed.request, key, { signal, span, onRoot }, signing),
     );
     return answerTo(request, outcome, log);
   };

@@ -15,6 +15,7 @@ import { deploy } from '../../support/deployment.ts';
 import { recordingLog } from '../../support/recording-log.ts';
 import {
   attestation,
+  block,
   forkInfo,
   randaoReveal,
   rootOf,
@@ -173,6 +174,36 @@ describe('is answered, and recorded in one line that says the same:', () => {
     const { answer, line } = await send({ ...json(randaoReveal()), announced: 5000, leaves: true });
     expect(answer).toBe('');
     expect(line).toMatchObject({ outcome: 'refused', reason: 'client_closed' });
+  });
+});
+
+describe('the audit line says which duty it was, and what was to be signed:', () => {
+  const signingRoot = expect.stringMatching(/^0x[0-9a-f]{64}$/);
+  it.each<[string, Request, object]>([
+    ['a vote', vote({ source: 30, target: 31 }), { slot: 992, source_epoch: 30, target_epoch: 31 }],
+    ['a refused vote', vote({ source: 30, target: 31, head: rootOf(9) }), { source_epoch: 30, target_epoch: 31 }],
+    ['a block', json(block({ slot: 4000 })), { slot: 4000 }],
+    ['a randao reveal', json(randaoReveal()), { epoch: 12 }],
+    ['an exit', json(voluntaryExit()), { epoch: 12 }],
+  ])('%s', async (_case, request, position) => {
+    const { line } = await send(request);
+    expect(line).toMatchObject({ ...position, signing_root: signingRoot });
+  });
+
+  it('the root is the one that a client would compare', async () => {
+    const { line } = await send(vote({ source: 40, target: 41 }));
+    const stated = { ...attestation({ source: 40, target: 41 }), signingRoot: line['signing_root'] };
+    expect((await send(json(stated))).line).toMatchObject({ status: 200, signing_root: line['signing_root'] });
+  });
+
+  it('no root of a message that is not for this network, and nothing of one that was not understood', async () => {
+    const { line } = await send(json({ ...attestation(), fork_info: forkInfo(rootOf(0x33)) }));
+    expect(line).toMatchObject({ source_epoch: 10, target_epoch: 11 });
+    expect(line).not.toHaveProperty('signing_root');
+    const members = Object.keys((await send({ body: 'not json' })).line);
+    for (const name of ['slot', 'epoch', 'source_epoch', 'target_epoch', 'signing_root']) {
+      expect(members).not.toContain(name);
+    }
   });
 });
 
