@@ -5,6 +5,7 @@
 
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
+import { renderPlace } from '../command-line/text.ts';
 import { isAgeRecipient } from './age.ts';
 import { isMultiRegion, parseKeyArn } from './key-arn.ts';
 
@@ -120,9 +121,7 @@ const wholeSchema = ceremonySchema.refine(thresholdIsReachable, {
 export function parseCeremony(value: unknown): Ceremony {
   const { data, error } = wholeSchema.safeParse(value, { error: missing });
   if (error !== undefined) {
-    throw new InvalidCeremony(
-      error.issues.map(({ path, message }) => `${path.map(String).join('.')} ${message}`.trim()),
-    );
+    throw new InvalidCeremony(error.issues.map(({ path, message }) => `${renderPlace(path)} ${message}`.trim()));
   }
   return {
     generation: data.generation,

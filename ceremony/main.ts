@@ -1,8 +1,9 @@
 // `strongroom ceremony …`: planning a custody ceremony and holding its root token, offline. It touches files it is told
-// to, and neither network nor cloud. Exit codes: 0 done, 1 usage or local error, 70 a bug
-// (specification/operating.md#exit-codes).
+// to, runs age where an identity needs it, and reaches neither network nor cloud. Exit codes: 0 done, 1 usage or local
+// error, 70 a bug (specification/operating.md#exit-codes).
 
 import { EXIT } from '../command-line/exit-codes.ts';
+import { checkIdentity } from './commands/check-identity.ts';
 import { type Command, CommandError, type LoadedCommand, type Terminal } from './commands/command.ts';
 import { keygen } from './commands/keygen.ts';
 import { openRootTokenCommand } from './commands/open-root-token.ts';
@@ -11,6 +12,7 @@ import { plan } from './commands/plan.ts';
 const COMMANDS: ReadonlyMap<string, Command> = new Map([
   ['plan', plan],
   ['keygen', keygen],
+  ['check-identity', checkIdentity],
   ['open-root-token', openRootTokenCommand],
 ]);
 
@@ -29,6 +31,7 @@ ${[...commands].map(([name, command]) => `  ${name.padEnd(16)} ${summaryOf(comma
 Examples:
   strongroom ceremony plan ceremony.yaml
   strongroom ceremony keygen --identity alice.age
+  strongroom ceremony check-identity ceremony.yaml --identity alice.age
 
 \`strongroom ceremony COMMAND --help\` for a command
 `;

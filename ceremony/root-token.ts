@@ -3,7 +3,7 @@
 // may write the row can put another text there, so what comes out is refused unless it has the form of a management
 // token.
 
-import { decryptWithIdentities, encryptToRecipients } from './age.ts';
+import { type Decrypted, decryptWithIdentities, encryptToRecipients } from './age.ts';
 
 /** specification/authorization.md#tokens: `sr_mgmt_` and 32 bytes in base64url. */
 const ROOT_TOKEN = /^sr_mgmt_[A-Za-z0-9_-]{43}$/;
@@ -20,7 +20,11 @@ export type OpenedRootToken =
 
 /** @param identities age X25519 identities, any one of which may be a recipient's */
 export async function openRootToken(armored: string, identities: readonly string[]): Promise<OpenedRootToken> {
-  const decrypted = await decryptWithIdentities(armored, identities);
+  return readRootToken(await decryptWithIdentities(armored, identities));
+}
+
+/** @param decrypted what an identity made of the row, whoever opened it; it is wiped */
+export function readRootToken(decrypted: Decrypted): OpenedRootToken {
   if (!decrypted.ok) return decrypted;
   const token = decrypted.plaintext.toString('latin1');
   decrypted.plaintext.fill(0);

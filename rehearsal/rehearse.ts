@@ -3,10 +3,9 @@
 // outside this machine is called, nothing is kept, and every line says REHEARSAL, so that no output can pass for the
 // real event.
 
-import { readFile } from 'node:fs/promises';
-import { type Command, CommandError, fileProblem, readArguments } from '../ceremony/commands/command.ts';
-import { ceremonyBlock, InvalidCeremony, parseCeremony } from '../ceremony/definition.ts';
-import { readCeremonyValue } from '../ceremony/yaml.ts';
+import { readCeremonyFile } from '../ceremony/commands/ceremony-file.ts';
+import { type Command, CommandError, readArguments } from '../ceremony/commands/command.ts';
+import { ceremonyBlock } from '../ceremony/definition.ts';
 import { missingDynamoDB } from './dynamodb.ts';
 import { setStage } from './stage.ts';
 
@@ -29,7 +28,7 @@ Examples:
     const { positionals } = readArguments(argv, [], 1);
     const [file] = positionals;
     if (file === undefined) throw new CommandError('name the FILE with the ceremony');
-    const ceremony = await readCeremony(file);
+    const ceremony = await readCeremonyFile(file);
     const missing = missingDynamoDB();
     if (missing !== undefined) throw new CommandError(missing);
     const stage = await setStage(PREFIX, ceremonyBlock(ceremony));
@@ -57,18 +56,6 @@ export function thresholdRefusal(failure: string | undefined, threshold: number,
   if (refused?.includes(reason) !== true)
     throw new Error(`the signer did not start, but not for its threshold: ${failure}`);
   return refused;
-}
-
-async function readCeremony(file: string): Promise<ReturnType<typeof parseCeremony>> {
-  const text = await readFile(file, 'utf8').catch((error: unknown) => {
-    throw fileProblem(error);
-  });
-  try {
-    return parseCeremony(readCeremonyValue(text));
-  } catch (error) {
-    if (error instanceof InvalidCeremony) throw new CommandError(`${file}: ${error.message}`);
-    throw error;
-  }
 }
 
 async function perform(

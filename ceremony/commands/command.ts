@@ -6,6 +6,7 @@ import type { Printed } from '../../command-line/terminal.ts';
 
 export interface Terminal extends Printed {
   readonly stdin: AsyncIterable<Uint8Array>;
+  readonly env: Readonly<Record<string, string | undefined>>;
 }
 
 export interface Command {

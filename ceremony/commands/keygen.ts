@@ -38,6 +38,14 @@ async function writeNew(file: string, text: string): Promise<void> {
       await handle.close();
     }
   } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'EEXIST') throw existsAlready(file);
     throw fileProblem(error);
   }
+}
+
+function existsAlready(file: string): CommandError {
+  return new CommandError(
+    `${file} exists already and is not overwritten: it may be the only copy of an identity; ` +
+      'name another file, or move that one away',
+  );
 }

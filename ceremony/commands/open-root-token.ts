@@ -2,14 +2,10 @@
 // identity. It reads the row as `aws dynamodb get-item` prints it, or its `value` alone. The token goes to stdout and
 // nowhere else; no input is repeated.
 
-import { createReadStream } from 'node:fs';
-import { isAgeIdentity } from '../age.ts';
-import { type OpenedRootToken, openRootToken } from '../root-token.ts';
-import { type Command, CommandError, fileProblem, readArguments, type Terminal } from './command.ts';
-
-/** A DynamoDB item is at most 400 KB (AWS, Quotas); its JSON escapes the line ends. */
-const MAX_INPUT_BYTES = 1024 * 1024;
-const MAX_IDENTITIES = 64;
+import { type OpenedRootToken, readRootToken } from '../root-token.ts';
+import { type Command, CommandError, readArguments } from './command.ts';
+import { openWith, readIdentityFile } from './identity-file.ts';
+import { readInput } from './input.ts';
 
 export const openRootTokenCommand: Command = {
   help: `Decrypt the root token of a ROOT_TOKEN_BOOTSTRAP row, offline
@@ -17,7 +13,8 @@ export const openRootTokenCommand: Command = {
 Usage: strongroom ceremony open-root-token --identity FILE --row FILE|-
 
 Options:
-  --identity FILE  age X25519 identities, one a line, as "strongroom ceremony keygen" and age-keygen write them
+  --identity FILE  age X25519 identities, one a line, as "strongroom ceremony keygen" and age-keygen write them;
+                   those under a passphrase, or of an age plugin, are opened by the program age, which asks here
   --row FILE|-     The row as "aws dynamodb get-item" prints it, or its armored value alone; - is stdin
 
 Examples:
@@ -30,8 +27,9 @@ Examples:
     const { identity, row } = readArguments(argv, ['identity', 'row'], 0).flags;
     if (identity === undefined) throw new CommandError('name the age identity with --identity FILE');
     if (row === undefined) throw new CommandError('name the row with --row FILE, or --row - for stdin');
-    const identities = identitiesOf(await readInput(identity, terminal));
-    const opened = await openRootToken(armoredOf(await readInput(row, terminal)), identities);
+    const identities = await readIdentityFile(identity, terminal);
+    const armored = armoredOf(await readInput(row, terminal));
+    const opened = readRootToken(await openWith(identities, armored, terminal));
     if (!opened.ok) throw new CommandError(REFUSALS[opened.refusal]);
     terminal.stdout.write(`${opened.token}\n`);
   },
@@ -44,17 +42,6 @@ const REFUSALS: Readonly<Record<Extract<OpenedRootToken, { ok: false }>['refusal
   not_a_root_token:
     'the row decrypts to something that is not a root token: somebody else wrote it; delete the row and restart every replica, then read it again',
 };
-
-/** The format of age: comments, empty lines, identities. */
-function identitiesOf(text: string): string[] {
-  const lines = text.split(/\r?\n/).filter((line) => line !== '' && !line.startsWith('#'));
-  if (lines.length === 0) throw new CommandError('the identity file has no identity');
-  if (lines.length > MAX_IDENTITIES) throw new CommandError(`the identity file has more than ${MAX_IDENTITIES} lines`);
-  if (!lines.every(isAgeIdentity)) {
-    throw new CommandError('the identity file has a line that is no age X25519 identity, AGE-SECRET-KEY-1…');
-  }
-  return lines;
-}
 
 /** The `value` of the row; text that is not JSON is taken as the value itself. */
 function armoredOf(text: string): string {
@@ -78,19 +65,4 @@ function armoredOf(text: string): string {
 function member(value: unknown, name: string): unknown {
   if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return undefined;
   return (value as Readonly<Record<string, unknown>>)[name];
-}
-
-async function readInput(file: string, { stdin }: Terminal): Promise<string> {
-  const parts: Uint8Array[] = [];
-  let length = 0;
-  try {
-    for await (const part of file === '-' ? stdin : createReadStream(file)) {
-      parts.push(part as Uint8Array);
-      length += (part as Uint8Array).length;
-      if (length > MAX_INPUT_BYTES) throw new CommandError(`${file} is too large`);
-    }
-  } catch (error) {
-    throw error instanceof CommandError ? error : fileProblem(error);
-  }
-  return Buffer.concat(parts).toString('utf8');
 }

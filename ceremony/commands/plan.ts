@@ -1,11 +1,10 @@
 // `strongroom ceremony plan`: the ceremony of a file as the signer would take it, its digest, what it survives, and
 // warnings. It refuses, with every reason at once, what the signer would refuse.
 
-import { readFile } from 'node:fs/promises';
-import { type Ceremony, ceremonyBlock, InvalidCeremony, parseCeremony } from '../definition.ts';
+import { type Ceremony, ceremonyBlock } from '../definition.ts';
 import { type CeremonyPlan, planCeremony, spareKeys } from '../plan.ts';
-import { readCeremonyValue } from '../yaml.ts';
-import { type Command, CommandError, fileProblem, readArguments } from './command.ts';
+import { readCeremonyFile } from './ceremony-file.ts';
+import { type Command, CommandError, readArguments } from './command.ts';
 
 export const plan: Command = {
   help: `Print a custody ceremony, its digest, which losses it survives, and warnings
@@ -28,28 +27,10 @@ Examples:
     const { output = 'table' } = flags;
     if (file === undefined) throw new CommandError('name the FILE with the ceremony');
     if (output !== 'table' && output !== 'json') throw new CommandError('--output is table or json');
-    const planned = planCeremony(await readCeremony(file));
+    const planned = planCeremony(await readCeremonyFile(file));
     stdout.write(output === 'json' ? asJson(planned) : asTable(planned));
   },
 };
-
-async function readCeremony(file: string): Promise<Ceremony> {
-  const text = await readFile(file, 'utf8').catch((error: unknown) => {
-    throw fileProblem(error);
-  });
-  let value: unknown;
-  try {
-    value = readCeremonyValue(text);
-  } catch (error) {
-    throw new CommandError(error instanceof Error ? error.message : String(error));
-  }
-  try {
-    return parseCeremony(value);
-  } catch (error) {
-    if (!(error instanceof InvalidCeremony)) throw error;
-    throw new CommandError(`the ceremony is not valid:\n${error.problems.map((problem) => `  ${problem}`).join('\n')}`);
-  }
-}
 
 function asJson({ ceremony, canonical, digest, losses, warnings }: CeremonyPlan): string {
   const body = {

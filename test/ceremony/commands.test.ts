@@ -41,7 +41,7 @@ afterAll(() => {
 
 function file(name: string, text: string): string {
   const path = join(directory, name);
-  writeFileSync(path, text);
+  writeFileSync(path, text, { mode: 0o600 });
   return path;
 }
 
@@ -62,7 +62,7 @@ async function run(argv: readonly string[], stdin = ''): Promise<Ran> {
   const input = (async function* () {
     yield Buffer.from(stdin);
   })();
-  const code = await main(argv, { stdin: input, stdout: collect('stdout'), stderr: collect('stderr') });
+  const code = await main(argv, { env: {}, stdin: input, stdout: collect('stdout'), stderr: collect('stderr') });
   return { code, ...written };
 }
 
@@ -78,16 +78,20 @@ describe('the launcher', () => {
 });
 
 describe('help', () => {
-  it.each([['plan'], ['keygen'], ['open-root-token']])('of %s goes to stdout and has two examples', async (command) => {
-    const { code, stdout, stderr } = await run([command, '--help']);
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    expect(stdout.split('Examples:\n')[1]?.match(/^ +.*strongroom ceremony/gm)).toHaveLength(2);
-  });
+  it.each([['plan'], ['keygen'], ['check-identity'], ['open-root-token']])(
+    'of %s goes to stdout and has two examples',
+    async (command) => {
+      const { code, stdout, stderr } = await run([command, '--help']);
+      expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+      expect(stdout.split('Examples:\n')[1]?.match(/^ +.*strongroom ceremony/gm)).toHaveLength(2);
+    },
+  );
 
   it('of the group lists the commands', async () => {
     const { code, stdout } = await run(['--help']);
     expect(code).toBe(0);
-    for (const command of ['plan', 'keygen', 'open-root-token']) expect(stdout).toContain(`\n  ${command} `);
+    for (const command of ['plan', 'keygen', 'check-identity', 'open-root-token'])
+      expect(stdout).toContain(`\n  ${command} `);
   });
 
   it('comes on stderr with exit 1 when no command, or an unknown one, is given', async () => {
@@ -115,6 +119,8 @@ describe('a command line is refused with exit 1 when', () => {
     ['the output is unknown', ['plan', 'x.yaml', '--output', 'xml'], '--output is table or json'],
     ['the file is not there', ['plan', '/nonexistent/x.yaml'], 'ENOENT'],
     ['the identity is missing', ['open-root-token', '--row', '-'], '--identity'],
+    ['the ceremony is missing', ['check-identity', '--identity', 'x'], 'name the FILE'],
+    ['the identity to check is missing', ['check-identity', 'x.yaml'], '--identity'],
     ['the row is missing', ['open-root-token', '--identity', 'x'], '--row'],
   ])('%s', async (_, argv, words) => {
     const { code, stdout, stderr } = await run(argv);
@@ -171,7 +177,7 @@ Warnings
     const { code, stdout, stderr } = await run(['plan', file('bad.yaml', JSON.stringify(bad))]);
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
     expect(stderr).toContain('  generation ');
-    expect(stderr).toContain('  root_token_recipients.0 must be an age X25519 public key');
+    expect(stderr).toContain('  root_token_recipients[0] must be an age X25519 public key');
   });
 
   it.each([
@@ -209,7 +215,7 @@ describe('keygen', () => {
     expect(await run(['keygen', '--identity', path])).toMatchObject({
       code: 1,
       stdout: '',
-      stderr: expect.stringContaining('EEXIST'),
+      stderr: expect.stringContaining(`${path} exists already and is not overwritten`),
     });
     expect(readFileSync(path, 'utf8')).toBe('kept');
   });

@@ -74,7 +74,7 @@ describe('a key ARN', () => {
   ])('%j is none', (text) => {
     expect(parseKeyArn(text)).toBeUndefined();
     expect(problemsOf({ ...BLOCK, kms_keys: [{ arns: [text] }] }).join()).toContain(
-      'kms_keys.0.arns.0 must be a KMS key ARN',
+      'kms_keys[0].arns[0] must be a KMS key ARN',
     );
   });
 });

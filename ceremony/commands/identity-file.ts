@@ -1,0 +1,76 @@
+// A participant's file of identities, and who opens with it: this program does with age X25519 identities; the program
+// age does when a passphrase protects the file or a plugin (a security key, a smart card) holds the secret. Nothing of
+// the file is ever repeated.
+
+import { stat } from 'node:fs/promises';
+import { note } from '../../command-line/terminal.ts';
+import { type Decrypted, decryptWithIdentities, isAgeIdentity } from '../age.ts';
+import { type AgeIdentityFile, openWithAge } from './age-program.ts';
+import { CommandError, type Terminal } from './command.ts';
+import { readInput } from './input.ts';
+
+const MAX_IDENTITIES = 64;
+/** As age looks at the first bytes of such a file (C2SP age v1, "age-encryption.org/v1", and its armor). */
+const ENCRYPTED_FILE = /^(?:age-encryption\.org\/|-----BEGIN AGE ENCRYPTED FILE-----)/;
+/** C2SP age-plugin: the name in capitals, then bech32 data. */
+const PLUGIN_IDENTITY = /^AGE-PLUGIN-([A-Z0-9+._-]+)-1[02-9AC-HJ-NP-Z]{6,}$/;
+const OTHERS_MAY_READ = 0o077;
+
+export interface IdentityFile extends AgeIdentityFile {
+  readonly opener: 'strongroom' | 'age';
+  readonly kind: 'X25519 identity' | 'passphrase-protected identity' | 'plugin identity';
+  /** Empty when age is the opener. */
+  readonly identities: readonly string[];
+  /** What the file's comments call its recipients: a claim. */
+  readonly claimedRecipients: readonly string[];
+}
+
+/** @throws CommandError; warns when others than its owner can read the file */
+export async function readIdentityFile(path: string, terminal: Terminal): Promise<IdentityFile> {
+  const read = identitiesOf(path, await readInput(path, terminal));
+  if (path === '-') {
+    if (read.opener === 'age') throw new CommandError(`age reads a ${read.kind} from a file: name it in place of -`);
+    return read;
+  }
+  if (((await stat(path)).mode & OTHERS_MAY_READ) !== 0) {
+    note(terminal, `strongroom: warning: others than its owner may read or change ${path}: chmod 600 ${path}`);
+  }
+  return read;
+}
+
+/**
+ * @returns the plaintext, which is the caller's to wipe
+ * @throws CommandError when age, or a plugin, cannot be run or fails
+ */
+export async function openWith(file: IdentityFile, armored: string, terminal: Terminal): Promise<Decrypted> {
+  return file.opener === 'strongroom'
+    ? decryptWithIdentities(armored, file.identities)
+    : openWithAge(file, armored, terminal);
+}
+
+function identitiesOf(path: string, text: string): IdentityFile {
+  const none = { path, identities: [], plugins: [], claimedRecipients: [] };
+  if (ENCRYPTED_FILE.test(text)) return { ...none, opener: 'age', kind: 'passphrase-protected identity' };
+  const lines = text.split(/\r?\n/);
+  const secrets = lines.filter((line) => line !== '' && !line.startsWith('#'));
+  if (secrets.length === 0) throw new CommandError('the identity file has no identity');
+  if (secrets.length > MAX_IDENTITIES)
+    throw new CommandError(`the identity file has more than ${MAX_IDENTITIES} lines`);
+  const plugins = secrets.flatMap((line) => PLUGIN_IDENTITY.exec(line)?.[1]?.toLowerCase() ?? []);
+  if (!secrets.every((line) => isAgeIdentity(line) || PLUGIN_IDENTITY.test(line))) {
+    throw new CommandError(
+      'the identity file has a line that is no age X25519 identity, AGE-SECRET-KEY-1…, and no plugin’s, AGE-PLUGIN-NAME-1…',
+    );
+  }
+  const claimedRecipients = lines.flatMap((line) => /^#.*?\b(age1[0-9a-z]{58})\s*$/.exec(line)?.[1] ?? []);
+  return plugins.length === 0
+    ? { path, opener: 'strongroom', kind: 'X25519 identity', identities: secrets, plugins, claimedRecipients }
+    : {
+        path,
+        opener: 'age',
+        kind: 'plugin identity',
+        identities: [],
+        plugins: [...new Set(plugins)],
+        claimedRecipients,
+      };
+}

@@ -1,0 +1,23 @@
+// Bounded reading of what a command is pointed at: a file, or stdin for `-`.
+
+import { createReadStream } from 'node:fs';
+import { CommandError, fileProblem, type Terminal } from './command.ts';
+
+/** A DynamoDB item is at most 400 KB (AWS, Quotas); its JSON escapes the line ends. */
+const MAX_INPUT_BYTES = 1024 * 1024;
+
+/** @throws CommandError */
+export async function readInput(file: string, { stdin }: Terminal): Promise<string> {
+  const parts: Uint8Array[] = [];
+  let length = 0;
+  try {
+    for await (const part of file === '-' ? stdin : createReadStream(file)) {
+      parts.push(part as Uint8Array);
+      length += (part as Uint8Array).length;
+      if (length > MAX_INPUT_BYTES) throw new CommandError(`${file} is too large`);
+    }
+  } catch (error) {
+    throw error instanceof CommandError ? error : fileProblem(error);
+  }
+  return Buffer.concat(parts).toString('utf8');
+}
