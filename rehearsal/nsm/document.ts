@@ -19,19 +19,22 @@ export interface DocumentShape {
 export const ES384_HEADER = encodeCbor(new Map([[1, -35]]));
 
 /** @param signer the leaf of the payload's `certificate`, or another one */
-export async function signDocument(
-  payload: DocumentPayload,
+export function signDocument(payload: DocumentPayload, signer: Credential, shape: DocumentShape = {}): Promise<Buffer> {
+  return signPayload(shape.indefinite === true ? indefiniteMap(payload) : encodeCbor(payload), signer, shape);
+}
+
+/** @param bytes signed as they are, also what is no payload */
+export async function signPayload(
+  bytes: Buffer,
   signer: Credential,
-  shape: DocumentShape = {},
+  { protectedHeader = ES384_HEADER, tagged = false }: DocumentShape = {},
 ): Promise<Buffer> {
-  const bytes = shape.indefinite === true ? indefiniteMap(payload) : encodeCbor(payload);
-  const protectedHeader = shape.protectedHeader ?? ES384_HEADER;
   // RFC 9052 §4.4: Sig_structure; the signature is r ‖ s, as WebCrypto makes it.
   const signed = encodeCbor(['Signature1', protectedHeader, Buffer.alloc(0), bytes]);
   const algorithm = { name: 'ECDSA', hash: 'SHA-384' };
   const signature = Buffer.from(await crypto.subtle.sign(algorithm, signer.keys.privateKey, new Uint8Array(signed)));
   const document = encodeCbor([protectedHeader, new Map(), bytes, signature]);
-  return shape.tagged === true ? Buffer.concat([Buffer.from([0xd2]), document]) : document;
+  return tagged ? Buffer.concat([Buffer.from([0xd2]), document]) : document;
 }
 
 /** RFC 8949 §3.2.2. */

@@ -34,6 +34,9 @@ export interface CredentialOptions {
   readonly pathLength?: number | 'unbounded';
   /** Default: what AWS gives a certificate of that kind. */
   readonly keyUsages?: KeyUsageFlags;
+  /** Default: P-384 and SHA-384, the only ones that a verifier takes. */
+  readonly curve?: 'P-256' | 'P-384';
+  readonly hash?: 'SHA-256' | 'SHA-384';
   readonly extensions?: readonly Extension[];
 }
 
@@ -50,8 +53,6 @@ export interface NsmPki {
 export const LEAF_LIFE_MS = 3 * 3_600_000;
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
-const P384 = { name: 'ECDSA', namedCurve: 'P-384' } as const;
-const SHA384 = { name: 'ECDSA', hash: 'SHA-384' } as const;
 const CA_USAGES = KeyUsageFlags.digitalSignature | KeyUsageFlags.keyCertSign | KeyUsageFlags.cRLSign;
 
 /**
@@ -81,10 +82,10 @@ export async function createNsmPki(
   };
 }
 
-/** One certificate and its fresh P-384 key; what a test asks for goes in, sensible or not. */
+/** One certificate and its fresh key; what a test asks for goes in, sensible or not. */
 export async function createCredential(options: CredentialOptions): Promise<Credential> {
-  const { name, notBefore, notAfter, issuer, pathLength } = options;
-  const keys = await crypto.subtle.generateKey(P384, true, ['sign', 'verify']);
+  const { name, notBefore, notAfter, issuer, pathLength, curve = 'P-384', hash = 'SHA-384' } = options;
+  const keys = await crypto.subtle.generateKey({ name: 'ECDSA', namedCurve: curve }, true, ['sign', 'verify']);
   const isAuthority = pathLength !== undefined;
   const usages = options.keyUsages ?? (isAuthority ? CA_USAGES : KeyUsageFlags.digitalSignature);
   const certificate = await X509CertificateGenerator.create({
@@ -94,7 +95,7 @@ export async function createCredential(options: CredentialOptions): Promise<Cred
     notAfter: new Date(notAfter),
     publicKey: keys.publicKey,
     signingKey: (issuer?.keys ?? keys).privateKey,
-    signingAlgorithm: SHA384,
+    signingAlgorithm: { name: 'ECDSA', hash },
     extensions: [
       new BasicConstraintsExtension(isAuthority, pathLength === 'unbounded' ? undefined : pathLength, true),
       new KeyUsagesExtension(usages, true),

@@ -1,0 +1,75 @@
+// The cases of test/vectors/verification-v1.json as they are collected: a piece of evidence, what it is judged by, and
+// the verdict that docs/specification/evidence.md gives it.
+
+import { testPcr } from '../../../../rehearsal/nsm/emulator.ts';
+import { CEREMONY, CONFIGURATION, document, hex, type Made, NOW, OTHER } from './evidence.ts';
+
+export interface Case {
+  readonly name: string;
+  readonly evidence: string;
+  readonly judged_at: string;
+  readonly max_age_seconds: number;
+  readonly nonce: string | null;
+  /** The name of a table; null: none are given. */
+  readonly reference_values: string | null;
+  readonly verdict: 'expected' | 'not_expected' | 'no_reference_values' | 'not_authentic';
+  /** The step that fails; null: none does, or it is refused before the first. */
+  readonly step: string | null;
+  readonly codes: readonly string[];
+}
+
+export type Circumstances = Partial<Pick<Case, 'max_age_seconds' | 'nonce' | 'reference_values'>> & {
+  readonly at?: number;
+};
+
+export interface Evidence {
+  readonly form: 'document' | 'certificate';
+  readonly base64: string;
+}
+
+const image = { PCR0: hex(testPcr(0)), PCR1: hex(testPcr(1)), PCR2: hex(testPcr(2)), PCR8: hex(testPcr(8)) };
+export const referenceValues: Readonly<Record<string, Readonly<Record<string, string | readonly string[]>>>> = {
+  all: { ...image, PCR16: hex(CONFIGURATION), PCR17: hex(CEREMONY) },
+  rollout: { PCR0: [OTHER, hex(testPcr(0))], PCR16: hex(CONFIGURATION).toUpperCase() },
+  another_image: { PCR0: OTHER, PCR16: hex(CONFIGURATION) },
+  another_configuration_and_ceremony: { ...image, PCR16: OTHER, PCR17: OTHER },
+  the_digest_in_place_of_the_register: { ...image, PCR16: hex(testPcr(16)) },
+  a_register_that_is_not_there: { PCR0: hex(testPcr(0)), PCR16: hex(CONFIGURATION), PCR20: OTHER },
+};
+
+export const evidence: Record<string, Evidence> = {};
+export const cases: Case[] = [];
+
+function judged(
+  name: string,
+  [verdict, step, ...codes]: readonly [Case['verdict'], string | null, ...string[]],
+  { at = NOW, max_age_seconds = 10_800, nonce = null, reference_values = 'all' }: Circumstances,
+  of: string,
+): void {
+  const judged_at = new Date(at).toISOString();
+  cases.push({ name, evidence: of, judged_at, max_age_seconds, nonce, reference_values, verdict, step, codes });
+}
+
+export const EXPECTED = ['expected', null] as const;
+export const refused = (step: string | null, code: string) => ['not_authentic', step, code] as const;
+export type Outcome = Parameters<typeof judged>[1];
+
+export async function add(name: string, made: Made | Buffer, outcome: Outcome, how: Circumstances = {}): Promise<void> {
+  const bytes = Buffer.isBuffer(made) ? made : await document(made);
+  evidence[name] = { form: 'document', base64: bytes.toString('base64') };
+  judged(name, outcome, how, name);
+}
+
+export function again(name: string, of: string, outcome: Outcome, how: Circumstances): void {
+  judged(name, outcome, how, of);
+}
+
+export async function certify(
+  name: string,
+  der: Promise<Buffer>,
+  outcome: Outcome,
+  how: Circumstances = {},
+): Promise<void> {
+  evidence[name] = { form: 'certificate', base64: (await der).toString('base64') };
+  judged(name, outcome, how, name);
+}
