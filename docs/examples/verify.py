@@ -1,0 +1,399 @@
+#!/usr/bin/env python3
+"""An independent verifier of the evidence of a strongroom enclave, written from docs/specification/evidence.md alone.
+
+It needs Python 3.9, its standard library and the package cryptography (38 or later; Debian: python3-cryptography). It
+trusts the root of AWS Nitro Enclaves by its digest, and the time and reference values that it is given; nothing in the
+evidence. Nothing is fetched. A live connection (the nonce of its TLS exporter) is beyond Python's ssl module.
+
+    verify.py document.bin --pcrs pcrs.json --at 2026-01-03T20:41:07Z
+    openssl s_client -connect HOST:9443 </dev/null | openssl x509 | verify.py - --pcrs pcrs.json --pcr 16=HEX
+    verify.py --vectors test/vectors/verification-v1.json
+"""
+
+import argparse
+import base64
+import datetime
+import hashlib
+import json
+import re
+import sys
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, utils
+
+ROOT_SHA256 = "641a0321a3e244efe456463195d606317ed7cdcc3c1756e09893f3c68f79bb5b"
+CMW_EXTENSION, MEDIA_TYPE = "1.3.6.1.5.5.7.1.35", "application/aws-nitro-document"
+BINDING_TAG = bytes.fromhex("7374726f6e67726f6f6d2072612d746c7320763100")
+ES384_HEADER, ECDSA_WITH_SHA384 = bytes.fromhex("a1013822"), "1.2.840.10045.4.3.3"
+MAX_DOCUMENT_BYTES, MAX_TLS_CERTIFICATE_BYTES = 12288, 16384
+CLOCK_SKEW_MS, UTC = 300_000, datetime.timezone.utc
+EXIT = {"expected": 0, "no_reference_values": 1, "not_authentic": 5, "not_expected": 6}
+
+
+class Refused(Exception):
+    """The evidence fails a check; `codes` has one code, or wrong_pcr for each register."""
+
+    def __init__(self, code, detail, count=1):
+        super().__init__(detail)
+        self.codes = [code] * count
+
+
+def demand(condition, code, detail):
+    if not condition:
+        raise Refused(code, detail)
+
+
+class Reader:
+    """CBOR (RFC 8949), the kinds that evidence has; `code` says what it is part of."""
+
+    def __init__(self, data, code):
+        self.data, self.code, self.at = data, code, 0
+
+    def whole(self):
+        item = self.item(0)
+        self.demand(self.at == len(self.data), "bytes after the item")
+        return item
+
+    def demand(self, condition, detail):
+        demand(condition, self.code, "CBOR: " + detail)
+
+    def take(self, count):
+        self.demand(count <= len(self.data) - self.at, "cut off")
+        self.at += count
+        return self.data[self.at - count : self.at]
+
+    def head(self):
+        first = self.take(1)[0]
+        major, low = first >> 5, first & 31
+        if low < 24:
+            return major, low
+        if low == 31:
+            return major, None
+        self.demand(low <= 27 and major != 7, "a head that is reserved, or a float")
+        return major, int.from_bytes(self.take(1 << (low - 24)), "big")
+
+    def item(self, depth):
+        self.demand(depth <= 8, "nested deeper than 8")
+        major, argument = self.head()
+        self.demand(argument is not None or major in (4, 5), "an indefinite length")
+        if major in (0, 1):
+            return argument if major == 0 else -1 - argument
+        if major in (2, 3):
+            content = self.take(argument)
+            try:
+                return content if major == 2 else content.decode("utf-8")
+            except UnicodeDecodeError:
+                raise Refused(self.code, "text that is not UTF-8") from None
+        if major == 4:
+            return [self.item(depth + 1) for _ in self.members(argument)]
+        if major == 5:
+            entries = {}
+            for _ in self.members(argument):
+                self.demand(self.at < len(self.data) and self.data[self.at] >> 5 in (0, 1, 3), "a map's key")
+                key = self.item(depth + 1)
+                self.demand(key not in entries, "a map repeats a key")
+                entries[key] = self.item(depth + 1)
+            return entries
+        self.demand(major == 7 and argument in (20, 21, 22), "a kind that is not expected")
+        return (False, True, None)[argument - 20]
+
+    def members(self, count):
+        yield from range(count or 0)
+        if count is not None:
+            return
+        while self.at >= len(self.data) or self.data[self.at] != 0xFF:
+            yield None
+        self.at += 1
+
+
+def cbor(value):
+    """Bytes, text, lists and the empty map, in the deterministic encoding."""
+    major = {bytes: 2, str: 3, list: 4, dict: 5}[type(value)]
+    content = b"".join(map(cbor, value)) if major > 3 else value if major == 2 else value.encode()
+    count = len(value) if major > 3 else len(content)
+    if count < 24:
+        return bytes([major << 5 | count]) + content
+    size = next(size for size in (1, 2, 4, 8) if count < 1 << 8 * size)
+    return bytes([major << 5 | 23 + size.bit_length()]) + count.to_bytes(size, "big") + content
+
+
+def read_cose(data):
+    code = "malformed_document"
+    demand(len(data) <= MAX_DOCUMENT_BYTES, code, f"more than {MAX_DOCUMENT_BYTES} bytes")
+    untagged = data[1:] if data[:1] == b"\xd2" else data
+    parts = Reader(untagged, code).whole()
+    demand(isinstance(parts, list) and len(parts) == 4, code, "no array of four")
+    protected, unprotected, payload, signature = parts
+    kinds = all(isinstance(part, bytes) for part in (protected, payload, signature))
+    demand(kinds and isinstance(unprotected, dict), code, "not two headers, payload and signature")
+    demand(protected == ES384_HEADER, "wrong_algorithm", "the protected header is not exactly {1: -35}")
+    demand(unprotected == {} and len(signature) == 96, code, "an unprotected header, or not 96 bytes of signature")
+    demand(cbor(parts) == untagged, code, "not in the deterministic encoding")
+    return payload, signature
+
+
+def read_payload(payload):
+    fields = Reader(payload, "malformed_payload").whole()
+    check = lambda condition, detail: demand(condition, "malformed_payload", detail)
+    sized = lambda value, least: isinstance(value, bytes) and least <= len(value) <= 1024
+    check(isinstance(fields, dict), "not a map")
+    optional = {"public_key", "user_data", "nonce"}
+    known = {"module_id", "digest", "timestamp", "pcrs", "certificate", "cabundle"} | optional
+    check(set(fields) <= known, "a member that is not known")
+    name, made, pcrs, bundle = (fields.get(name) for name in ("module_id", "timestamp", "pcrs", "cabundle"))
+    check(isinstance(name, str) and 1 <= len(name) <= 256, "module_id")
+    check(fields.get("digest") == "SHA384", "digest")
+    check(type(made) is int and 0 < made <= 253402300799999, "timestamp")
+    check(isinstance(pcrs, dict) and len(pcrs) > 0, "pcrs")
+    for index, value in pcrs.items():
+        check(type(index) is int and 0 <= index <= 31, "pcrs: a register other than 0 to 31")
+        check(isinstance(value, bytes) and len(value) == 48, f"PCR{index} is not of 48 bytes")
+    check(sized(fields.get("certificate"), 1), "certificate")
+    check(isinstance(bundle, list) and 1 <= len(bundle) <= 8 and all(sized(one, 1) for one in bundle), "cabundle")
+    for member in optional:
+        value = fields.get(member)
+        check(value is None or sized(value, 1 if member == "public_key" else 0), member)
+    return fields
+
+
+def read_certificate(der):
+    try:
+        certificate = x509.load_der_x509_certificate(der)
+        list(certificate.extensions)
+        certificate.public_key()
+        return certificate
+    except (ValueError, TypeError, UnsupportedAlgorithm, x509.DuplicateExtension) as error:
+        raise Refused("malformed_certificate", "not the DER of one certificate") from error
+
+
+def extension(certificate, kind):
+    return next((one.value for one in certificate.extensions if isinstance(one.value, kind)), None)
+
+
+def check_validity(certificate, asked):
+    name, ends = certificate.subject.rfc4514_string(), []
+    for end in ("not_valid_before", "not_valid_after"):  # with a time zone since cryptography 42
+        time = getattr(certificate, end + "_utc", None) or getattr(certificate, end).replace(tzinfo=UTC)
+        ends.append(round(time.timestamp() * 1000))
+    demand(asked["at"] + asked["tolerance"] >= ends[0], "not_yet_valid", name)
+    demand(asked["at"] <= ends[1], "expired", name)
+
+
+def check_use(certificate, depth):
+    name, misuse = certificate.subject.rfc4514_string(), "certificate_misuse"
+    for one in certificate.extensions:
+        handled = isinstance(one.value, (x509.BasicConstraints, x509.KeyUsage))
+        demand(handled or not one.critical, "unknown_critical_extension", name)
+    key = certificate.public_key()
+    demand(isinstance(key, ec.EllipticCurvePublicKey) and key.curve.name == "secp384r1", misuse, name + ": P-384")
+    demand(certificate.signature_algorithm_oid.dotted_string == ECDSA_WITH_SHA384, misuse, name + ": SHA-384")
+    constraints, usage = extension(certificate, x509.BasicConstraints), extension(certificate, x509.KeyUsage)
+    is_authority = constraints is not None and constraints.ca
+    demand(is_authority == (depth > 0), misuse, name + ": an authority as the leaf, or none above it")
+    may_sign = usage is not None and (usage.key_cert_sign if is_authority else usage.digital_signature)
+    demand(may_sign, misuse, name + ": its key usage")
+    limit = constraints.path_length if is_authority else None
+    demand(limit is None or depth - 1 <= limit, misuse, name + ": too many authorities below it")
+
+
+def is_issued_by(certificate, issuer):
+    named, own = extension(certificate, x509.AuthorityKeyIdentifier), extension(issuer, x509.SubjectKeyIdentifier)
+    other = named is not None and own is not None and named.key_identifier not in (None, own.digest)
+    return not other and certificate.issuer == issuer.subject and is_signed_with(certificate, issuer.public_key())
+
+
+def is_signed_with(certificate, key):
+    try:
+        scheme = ec.ECDSA(certificate.signature_hash_algorithm)
+        key.verify(certificate.signature, certificate.tbs_certificate_bytes, scheme)
+        return True
+    except (InvalidSignature, UnsupportedAlgorithm, TypeError, AttributeError, ValueError):
+        return False
+
+
+def check_chain(fields, asked):
+    ders = [fields["certificate"], *reversed(fields["cabundle"])]
+    chain = [read_certificate(der) for der in ders]
+    root = hashlib.sha256(ders[-1]).hexdigest()
+    demand(root == asked["root_sha256"], "untrusted_root", "SHA-256 " + root)
+    for depth, certificate in enumerate(chain):
+        check_validity(certificate, asked)
+        check_use(certificate, depth)
+    for certificate, issuer in zip(chain, chain[1:] + chain[-1:]):
+        demand(is_issued_by(certificate, issuer), "broken_chain", certificate.subject.rfc4514_string())
+    return chain[0].public_key()
+
+
+def open_certificate(der, asked):
+    demand(len(der) <= MAX_TLS_CERTIFICATE_BYTES, "malformed_certificate", "too large")
+    certificate = read_certificate(der)
+    values = [one.value.value for one in certificate.extensions if one.oid.dotted_string == CMW_EXTENSION]
+    demand(values, "no_evidence", "no extension " + CMW_EXTENSION)
+    check_validity(certificate, asked)
+    demand(is_signed_with(certificate, certificate.public_key()), "broken_chain", "not signed with its own key")
+    record = Reader(octet_string(values[0]), "malformed_evidence").whole()
+    good = isinstance(record, list) and len(record) == 3 and record[0] == MEDIA_TYPE and isinstance(record[1], bytes)
+    demand(good and type(record[2]) is int and record[2] == 4, "malformed_evidence", "not the one known record")
+    form = (serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
+    return record[1], BINDING_TAG + hashlib.sha384(certificate.public_key().public_bytes(*form)).digest()
+
+
+def octet_string(der):  # X.690 §8.1.3, §10.1: the length in its shortest form, nothing after it
+    for start in (2, 3, 4, 5):
+        length = len(der) - start
+        digits = length.to_bytes((length.bit_length() + 7) // 8, "big") if length > 0 else b""
+        if der[:start] == b"\x04" + (bytes([length & 127]) if length < 128 else bytes([128 | len(digits)]) + digits):
+            return der[start:]
+    raise Refused("malformed_evidence", "not one OCTET STRING in DER")
+
+
+def take_steps(form, data, asked, found):
+    """Yields the name of each step before it is taken; what the document says goes into `found`."""
+    binding = None
+    if form == "certificate":
+        data, binding = open_certificate(data, asked)
+    yield "cose"
+    payload, signature = read_cose(data)
+    yield "payload"
+    found.update(read_payload(payload))
+    yield "chain"
+    key = check_chain(found, asked)
+    yield "signature"
+    signed = cbor(["Signature1", ES384_HEADER, b"", payload])
+    r, s = (int.from_bytes(half, "big") for half in (signature[:48], signature[48:]))
+    try:
+        key.verify(utils.encode_dss_signature(r, s), signed, ec.ECDSA(hashes.SHA384()))
+    except InvalidSignature:
+        raise Refused("bad_signature", "the leaf's key did not sign this") from None
+    yield "freshness"
+    age = asked["at"] - found["timestamp"]
+    demand(age >= -CLOCK_SKEW_MS, "from_the_future", f"made {-age} ms later")
+    demand(age <= asked["max_age_seconds"] * 1000, "stale", f"{age} ms old")
+    demand(asked["nonce"] in (None, found.get("nonce")), "nonce_mismatch", "another nonce, or none")
+    yield "binding"
+    demand(binding in (None, found.get("user_data")), "wrong_key", "user_data is not of this TLS key")
+    yield "debug"
+    for index in (0, 1, 2):
+        demand(any(found["pcrs"].get(index, b"")), "debug", f"PCR{index} is zero or missing")
+    yield "policy"
+    demand(asked["reference"] is not None, "no_reference_values", "none were given")
+    reference = sorted(asked["reference"].items())
+    wrong = [index for index, accepted in reference if found["pcrs"].get(index) not in accepted]
+    if wrong:
+        raise Refused("wrong_pcr", ", ".join(f"PCR{index}" for index in wrong), len(wrong))
+
+
+def judge(form, data, asked):
+    """The verdict, the step that failed, its codes, a line for each step that was taken, and the document's members."""
+    lines, found, step = [], {}, None
+    try:
+        for step in take_steps(form, data, asked, found):
+            lines.append(step)
+        return "expected", None, [], lines, found
+    except Refused as refused:
+        lines.append(f"FAILED: {refused.codes[0]}: {refused}")
+        verdict = "not_expected" if step in ("debug", "policy") else "not_authentic"
+        verdict = "no_reference_values" if "no_reference_values" in refused.codes else verdict
+        return verdict, step, refused.codes, lines, found
+
+
+def read_reference(measurements, any_configuration):
+    reference = {}
+    for name, written in measurements.items():
+        if name == "HashAlgorithm":
+            continue
+        if not re.fullmatch(r"PCR(0|[1-9]|[12]\d|3[01])", name):
+            raise ValueError(f"{name!r} names no register")
+        values = written if isinstance(written, list) else [written]
+        if not 1 <= len(values) <= 16 or not all(re.fullmatch("[0-9a-fA-F]{96}", str(value)) for value in values):
+            raise ValueError(name + " is not 1 to 16 values of 48 bytes of hex")
+        index = int(name[3:])
+        reference[index] = {bytes.fromhex(value) for value in values}
+        if index < 3 and bytes(48) in reference[index]:
+            raise ValueError(name + ": zero is what an enclave in debug mode has")
+    if 0 not in reference or (16 not in reference and not any_configuration):
+        raise ValueError("PCR0 and PCR16 are needed; without PCR16 say --any-configuration")
+    return reference
+
+
+def read_asked(at, max_age_seconds, nonce, measurements, any_configuration):
+    if at is not None and re.search(r"([zZ]|[+-]\d\d:\d\d)$", at) is None:
+        raise ValueError("--at has no time zone: write 2026-01-03T20:41:07Z")
+    iso = datetime.datetime.now(UTC).isoformat() if at is None else re.sub("[zZ]$", "+00:00", at)
+    return {
+        "root_sha256": ROOT_SHA256,
+        "at": round(datetime.datetime.fromisoformat(iso).timestamp() * 1000),
+        "tolerance": CLOCK_SKEW_MS if at is None else 0,
+        "max_age_seconds": max_age_seconds,
+        "nonce": None if nonce is None else bytes.fromhex(nonce),
+        "reference": None if measurements is None else read_reference(measurements, any_configuration),
+    }
+
+
+def read_evidence(content):
+    text = content.decode("latin-1")
+    certificates = re.findall(r"-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]*)-----END CERTIFICATE-----", text)
+    if len(certificates) > 1:
+        raise ValueError("several certificates: keep the attested one in a file of its own")
+    if certificates:
+        return "certificate", base64.b64decode(certificates[0])
+    compact = re.sub(r"\s+", "", text)
+    if re.fullmatch("([0-9a-fA-F]{2})+", compact):
+        return "document", bytes.fromhex(compact)
+    return "document", base64.b64decode(compact) if re.fullmatch("[A-Za-z0-9+/]+={0,2}", compact) else content
+
+
+def read_json(path):
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
+
+
+def judge_vectors(path):
+    vectors, answers = read_json(path), []
+    for case in vectors["cases"]:
+        evidence, table = vectors["evidence"][case["evidence"]], case["reference_values"]
+        measurements = None if table is None else vectors["reference_values"][table]
+        asked = read_asked(case["judged_at"], case["max_age_seconds"], case["nonce"], measurements, False)
+        asked["root_sha256"] = vectors["root_sha256"]
+        answer = judge(evidence["form"], base64.b64decode(evidence["base64"]), asked)
+        answers.append(dict(zip(("name", "verdict", "step", "codes"), (case["name"], *answer))))
+    print(json.dumps(answers, indent=1))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    evidence_help = "a document (raw, base64, hex), a PEM certificate with one, or - (stdin)"
+    parser.add_argument("evidence", nargs="?", default="-", help=evidence_help)
+    for flag in ("--pcrs", "--at", "--nonce", "--vectors"):
+        parser.add_argument(flag)
+    parser.add_argument("--max-age", type=int, default=10800)
+    parser.add_argument("--any-configuration", action="store_true")
+    parser.add_argument("--pcr", action="append", default=[], metavar="N=HEX")
+    options = parser.parse_args()
+    if options.vectors is not None:
+        return judge_vectors(options.vectors)
+    measurements = None if options.pcrs is None and not options.pcr else {}
+    if options.pcrs is not None:
+        content = read_json(options.pcrs)
+        measurements = dict(content.get("measurements") or content["Measurements"])
+    single = [(written.partition("=")[0], written.partition("=")[2]) for written in options.pcr]
+    for register, _ in single:
+        measurements["PCR" + register] = [value for index, value in single if index == register]
+    asked = read_asked(options.at, options.max_age, options.nonce, measurements, options.any_configuration)
+    with sys.stdin.buffer if options.evidence == "-" else open(options.evidence, "rb") as source:
+        form, data = read_evidence(source.read(65536))
+    verdict, _, codes, lines, found = judge(form, data, asked)
+    print(verdict, *codes)
+    print("  steps:", *lines, sep="\n    ")
+    for index, value in sorted(found.get("pcrs", {}).items()):
+        print(f"  PCR{index:<3} {value.hex() if verdict != 'not_authentic' else 'not evaluated'}")
+    return EXIT[verdict]
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except (OSError, ValueError, KeyError) as problem:
+        sys.exit(f"verify.py: {problem}")
