@@ -15,6 +15,11 @@
 /** Jobs in one batch. */
 enum { MAX_BATCH_JOBS = MAX_SIGNINGS };
 enum { MAX_THREADS = 256 };
+/**
+ * How far the threads that sign for groups stand back: the main thread, the database's and whoever signs a message that
+ * came alone get a core at once, and beside a busy neighbour the groups still get a quarter of one.
+ */
+enum { GROUP_NICE = 5 };
 
 /** Distinguishes our external from any other that might be passed in its place. */
 static const napi_type_tag KEYRING_TAG = {0x5c1e0a7d1f3b4d6aULL, 0x9b0f6b7c2e8d4a11ULL};
@@ -24,6 +29,7 @@ struct core {
   struct keyring *keyring; // NULL once it is closed for good
   struct point_cache *cache;
   struct threads *threads;            // NULL once they have ended
+  struct threads *group_threads;      // as many, for jobs that came in groups; NULL as well then
   napi_threadsafe_function on_signed; // gives signed batches to the JavaScript thread
   napi_env env;
   uint32_t batches; // under way; they keep all of this
@@ -70,7 +76,8 @@ static void close_core(struct core *core) {
   core->cache = NULL;
   if (core->threads == NULL) return;
   (void)threads_end(core->threads); // with no batch under way nothing is left of theirs
-  core->threads = NULL;
+  (void)threads_end(core->group_threads);
+  core->threads = core->group_threads = NULL;
   (void)napi_remove_env_cleanup_hook(core->env, end_with_environment, core);
   (void)napi_release_threadsafe_function(core->on_signed, napi_tsfn_release);
 }
@@ -101,21 +108,27 @@ static void end_batch(struct batch *batch) {
   settle_core(core);
 }
 
+/** Of tasks that no thread began. */
+static void end_batches(struct task *task) {
+  while (task != NULL) {
+    struct batch *batch = (struct batch *)task;
+    task = task->next;
+    end_batch(batch);
+  }
+}
+
 /**
  * The JavaScript thread ends while the core is open: its threads may not outlive what they give their results to. What
  * they have given and nobody took comes to `answer_batch` without an environment.
  */
 static void end_with_environment(void *data) {
   struct core *core = data;
-  struct task *left = threads_end(core->threads);
-  core->threads = NULL;
+  struct task *left[] = {threads_end(core->threads), threads_end(core->group_threads)};
+  core->threads = core->group_threads = NULL;
   core->closed = true;
   (void)napi_release_threadsafe_function(core->on_signed, napi_tsfn_release); // before its own hook, which comes next
-  while (left != NULL) {
-    struct batch *batch = (struct batch *)left;
-    left = left->next;
-    end_batch(batch);
-  }
+  end_batches(left[0]);
+  end_batches(left[1]);
 }
 
 // ----------------------------------------------------------------------------------------------------------------
@@ -161,7 +174,7 @@ static void answer_batch(napi_env env, napi_value function, void *context, void 
  * @param roots of each job, or with `root_step` 0 one of all
  */
 static napi_value begin_batch(napi_env env, struct core *core, const double *handles, size_t count, const unsigned char *roots,
-                              size_t root_step, bool yields) {
+                              size_t root_step, bool is_group) {
   napi_value promise;
   struct batch *batch = calloc(1, sizeof *batch);
   if (batch == NULL) return throw_refusal(env, "no memory for a batch");
@@ -178,7 +191,7 @@ static napi_value begin_batch(napi_env env, struct core *core, const double *han
   }
   // The process stays while a batch is under way, and only then.
   if (core->batches++ == 0) (void)napi_ref_threadsafe_function(env, core->on_signed);
-  threads_give(core->threads, &batch->task, yields);
+  threads_give(is_group ? core->group_threads : core->threads, &batch->task);
   return promise;
 }
 
@@ -219,11 +232,14 @@ static bool start_threads(napi_env env, struct core *core, uint32_t count) {
     return false;
   }
   (void)napi_unref_threadsafe_function(env, core->on_signed);
-  core->threads = threads_start(count, "bls signing", sign_jobs);
+  core->threads = threads_start(count, "bls signing", 0, sign_jobs);
+  core->group_threads = threads_start(count, "bls groups", GROUP_NICE, sign_jobs);
+  const bool run = core->threads != NULL && core->group_threads != NULL;
   // After on_signed was made: what was added last is called first.
-  if (core->threads != NULL && napi_add_env_cleanup_hook(env, end_with_environment, core) == napi_ok) return true;
+  if (run && napi_add_env_cleanup_hook(env, end_with_environment, core) == napi_ok) return true;
   if (core->threads != NULL) (void)threads_end(core->threads);
-  core->threads = NULL;
+  if (core->group_threads != NULL) (void)threads_end(core->group_threads);
+  core->threads = core->group_threads = NULL;
   (void)napi_release_threadsafe_function(core->on_signed, napi_tsfn_release);
   return false;
 }

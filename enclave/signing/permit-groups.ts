@@ -1,7 +1,7 @@
 // The groups of keys that wait for permits of one pool. A group takes as many permits as it has keys, up to a fair
-// share: the permits of the pool divided by the groups and one more, so that a share stays free for requests that come
-// alone. Groups below their share take turns. It trusts its owner for the permits that are free, and never takes more
-// of them than it is given.
+// share: the permits of the pool divided by the groups and one more. Groups never fill the last share, which stays for
+// requests that come alone, also when the first groups took theirs before the others came. Groups below their share
+// take turns. It trusts its owner for the permits that are free, and never takes more of them than it is given.
 
 import assert from 'node:assert/strict';
 
@@ -45,12 +45,16 @@ export function permitGroups(permits: number, free: FreePermits): PermitGroups {
   /** The one whose turn is next first. */
   const groups = new Set<Group>();
   let places = 0;
+  /** By all groups. */
+  let held = 0;
 
-  const share = (): number => Math.max(1, Math.floor(permits / (groups.size + 1)));
   const takeFor = (group: Group, most: number): number => {
-    const count = free.take(Math.min(most, group.waiting, Math.max(0, share() - group.held)));
+    const share = Math.floor(permits / (groups.size + 1));
+    const left = Math.min(Math.max(1, share) - group.held, permits - share - held);
+    const count = free.take(Math.min(most, group.waiting, Math.max(0, left)));
     group.waiting -= count;
     group.held += count;
+    held += count;
     places -= count;
     return count;
   };
@@ -81,6 +85,7 @@ export function permitGroups(permits: number, free: FreePermits): PermitGroups {
     release(count) {
       assert(count > 0 && count <= group.held);
       group.held -= count;
+      held -= count;
       endIfDone(group);
       free.giveBack(count);
     },

@@ -3,6 +3,7 @@
 // alone, and get a share all the same. Bounded by its owner, who asks for `size`.
 
 import type { Decision } from './history/rules.ts';
+import { keyLine } from './key-line.ts';
 import type { PublicKeyHex, SlashableMessage } from './types.ts';
 
 /** How often in a row a check of a group is passed over. */
@@ -47,8 +48,8 @@ export interface CheckQueue {
 export function checkQueue(): CheckQueue {
   const waiting = new Map<PublicKeyHex, WaitingCheck[]>();
   /** Keys with waiting checks that are not busy, longest waiting first; and such keys of which every check yields. */
-  const ready = new Set<PublicKeyHex>();
-  const yielding = new Set<PublicKeyHex>();
+  const ready = keyLine();
+  const yielding = keyLine();
   const busy = new Set<PublicKeyHex>();
   let size = 0;
   let passedOver = 0;
@@ -62,8 +63,8 @@ export function checkQueue(): CheckQueue {
   }
 
   function nextKey(mayYield: boolean): PublicKeyHex | undefined {
-    const [first] = ready;
-    const [behind] = mayYield ? yielding : [];
+    const { first } = ready;
+    const behind = mayYield ? yielding.first : undefined;
     if (behind === undefined) return first;
     if (first !== undefined && passedOver < MAX_PASSED_OVER) {
       passedOver += 1;

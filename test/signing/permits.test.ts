@@ -101,6 +101,18 @@ describe('permits', () => {
       expect(permits.load('normal')).toEqual({ inFlight: 4, queued: 6 });
     });
 
+    it('leave a share to those that come alone, also when groups come one after the other', async () => {
+      const permits = createPermits({ maxConcurrentJobs: 12, queueLimit: 100, priorityJobs: 0 });
+      const first = permits.enter('normal', 10);
+      expect(await first.take(100, never)).toBe(6);
+      expect(await permits.enter('normal', 10).take(100, never)).toBe(2); // of its share of four
+      expect(await permits.enter('normal', 10).take(100, never)).toBe(1);
+      const last = permits.enter('normal', 10).take(100, never); // may have one, as four groups leave a share of two
+      expect(await last).toBe(1);
+      for (let alone = 0; alone < 2; alone++) expect(permits.acquire('normal', never)).toBeUndefined();
+      expect(permits.load('normal').inFlight).toBe(12);
+    });
+
     it('are one at least, however small the pool is', async () => {
       const permits = createPermits({ maxConcurrentJobs: 1, queueLimit: 5, priorityJobs: 0 });
       const group = permits.enter('normal', 2);

@@ -18,6 +18,27 @@ describe('the portable BLS core', () => {
     expect(core.memoryLocked).toBe(false);
     await core.close();
   });
+
+  test('signs most jobs that came alone before those of groups, and some of groups among them', async () => {
+    const single = new PortableBlsCore({ log: quiet, cores: 1 });
+    const { handle } = single.addKey(secretKeyOf('a key'));
+    const order: string[] = [];
+    const groups = Array.from({ length: 40 }, (_, index) =>
+      single.signGroup(Array(16).fill(handle), bytesOf(`group ${index}`), 'normal').then(() => order.push('group')),
+    );
+    await Promise.resolve(); // the first have begun
+    const alone = Array.from({ length: 400 }, (_, index) =>
+      single.sign(handle, bytesOf(`alone ${index}`), 'normal').then(() => order.push('alone')),
+    );
+    await Promise.all([...groups, ...alone]);
+    const [firstAlone, lastAlone] = [order.indexOf('alone'), order.lastIndexOf('alone')];
+    // Of what was begun before, one task of each thread is finished first; then most are alone, and some of groups
+    // among them.
+    expect(order.slice(0, firstAlone).length).toBeLessThanOrEqual(2);
+    expect(order.slice(firstAlone, lastAlone).filter((what) => what === 'group').length).toBeGreaterThan(3);
+    expect(order.slice(lastAlone).filter((what) => what === 'group').length).toBeGreaterThan(3);
+    await single.close();
+  });
 });
 
 describe('when a signing worker ends', () => {
