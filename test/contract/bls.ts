@@ -227,13 +227,14 @@ export function blsCoreContract(open: (cores: number) => BlsCore): void {
       test('is not kept waiting for good by jobs that come alone', async () => {
         const [key] = addKeys(1);
         if (key === undefined) throw new Error('unreachable');
-        let isDone = false;
+        const state = { isDone: false };
         const group = core.signGroup(Array(64).fill(key.handle), ROOT, 'normal').then((signatures) => {
-          isDone = true;
+          state.isDone = true;
           return signatures;
         });
         const comeAgain = async (name: string): Promise<void> => {
-          for (let count = 0; !isDone; count++) await core.sign(key.handle, bytesOf(`${name} ${count}`), 'normal');
+          for (let count = 0; !state.isDone; count++)
+            await core.sign(key.handle, bytesOf(`${name} ${count}`), 'normal');
         };
         await Promise.all(Array.from({ length: 200 }, (_, index) => comeAgain(`alone ${index}`)));
         expect(await group).toHaveLength(64);
