@@ -4,7 +4,7 @@ NODE := bin/pinned-node
 .DEFAULT_GOAL := help
 # GNU make 3.81 (macOS) and later.
 .PHONY: help install core demo demo-custody demo-enclave test test-fast test-guest watch debug check lint types format docs \
-  bench clean
+  bench release clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { name[++n] = $$1; says[n] = $$2; if (length($$1) > width) width = length($$1) } \
@@ -12,6 +12,7 @@ help: ## List the targets
 
 include enclave/native/native.mk
 include eif/init/init.mk
+include release/launcher/launcher.mk
 
 install: node_modules/.installed ## Install the packages that the lockfile names (and the pinned Node.js)
 
@@ -30,7 +31,7 @@ demo-enclave: install core ## Build an enclave image and show its whole life in 
 
 VITEST := $(NODE) node_modules/vitest/vitest.mjs
 # Programs, databases, images and long searches: what makes the whole suite take a while.
-SLOW := 'test/{bench,chamber,contract,e2e,eif,guest,harden,operator,parent-proxy,property}/**' \
+SLOW := 'test/{bench,chamber,contract,e2e,eif,guest,harden,operator,parent-proxy,property,release}/**' \
   'test/slashing/{dynamodb,interchange,postgres,sqlite}/**' 'test/keys/{files,keystores,management,table}/**' \
   'test/signing/bls/**' test/config/check.test.ts test/formats/strict-json-cost.test.ts \
   test/signing/lodestar-roots.test.ts test/slashing/local-floor-restart.test.ts
@@ -71,6 +72,10 @@ docs: install ## Write the generated references under docs/reference
 
 bench: install core ## Measure the signing path beside raw BLS signing, as ratios of one run
 	@$(NODE) test/bench/signing.ts
+
+release: install ## Make what is installed without a checkout, into build/release: image archive, tarball
+	@$(MAKE) --no-print-directory native $(launcher_directory)/strongroom
+	@$(NODE) release/main.ts $(if $(COMMIT),--commit $(COMMIT))
 
 clean: ## Remove what was built and installed
 	rm -rf build node_modules

@@ -27,14 +27,30 @@ const LIST_ROOTS = "process.stdout.write(JSON.stringify(require('node:tls').root
  */
 export function caBundle(node: string, added: ReadonlyMap<string, Buffer>): Buffer {
   const certificates = [...amazonRoots(node), ...[...added].flatMap(([name, pem]) => readAdded(name, pem))];
+  return asText(certificates);
+}
+
+/**
+ * All authorities of the list inside the pinned binary: for releases, which run where their owner decides.
+ * @param node path of the pinned binary, which is run
+ */
+export function publicAuthorities(node: string): Buffer {
+  return asText(rootsOf(node));
+}
+
+function asText(certificates: readonly X509Certificate[]): Buffer {
   const byDigest = new Map(certificates.map((certificate) => [certificate.fingerprint256, certificate]));
   return Buffer.from([...byDigest.values()].map((certificate) => `${titleOf(certificate)}\n${certificate}`).join(''));
 }
 
-function amazonRoots(node: string): X509Certificate[] {
+function rootsOf(node: string): X509Certificate[] {
   // Nothing of this process's environment: it could add certificates, or options.
   const listed = JSON.parse(execFileSync(node, ['--eval', LIST_ROOTS], { env: {}, encoding: 'utf8' })) as string[];
-  const certificates = listed.map((pem) => new X509Certificate(pem));
+  return listed.map((pem) => new X509Certificate(pem));
+}
+
+function amazonRoots(node: string): X509Certificate[] {
+  const certificates = rootsOf(node);
   return AMAZON_ROOTS.map((subject) => {
     const [root, ...others] = certificates.filter((certificate) => certificate.subject === subject);
     if (root !== undefined && others.length === 0) return root;

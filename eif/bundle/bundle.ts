@@ -1,11 +1,11 @@
-// The signer as the image has it: what `enclave/main.ts` imports, and nothing else, in a few modules of one folder. The
-// same sources and packages give the same bytes in any folder, for any user. Refused: packages that are for development
-// only, imports that would be looked for at run time, sources that name files the image does not have.
+// A program as an image or a release has it: what its entry imports, and nothing else, in a few modules of one folder.
+// The same sources and packages give the same bytes in any folder, for any user. Refused: packages that are for
+// development only, imports that would be looked for at run time, sources that name files the image does not have.
 
 import { readFileSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
-import { basename, join } from 'node:path';
-import { type BuildOptions, type BuildResult, build, type Metafile, type Plugin } from 'esbuild';
+import { basename, join, relative } from 'node:path';
+import { type BuildOptions, type BuildResult, build, type Metafile, type OnResolveResult, type Plugin } from 'esbuild';
 import { z } from 'zod';
 import { BuildError, type Input, inputOf, readInput, sortedInputs } from '../inputs.ts';
 import { COMPILED_FILE } from './compiled-module.ts';
@@ -24,10 +24,22 @@ export interface Bundle {
   readonly inputs: readonly Input[];
 }
 
+/** What stands in the place of a module: a file beside the bundle, another source of the project, or a text. */
+export type InPlace = { readonly beside: string } | { readonly source: string } | { readonly text: string };
+
+export interface Program {
+  /** TypeScript, as if in the project's folder. */
+  readonly entry: string;
+  /** By the paths of the modules, relative to the project. */
+  readonly inPlaceOf: ReadonlyMap<string, InPlace>;
+}
+
 /** What init starts (eif/init/signer.c). */
 export const MAIN_FILE = 'main.mjs';
 
 const ENTRY = 'strongroom-image';
+/** The texts that stand in the place of modules. */
+const WRITTEN = 'strongroom-written';
 /** `server` is all that runs in an image: the other commands are for an operator's shell, and an enclave has none. */
 const ENTRY_SOURCE = `import { main } from "./enclave/main.ts";
 const [command, ...rest] = process.argv.slice(2);
@@ -37,6 +49,10 @@ if (command !== "server") {
 }
 await main("server", rest);
 `;
+const SIGNER: Program = {
+  entry: ENTRY_SOURCE,
+  inPlaceOf: new Map([['enclave/compiled.ts', { beside: COMPILED_FILE }]]),
+};
 
 /** What these packages ask for and do without: builds for other platforms, and extras. Nothing else may be missing. */
 const MAY_MISS: readonly string[] = ['@chainsafe/blst', '@chainsafe/hashtree', 'debug', 'pg'];
@@ -49,30 +65,36 @@ const { filename: __filename, dirname: __dirname } = import.meta;`;
 const MAX_ROUNDS = 8;
 
 /**
+ * The signer of an image: what `enclave/main.ts` imports.
  * @param root the project's folder
  * @throws BuildError when the sources do not bundle, or would bring what must not be in an image
  */
-export async function bundleSigner(root: string): Promise<Bundle> {
+export function bundleSigner(root: string): Promise<Bundle> {
+  return bundleProgram(root, SIGNER);
+}
+
+/** @throws BuildError */
+export async function bundleProgram(root: string, program: Program): Promise<Bundle> {
   let workers: readonly string[] = [];
   for (let round = 0; round < MAX_ROUNDS; round++) {
     const found = new Set<string>();
-    const result = await run(root, workers, found);
+    const result = await run(root, program, workers, found);
     const all = [...found].sort();
     // A worker may name another: once more, until all that are named are in.
     if (all.length !== workers.length) {
       workers = all;
       continue;
     }
-    checkImports(result.metafile);
+    checkImports(result.metafile, program);
     checkPackages(root, result.metafile);
     return assembled(root, result);
   }
-  throw new BuildError('workers of the signer name more and more workers');
+  throw new BuildError('workers of the program name more and more workers');
 }
 
 type Result = BuildResult<BuildOptions & { write: false; metafile: true }>;
 
-async function run(root: string, workers: readonly string[], found: Set<string>): Promise<Result> {
+async function run(root: string, program: Program, workers: readonly string[], found: Set<string>): Promise<Result> {
   try {
     return await build({
       absWorkingDir: root,
@@ -80,7 +102,7 @@ async function run(root: string, workers: readonly string[], found: Set<string>)
         { in: ENTRY, out: basename(MAIN_FILE, '.mjs') },
         ...workers.map((source) => ({ in: join(root, source), out: basename(workerOutput(source), '.mjs') })),
       ],
-      plugins: [imagePlugin(root, found)],
+      plugins: [imagePlugin(root, program, found)],
       bundle: true,
       splitting: true,
       write: false,
@@ -109,15 +131,20 @@ async function run(root: string, workers: readonly string[], found: Set<string>)
   }
 }
 
-function imagePlugin(root: string, workers: Set<string>): Plugin {
+function imagePlugin(root: string, { entry, inPlaceOf }: Program, workers: Set<string>): Plugin {
   return {
     name: 'strongroom-image',
     setup({ onResolve, onLoad }) {
       onResolve({ filter: new RegExp(`^${ENTRY}$`) }, () => ({ path: ENTRY, namespace: ENTRY }));
-      onLoad({ filter: /.*/, namespace: ENTRY }, () => ({ contents: ENTRY_SOURCE, loader: 'ts', resolveDir: root }));
-      onResolve({ filter: /\/compiled\.ts$/ }, ({ path, resolveDir }) => {
-        if (join(resolveDir, path) !== join(root, 'enclave/compiled.ts')) return undefined;
-        return { path: `./${COMPILED_FILE}`, external: true };
+      onLoad({ filter: /.*/, namespace: ENTRY }, () => ({ contents: entry, loader: 'ts', resolveDir: root }));
+      onResolve({ filter: /^\.{1,2}\/.*\.ts$/ }, ({ path, resolveDir }) => {
+        const module = relative(root, join(resolveDir, path));
+        const inPlace = inPlaceOf.get(module);
+        return inPlace === undefined ? undefined : resolvedTo(root, module, inPlace);
+      });
+      onLoad({ filter: /.*/, namespace: WRITTEN }, ({ path }) => {
+        const inPlace = inPlaceOf.get(path);
+        return { contents: inPlace !== undefined && 'text' in inPlace ? inPlace.text : '', loader: 'ts' };
       });
       onLoad({ filter: /\.ts$/, namespace: 'file' }, ({ path }) => {
         const { contents, workers: named } = relocate(root, path, readFileSync(path, 'utf8'));
@@ -128,23 +155,30 @@ function imagePlugin(root: string, workers: Set<string>): Plugin {
   };
 }
 
+function resolvedTo(root: string, module: string, inPlace: InPlace): OnResolveResult {
+  if ('beside' in inPlace) return { path: `./${inPlace.beside}`, external: true };
+  if ('source' in inPlace) return { path: join(root, inPlace.source) };
+  return { path: module, namespace: WRITTEN };
+}
+
 function bundlingFailed(error: unknown): unknown {
   if (!(error instanceof Error) || !('errors' in error) || !Array.isArray(error.errors)) return error;
   const lines = error.errors.map(({ text, location, detail }) => {
     if (detail instanceof BuildError) return detail.message;
     return location == null ? String(text) : `${location.file}:${location.line}: ${text}`;
   });
-  return new BuildError('the signer cannot be bundled', lines);
+  return new BuildError('the program cannot be bundled', lines);
 }
 
 /**
- * Imports that stay are Node's own modules and the compiled one: everything else would be looked for in the running
- * image.
+ * Imports that stay are Node's own modules and those that lie beside the bundle: everything else would be looked for in
+ * the running image.
  */
-function checkImports({ inputs }: Metafile): void {
+function checkImports({ inputs }: Metafile, { inPlaceOf }: Program): void {
+  const beside = [...inPlaceOf.values()].flatMap((inPlace) => ('beside' in inPlace ? [`./${inPlace.beside}`] : []));
   const wrong = Object.entries(inputs).flatMap(([importer, { imports }]) =>
     imports
-      .filter(({ external, path }) => external === true && !isBuiltin(path) && path !== `./${COMPILED_FILE}`)
+      .filter(({ external, path }) => external === true && !isBuiltin(path) && !beside.includes(path))
       .filter(({ path }) => path !== '<runtime>')
       .filter(({ kind }) => kind !== 'require-call' || !MAY_MISS.includes(packageOf(importer) ?? ''))
       .map(({ path }) => `${importer} imports ${path}`),
@@ -172,7 +206,7 @@ function checkPackages(root: string, { inputs }: Metafile): void {
 }
 
 /** `node_modules/a/node_modules/@b/c` of a file in it; undefined for the project's own. */
-function packageFolderOf(path: string): string | undefined {
+export function packageFolderOf(path: string): string | undefined {
   return /^(?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/.exec(path)?.[0];
 }
 
@@ -189,7 +223,8 @@ function assembled(root: string, { outputFiles, metafile }: Result): Bundle {
   files.push({ name: basename(ADDON_SOURCE), data: addon });
   if (new Set(files.map(({ name }) => name)).size !== files.length)
     throw new BuildError('two files of the bundle have the same name');
-  const sources = Object.keys(metafile.inputs).filter((path) => path !== `${ENTRY}:${ENTRY}`);
+  const isWritten = (path: string): boolean => path.startsWith(`${ENTRY}:`) || path.startsWith(`${WRITTEN}:`);
+  const sources = Object.keys(metafile.inputs).filter((path) => !isWritten(path));
   const inputs = sources.map((path) => inputOf(path, readInput(join(root, path), 'a source')));
   return { files, inputs: sortedInputs([...inputs, inputOf(ADDON_SOURCE, addon)]) };
 }

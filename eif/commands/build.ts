@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { VERSION } from '../../enclave/api/version.ts';
 import { type BuiltImage, buildImage } from '../build.ts';
-import type { Architecture } from '../format/format.ts';
+import { hostArchitecture } from '../host.ts';
 import { BuildError } from '../inputs.ts';
 import { type Arguments, type Command, json, outputOf, readArguments, rows } from './command.ts';
 
@@ -63,15 +63,6 @@ Examples:
     return 0;
   },
 };
-
-/** The bundle's addons, Node.js and the libraries are those of this host. */
-function hostArchitecture(): Architecture {
-  if (process.platform === 'linux' && process.arch === 'x64') return 'x86_64';
-  if (process.platform === 'linux' && process.arch === 'arm64') return 'aarch64';
-  throw new BuildError(
-    `images are built on Linux, on the architecture they are for; this is ${process.platform} ${process.arch}`,
-  );
-}
 
 function required({ value }: Arguments, name: string): string {
   const found = value(name);

@@ -36,6 +36,8 @@ const TOP_ARROWS: Readonly<Record<string, readonly string[]>> = {
   // Both ends of a vsock stream are made by the same code; nothing of what it imports is secret or signs.
   'parent-proxy': ['enclave/api/', 'enclave/native/'],
   rehearsal: ['ceremony/', 'enclave/', 'operator/attestation/'],
+  // It bundles bin/strongroom.ts, as files.
+  release: ['ceremony/', 'eif/', 'enclave/api/version.ts'],
   test: EVERYTHING,
   // A front: it makes a configuration, and the program that takes it does the rest.
   web3signer: ['enclave/main.ts', 'enclave/config/', 'enclave/api/version.ts'],

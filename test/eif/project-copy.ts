@@ -31,10 +31,16 @@ function copySources(from: string, to: string): void {
     'bin',
     'ceremony',
     'command-line',
+    'docs/examples',
     'eif',
     'enclave',
     'formats',
     'observe',
+    'operator',
+    'parent-proxy',
+    'rehearsal',
+    'release',
+    'web3signer',
     'Makefile',
     'package.json',
     'package-lock.json',
@@ -44,5 +50,5 @@ function copySources(from: string, to: string): void {
 }
 
 function compile(project: string): void {
-  execFileSync('make', ['native', 'build/eif/init'], { cwd: project, stdio: 'pipe' });
+  execFileSync('make', ['native', 'build/eif/init', 'build/launcher/strongroom'], { cwd: project, stdio: 'pipe' });
 }

@@ -2,27 +2,30 @@
 // Stereum): each starts the real program, which signs and refuses what is slashable. Folders are moved to a temporary
 // one; ports are moved by variables of strongroom, which go over everything.
 
-import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { type IncomingMessage, request } from 'node:http';
+import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type RunningSigner, runStrongroom, type SignerOptions, startSigner } from '../../rehearsal/signer.ts';
-import { PACKAGE_CONFIG } from '../support/consensus-configs.ts';
-import { encryptKeystore, publicKeyOf, testSecret, writeKeystore } from '../support/keys.ts';
-import { attestation, call, forkInfo, MAINNET_ROOT, rootOf, signCall, TEST_TOKEN } from '../support/requests.ts';
+import { testSecret, writeKeystore } from '../support/keys.ts';
+import { attestation, call, MAINNET_ROOT, rootOf, signCall, TEST_TOKEN } from '../support/requests.ts';
+import {
+  askAs,
+  DAPPNODE_HOST,
+  DAPPNODE_PAGE,
+  DEVNET_ROOT,
+  dappnode,
+  ethDocker,
+  ethereumPackage,
+  expectVotes,
+  made as madeIn,
+  ON_FREE_PORTS,
+  TOOL_KEY,
+  writeDevnet,
+  writeToolKeystore,
+} from '../support/web3signer-tools.ts';
 
-const ON_FREE_PORTS = {
-  SVC_SERVER__LISTEN_ADDRESS: '127.0.0.1',
-  SVC_SERVER__LISTEN_PORT: '0',
-  SVC_METRICS__LISTEN_ADDRESS: '127.0.0.1',
-  SVC_METRICS__LISTEN_PORT: '0',
-  SVC_LOGGING__FORMAT: 'json',
-};
-const KEY = publicKeyOf(testSecret(1));
-const DEVNET_ROOT = rootOf(9);
-const BRAIN = 'http://brain.web3signer-hoodi.dappnode';
+const KEY = TOOL_KEY;
 
 let folder = '';
 let signer: RunningSigner | undefined;
@@ -35,11 +38,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true });
 });
 
-function made(name: string): string {
-  const path = join(folder, name);
-  mkdirSync(path, { recursive: true });
-  return path;
-}
+const made = (name: string): string => madeIn(folder, name);
 
 async function start(command: readonly string[], options: SignerOptions = {}): Promise<RunningSigner> {
   const started = await startSigner({ folder, command, env: ON_FREE_PORTS, ...options });
@@ -47,58 +46,17 @@ async function start(command: readonly string[], options: SignerOptions = {}): P
   return started;
 }
 
-/** Votes once, and is refused another vote for the same target. */
-async function votes({ url }: RunningSigner, root?: string): Promise<void> {
-  const vote = (target: number, byte: number) => ({
-    ...attestation({ source: 10, target, head: rootOf(byte) }),
-    ...(root === undefined ? {} : { fork_info: forkInfo(root) }),
-  });
-  expect((await signCall(url, KEY, vote(12, 1), { token: null })).status).toBe(200);
-  expect((await signCall(url, KEY, vote(12, 2), { token: null })).status).toBe(412);
-  expect(JSON.parse((await call(`${url}/api/v1/eth2/publicKeys`, { token: null })).text)).toEqual([KEY]);
-}
-
-/** A request that is addressed to a name: fetch writes the Host of its URL, whatever it is told. */
-async function askAs(host: string, url: string, body?: unknown): Promise<IncomingMessage> {
-  const method = body === undefined ? 'GET' : 'POST';
-  const asked = request(url, { method, headers: { host, origin: BRAIN, 'content-type': 'application/json' } });
-  asked.end(body === undefined ? undefined : JSON.stringify(body));
-  const [answer] = (await once(asked, 'response')) as [IncomingMessage];
-  answer.resume();
-  return answer;
-}
-
 function warned({ log }: RunningSigner, option: string): unknown {
   return log.find((line) => line['option'] === option && line['level'] === 'warn')?.['msg'];
 }
 
 describe('ethereum-package', () => {
-  const command = () => [
-    '--http-listen-port=9000',
-    '--http-host-allowlist=*',
-    '--metrics-enabled=true',
-    '--metrics-host-allowlist=*',
-    '--metrics-host=0.0.0.0',
-    '--metrics-port=9001',
-    'eth2',
-    `--network=${made('network-configs')}/config.yaml`,
-    `--keystores-path=${made('keystores/teku-keys')}`,
-    `--keystores-passwords-path=${made('keystores/teku-secrets')}`,
-    '--slashing-protection-enabled=false',
-  ];
-
-  function devnet(): void {
-    writeFileSync(join(made('network-configs'), 'config.yaml'), PACKAGE_CONFIG);
-    const keystore = JSON.stringify(encryptKeystore(testSecret(1), 'devnet'));
-    writeFileSync(join(made('keystores/teku-keys'), `${KEY}.json`), keystore);
-    writeFileSync(join(made('keystores/teku-secrets'), `${KEY}.txt`), 'devnet');
-  }
+  const command = () => ethereumPackage(folder);
 
   it('signs with the genesis validators root beside its config.yaml, and keeps protecting', async () => {
-    devnet();
-    writeFileSync(join(folder, 'network-configs/genesis_validators_root.txt'), `${DEVNET_ROOT}\n`);
+    writeDevnet(folder, true);
     const started = await start(command());
-    await votes(started, DEVNET_ROOT);
+    await expectVotes(started, DEVNET_ROOT);
     expect(warned(started, '--slashing-protection-enabled')).toMatch(/never switches slashing protection off/);
     expect(warned(started, 'static_auth')).toMatch(/without a token/);
     expect(started.log.filter((line) => line['option'] === '--slashing-protection-enabled')).toHaveLength(1);
@@ -106,32 +64,19 @@ describe('ethereum-package', () => {
   });
 
   it('says what to add where the root is not there, and takes it from the environment', async () => {
-    devnet();
+    writeDevnet(folder, false);
     const refused = await runStrongroom(command(), { env: ON_FREE_PORTS });
     expect(refused).toMatchObject({ code: 78, stderr: expect.stringMatching(/add --genesis-validators-root=0x…/) });
     const env = { ...ON_FREE_PORTS, WEB3SIGNER_GENESIS_VALIDATORS_ROOT: DEVNET_ROOT };
-    await votes(await start(command(), { env }), DEVNET_ROOT);
+    await expectVotes(await start(command(), { env }), DEVNET_ROOT);
   });
 });
 
 describe('eth-docker', () => {
-  const command = () => [
-    `--key-store-path=${made('keys')}`,
-    '--metrics-enabled',
-    '--metrics-host-allowlist=*',
-    '--http-host-allowlist=*',
-    '--logging=info',
-    'eth2',
-    '--network=mainnet',
-    '--enable-key-manager-api=true',
-    '--slashing-protection-db-url=jdbc:postgresql://postgres:5432/web3signer',
-    '--slashing-protection-db-username=postgres',
-    '--slashing-protection-db-password=hunter2',
-    '--slashing-protection-pruning-enabled=true',
-  ];
+  const command = () => ethDocker(folder);
 
   it('signs nothing over an empty record, names the import, and starts once there is a record', async () => {
-    writeKeystore(made('keys'), 'one', testSecret(1), 'password');
+    writeToolKeystore(made('keys'));
     const refused = await runStrongroom(command(), { env: ON_FREE_PORTS });
     expect(refused.code).toBe(78);
     expect(refused.stderr).toContain(
@@ -142,7 +87,7 @@ describe('eth-docker', () => {
     const repair = await runStrongroom([...command(), 'watermark-repair', '--slot=352', '--epoch=11']);
     expect(repair).toMatchObject({ code: 0, stdout: expect.stringContaining('a target up to epoch 11') });
     const started = await start(command());
-    await votes(started);
+    await expectVotes(started);
     const old = await signCall(started.url, KEY, attestation({ source: 10, target: 11 }), { token: null });
     expect(old.status).toBe(412);
     const listed = await call(`${started.url}/eth/v1/keystores`, { token: null });
@@ -153,25 +98,10 @@ describe('eth-docker', () => {
 
 describe('DAppNode', () => {
   it('starts it by the path of Web3Signer’s program', async () => {
-    writeKeystore(made('data/keyfiles'), 'one', testSecret(1), 'password');
+    writeToolKeystore(made('data/keyfiles'));
     const program = join(made('opt/web3signer/bin'), 'web3signer');
     symlinkSync(join(import.meta.dirname, '../../bin/strongroom'), program);
-    const command = [
-      `--key-store-path=${folder}/data/keyfiles`,
-      '--http-listen-host=0.0.0.0',
-      '--http-cors-origins=http://web3signer.web3signer-hoodi.dappnode,http://brain.web3signer-hoodi.dappnode',
-      '--http-host-allowlist=web3signer.web3signer-hoodi.dappnode,brain.web3signer-hoodi.dappnode',
-      '--metrics-port',
-      '9091',
-      '--idle-connection-timeout-seconds=900',
-      'eth2',
-      '--network=mainnet',
-      '--slashing-protection-db-url=jdbc:postgresql://postgres.web3signer-hoodi.dappnode:5432/web3signer',
-      '--slashing-protection-db-username=postgres',
-      '--slashing-protection-db-password=web3signer',
-      '--slashing-protection-pruning-epochs-to-keep=500',
-      '--key-manager-api-enabled=true',
-    ];
+    const command = dappnode(folder);
     const record = join(folder, 'record.json');
     const metadata = { interchange_format_version: '5', genesis_validators_root: MAINNET_ROOT };
     const blocks = [{ slot: '3', signing_root: rootOf(1) }];
@@ -183,7 +113,7 @@ describe('DAppNode', () => {
     expect(imported).toMatchObject({ code: 0, stdout: expect.stringContaining('blocks: 1') });
 
     const started = await start(command, { program: [program] });
-    const host = 'web3signer.web3signer-hoodi.dappnode:9000';
+    const host = DAPPNODE_HOST;
     const sign = `${started.url}/api/v1/eth2/sign/${KEY}`;
     expect((await askAs(host, sign, attestation({ target: 12 }))).statusCode).toBe(200);
     expect((await askAs(host, sign, attestation({ target: 12, head: rootOf(2) }))).statusCode).toBe(412);
@@ -193,7 +123,7 @@ describe('DAppNode', () => {
     expect((await fetch(`${started.url}/healthcheck`)).status).toBe(200);
     expect(warned(started, '--metrics-port')).toMatch(/without --metrics-enabled/);
     const page = await askAs(host, `${started.url}/eth/v1/keystores`);
-    expect(page.headers['access-control-allow-origin']).toBe(BRAIN);
+    expect(page.headers['access-control-allow-origin']).toBe(DAPPNODE_PAGE);
     await started.stop();
     signer = undefined;
 
@@ -218,7 +148,7 @@ describe('Stereum', () => {
       '--key-manager-api-enabled=true',
       '--slashing-protection-enabled=false',
     ]);
-    await votes(started);
+    await expectVotes(started);
     expect(warned(started, '--data-path')).toBeUndefined();
     expect(warned(started, '--slashing-protection-enabled')).toBeDefined();
   });

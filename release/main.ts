@@ -1,0 +1,54 @@
+// `make release`: what somebody installs who has no checkout, into a folder, with no network and no Docker. Exit codes:
+// 0 done, 1 a part that is missing or does not fit.
+
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { EXIT } from '../command-line/exit-codes.ts';
+import { readArguments } from '../eif/commands/command.ts';
+import { hostArchitecture } from '../eif/host.ts';
+import { BuildError } from '../eif/inputs.ts';
+import { sha256Hex } from '../eif/measure.ts';
+import { type Artefact, buildRelease } from './build.ts';
+import { originOf } from './origin.ts';
+
+const ROOT = resolve(import.meta.dirname, '..');
+/** Which a release has and nothing else is likely to. */
+const MARK = 'SHA256SUMS';
+
+async function main(argv: readonly string[]): Promise<number> {
+  const given = readArguments(argv, { single: ['commit', 'directory'], positionals: 0 });
+  const folder = given.value('directory') ?? join(ROOT, 'build/release');
+  const origin = originOf(ROOT, { commit: given.value('commit'), env: process.env });
+  checkFolder(folder);
+  const artefacts = await buildRelease({ root: ROOT, architecture: hostArchitecture(), origin });
+  for (const name of readdirSync(folder)) rmSync(join(folder, name), { recursive: true });
+  // The sums last: whoever finds them finds what they are of.
+  for (const { name, data } of [...artefacts, sumsOf(artefacts)]) writeFileSync(join(folder, name), data);
+  process.stdout.write(`strongroom ${origin.version}, commit ${origin.commit}\n`);
+  for (const { name, data } of artefacts) process.stdout.write(`${String(data.length).padStart(12)} ${name}\n`);
+  process.stderr.write(`strongroom: wrote ${folder}\n`);
+  return EXIT.ok;
+}
+
+/** As sha256sum writes and reads it. */
+function sumsOf(artefacts: readonly Artefact[]): Artefact {
+  const lines = artefacts.map(({ name, data }) => `${sha256Hex(data)}  ${name}\n`).sort();
+  return { name: MARK, data: Buffer.from(lines.join('')) };
+}
+
+/** @throws BuildError where something is that is not an earlier release: it would be taken for a part of this one */
+function checkFolder(folder: string): void {
+  mkdirSync(folder, { recursive: true });
+  const names = readdirSync(folder);
+  if (names.length > 0 && !names.includes(MARK)) throw new BuildError(`${folder} is not empty, and no release`);
+}
+
+try {
+  process.exitCode = await main(process.argv.slice(2));
+} catch (error) {
+  if (!(error instanceof BuildError)) throw error;
+  process.stderr.write(
+    [`strongroom release: ${error.message}`, ...error.details.map((line) => `  ${line}`), ''].join('\n'),
+  );
+  process.exitCode = EXIT.failed;
+}
