@@ -80,15 +80,8 @@ export async function unwrapMasterKey(
   custodyKeys: CustodyKeys,
 ): Promise<Unwrapped | CustodyRefusal> {
   const { ceremony } = terms;
-  const foreign = refuseForeign(record, terms);
-  if (foreign !== undefined) return foreign;
-  if (record.generation > ceremony.generation) return generationBehind(record, ceremony);
-  if (record.generation === ceremony.generation && !isOfCeremony(record, ceremony)) {
-    return otherCeremony(record, ceremony);
-  }
-  if (record.generation < ceremony.generation && record.threshold < leastRetiredThreshold(ceremony)) {
-    return retiredThresholdTooLow(record, ceremony);
-  }
+  const refused = refuseRecord(record, terms);
+  if (refused !== undefined) return refused;
   const opened = await decryptShares(record, ceremony, custodyKeys);
   try {
     const shares = opened.flatMap(({ index, answer }) =>
@@ -127,6 +120,21 @@ function refuseForeign(
 ): CustodyRefusal | undefined {
   if (record.deployment === undefined) return requireBound ? unboundRecord(record) : undefined;
   return isSameDeployment(record.deployment, deployment) ? undefined : otherDeployment(record.deployment, deployment);
+}
+
+/** Why a signer with these terms does not open the record, as far as that is known before a key is called. */
+export function refuseRecord(record: MasterKeyRecord, terms: EnvelopeTerms): CustodyRefusal | undefined {
+  const { ceremony } = terms;
+  const foreign = refuseForeign(record, terms);
+  if (foreign !== undefined) return foreign;
+  if (record.generation > ceremony.generation) return generationBehind(record, ceremony);
+  if (record.generation === ceremony.generation && !isOfCeremony(record, ceremony)) {
+    return otherCeremony(record, ceremony);
+  }
+  if (record.generation < ceremony.generation && record.threshold < leastRetiredThreshold(ceremony)) {
+    return retiredThresholdTooLow(record, ceremony);
+  }
+  return undefined;
 }
 
 /**

@@ -15,7 +15,7 @@ import { ConfigurationRefused, type EnclaveParts, measureEnclave } from './boot/
 import { reloadOnHangUps } from './boot/hang-ups.ts';
 import type { World } from './boot/world.ts';
 import { reportCheck, type Said, sayWarnings, type Warning } from './commands/check.ts';
-import { lookAtFiles } from './commands/check-files.ts';
+import { lookAtStart } from './commands/check-start.ts';
 import { runSetupCommand } from './commands/setup.ts';
 import { runSlashingCommand } from './commands/slashing.ts';
 import { hasSlashingRecords } from './commands/slashing-open.ts';
@@ -63,7 +63,7 @@ export async function serve(input: LoadInput, said: readonly Warning[] = []): Pr
     return;
   }
   if (loaded.check) {
-    process.exitCode = reportCheck(loaded, await lookAtFiles(loaded.config), process);
+    process.exitCode = reportCheck(loaded, await lookAtStart(loaded.config, loaded), process);
     return;
   }
   await run({ ...loaded, warnings: [...said, ...loaded.warnings] }, read);

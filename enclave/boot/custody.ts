@@ -61,7 +61,7 @@ export async function openCustody(
   if (tableName === undefined) return undefined;
   const { logger, clock, enclave } = world;
   const log = logger.module('chamber');
-  const { kms, client, ...unsealing } = openParts(config, { ...parts, tableName }, world, opened);
+  const { kms, client, ...unsealing } = openCustodyParts(config, { ...parts, tableName }, world, opened);
   const { table, terms } = unsealing;
   const { ceremony } = terms;
   const readAt = clock.monotonic();
@@ -102,7 +102,8 @@ interface UnsealingParts extends Pick<CustodyParts, 'aws' | 'network'> {
   readonly telemetry?: CustodyParts['telemetry'];
 }
 
-function openParts(
+/** What reads the table and calls the custody keys; nothing is called yet. */
+export function openCustodyParts(
   config: CustodyConfig,
   { aws, network, tableName, telemetry }: UnsealingParts,
   { logger, enclave }: Pick<World, 'logger' | 'enclave'>,
@@ -169,7 +170,7 @@ export async function commandIntegrityKey(
   if (tableName === undefined) return undefined;
   await using opened = new AsyncDisposableStack();
   const masterKey = await unsealOnly(
-    openParts(config, { ...parts, aws: DEFAULT_AWS_ACCESS, tableName }, world, opened),
+    openCustodyParts(config, { ...parts, aws: DEFAULT_AWS_ACCESS, tableName }, world, opened),
   );
   opened.defer(() => masterKey.wipe());
   return masterKey.subKey('slashingRowHmac');

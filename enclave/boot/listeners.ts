@@ -10,6 +10,7 @@ import { listenPlain, listenTls } from '../http/listeners/listen.ts';
 import { listenMetrics } from '../http/listeners/metrics.ts';
 import { type CertificatePair, readCertificatePair, reloadCertificate, warnOfCertificate } from '../tls/file.ts';
 import { openEnclaveListeners } from './listeners/enclave.ts';
+import { listening } from './listeners/failure.ts';
 import { closeNow, endGracefully, type ListenersParts, type OpenListeners } from './listeners/open-listeners.ts';
 import type { World } from './world.ts';
 
@@ -27,10 +28,8 @@ export async function openListeners(
   const { app } = parts.application;
   const log = logger.module('server');
   const { metrics: metricsOptions, server } = config;
-  const metrics = await listenMetrics(telemetry.metrics, {
-    host: metricsOptions.listen_address,
-    port: metricsOptions.listen_port,
-  });
+  const forMetrics = { host: metricsOptions.listen_address, port: metricsOptions.listen_port };
+  const metrics = await listening('metrics', forMetrics, () => listenMetrics(telemetry.metrics, forMetrics));
   opened.defer(() => closeNow(metrics));
   const metricsAddress = metrics.address() as AddressInfo;
   log.info({ listener: 'metrics', ...shown(metricsAddress) }, 'listening');
@@ -38,7 +37,8 @@ export async function openListeners(
   const secure = await openTls(config.tls, { app, telemetry }, world, opened);
   if (secure !== undefined) log.info({ listener: 'tls', ...shown(secure.address) }, 'listening');
 
-  const plain = await listenPlain(app, { host: server.listen_address, port: server.listen_port });
+  const forRequests = { host: server.listen_address, port: server.listen_port };
+  const plain = await listening('server', forRequests, () => listenPlain(app, forRequests));
   opened.defer(() => app.close());
   log.info({ listener: 'http', ...shown(plain.address) }, 'listening');
 
@@ -66,12 +66,10 @@ async function openTls(
   if (mode !== 'file' || file.cert_path === undefined || file.key_path === undefined) return undefined;
   const files = { certPath: file.cert_path, keyPath: file.key_path };
   const pair = await readCertificatePair(files);
-  const secure = await listenTls(app, {
-    host: listen_address,
-    port: listen_port,
-    maxConnections: max_connections,
-    secureContext: pair,
-  });
+  const address = { host: listen_address, port: listen_port };
+  const secure = await listening('tls', address, () =>
+    listenTls(app, { ...address, maxConnections: max_connections, secureContext: pair }),
+  );
   const inForce = ({ notAfter }: CertificatePair): void =>
     telemetry.metrics.certificateExpiry.set(Date.parse(notAfter) / 1000, { mode: 'file' });
   pair.key.fill(0);

@@ -5,8 +5,8 @@
 
 import { strict as assert } from 'node:assert';
 import { type CustodyKeys, describeKeyResult, type KeyResult } from '../../ceremony/custody-keys.ts';
-import { type EnvelopeTerms, unwrapMasterKey, wrapMasterKey } from '../../ceremony/envelope.ts';
-import { parseRecord, serializeRecord } from '../../ceremony/record.ts';
+import { type EnvelopeTerms, refuseRecord, unwrapMasterKey, wrapMasterKey } from '../../ceremony/envelope.ts';
+import { type MasterKeyRecord, parseRecord, serializeRecord } from '../../ceremony/record.ts';
 import { type CustodyRefusal, malformedRecord } from '../../ceremony/refusals.ts';
 import { sealRootToken } from '../../ceremony/root-token.ts';
 import type { Clock } from '../../observe/clock.ts';
@@ -129,6 +129,26 @@ async function autoInit(rows: BootRows, parts: BootChamberParts): Promise<Master
 }
 
 /**
+ * Whether a start could go on with what the table holds, as far as that is known without opening a share and without
+ * writing: `server --check`.
+ * @throws StateTableFailure, CustodyFailure
+ */
+export async function lookAtChamber({
+  table,
+  terms,
+}: Pick<BootChamberParts, 'table' | 'terms'>): Promise<{ readonly latch: SealOverride | undefined }> {
+  const rows = await patiently(table, () => table.readBoot());
+  if (rows.sealOverride !== undefined) return { latch: rows.sealOverride };
+  if (rows.masterKey === undefined) {
+    if (rows.hasRootToken || rows.hasAuthHead) throw masterKeyLost(table);
+    return { latch: undefined };
+  }
+  const refused = refuseRecord(recordIn(rows.masterKey), terms);
+  if (refused !== undefined) throw new CustodyFailure(refused);
+  return { latch: undefined };
+}
+
+/**
  * Policies, tokens or a root token without the key they were written under: something was lost
  * (specification/custody.md#states).
  */
@@ -154,13 +174,18 @@ async function autoUnseal(
   row: MasterKeyRow,
   { terms, custodyKeys, memory, log }: UnsealParts,
 ): Promise<{ readonly masterKey: MasterKey; readonly rotationDue: boolean }> {
-  const record = parseRecord(row.record);
-  // The copy beside the record is for the watcher; whoever changed one alone has altered the row.
-  if (record === undefined || record.generation !== row.generation) throw new CustodyFailure(malformedRecord());
+  const record = recordIn(row);
   const opened = servedOrThrow(await unwrapMasterKey(record, terms, custodyKeys), log);
   log.info({ generation: record.generation, threshold: record.threshold }, 'unsealed');
   if (!opened.bound && !opened.rotationDue) log.warn({ generation: record.generation }, UNBOUND);
   return { masterKey: new MasterKey(opened.masterKey, memory), rotationDue: opened.rotationDue };
+}
+
+function recordIn(row: MasterKeyRow): MasterKeyRecord {
+  const record = parseRecord(row.record);
+  // The copy beside the record is for the watcher; whoever changed one alone has altered the row.
+  if (record === undefined || record.generation !== row.generation) throw new CustodyFailure(malformedRecord());
+  return record;
 }
 
 const UNBOUND =

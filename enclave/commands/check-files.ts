@@ -1,4 +1,4 @@
-// What a start would find of the files that a configuration names: `server --check` looks before anything is opened.
+// What a start would find of the files that a configuration names: part of `server --check` (check-start.ts).
 // The network's config.yaml, key directories, TLS files, the roots of the database's certificate, and the folder of the
 // SQLite database. Stores are not opened, and nothing is written.
 
@@ -8,6 +8,7 @@ import { renderPath, type Violation } from '../../command-line/violations.ts';
 import { readNetwork } from '../config/network.ts';
 import type { Config, OptionPath } from '../config/options.ts';
 import type { ConfigWarning } from '../config/warnings.ts';
+import { DESCRIPTOR_NAME, KEYSTORE_NAME } from '../keys/files/listing.ts';
 import { parsePostgresUrl } from '../slashing/postgres/address.ts';
 import { certificateWarning, readCertificatePair } from '../tls/file.ts';
 
@@ -23,7 +24,7 @@ export async function lookAtFiles(config: Config, nowMs: number = Date.now()): P
   const certificate = await certificateOf(config, nowMs);
   return {
     violations: [...network.violations, ...keyDirectories(config), ...certificate.violations, ...slashingFiles(config)],
-    warnings: [...network.warnings, ...certificate.warnings],
+    warnings: [...network.warnings, ...emptyFolders(config), ...certificate.warnings],
   };
 }
 
@@ -52,6 +53,29 @@ function keyDirectories({ key_sources: { filesystem, memory } }: Config): Violat
     ...(passwords_path === undefined ? [] : unreadable('keystores.passwords_path', passwords_path, readdirSync)),
     ...(password_file === undefined ? [] : unreadable('keystores.password_file', password_file, readableFile)),
   ];
+}
+
+/** A folder of bare keystores is a common slip: the start finds nothing in it, and says `ready keys=0`. */
+function emptyFolders({ key_sources: { filesystem } }: Config): ConfigWarning[] {
+  return filesystem.paths.flatMap((folder) => {
+    const names = namesIn(folder);
+    if (names === undefined || names.some((name) => DESCRIPTOR_NAME.test(name))) return [];
+    const keystores = names.filter((name) => KEYSTORE_NAME.test(name)).length;
+    const advice =
+      keystores === 0
+        ? 'Put one there for each key, beside its keystore (README.md)'
+        : `It has ${keystores} .json files: bare keystores are for key_sources.filesystem.keystores.path`;
+    const says = `names a folder without a descriptor (*.yaml), so no key is loaded from it: ${folder}. ${advice}`;
+    return [{ at: 'key_sources.filesystem.paths', says }];
+  });
+}
+
+function namesIn(folder: string): string[] | undefined {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return undefined; // said as a violation
+  }
 }
 
 function unreadable(option: string, path: string, read: (path: string) => unknown): Violation[] {

@@ -10,6 +10,7 @@ import { flagOf, OPTION_PATHS, type OptionPath, optionAt } from './options.ts';
 export interface Flags extends Layer {
   readonly configPath: string | undefined;
   readonly check: boolean;
+  readonly offline: boolean;
   readonly help: boolean;
   readonly allowUnsafeNoopAntiSlashing: boolean;
 }
@@ -20,7 +21,12 @@ export const SERVER_FLAGS = {
   '--check': {
     form: 'switch',
     meaning:
-      'Check the configuration and the files it names, open no store, and exit: 0 when it is good, 78 when it is not',
+      'Find everything that would stop a start (files, ports, locked memory, database, tables, custody keys), change ' +
+      'nothing, and exit: 0 when it would start, 78 when it would not',
+  },
+  '--offline': {
+    form: 'switch',
+    meaning: 'With --check: look at the configuration and the files it names only; open no port and no connection',
   },
   '--help': { form: 'switch', meaning: 'Print this text and exit; also -h' },
   '--allow-unsafe-noop-anti-slashing': {
@@ -55,16 +61,25 @@ export function readFlags(argv: readonly string[]): Flags {
     if (problem !== undefined) violations.push({ ...problem, path: path ?? flag, origin: `flag ${flag}` });
     else if (path !== undefined) settings.set(path, settingOf(path, flag, uses));
   }
+  if (byFlag.has('--offline') && !byFlag.has('--check')) violations.push(OFFLINE_ALONE);
   return {
     settings,
     sections: new Map(),
     violations,
     configPath: byFlag.get('--config')?.[0]?.value,
     check: byFlag.has('--check'),
+    offline: byFlag.has('--offline'),
     help: byFlag.has('--help'),
     allowUnsafeNoopAntiSlashing: byFlag.has('--allow-unsafe-noop-anti-slashing'),
   };
 }
+
+const OFFLINE_ALONE: Violation = {
+  path: '--offline',
+  problem: 'is given without --check, and no signer runs without its store',
+  remedy: 'add --check, or remove it',
+  origin: 'flag --offline',
+};
 
 /** The known flags of the arguments; what else is there becomes violations. */
 function readArguments(argv: readonly string[], violations: Violation[]): Written[] {

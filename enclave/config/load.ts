@@ -53,6 +53,8 @@ export type Loaded =
       readonly origins: ReadonlyMap<OptionPath, string>;
       /** `--check`: validate and exit. */
       readonly check: boolean;
+      /** `--offline`: the check looks at files only. */
+      readonly offline: boolean;
       /** What the configuration allows and hardly anybody wants. */
       readonly warnings: readonly ConfigWarning[];
       /** Variables that look like options and were injected by Kubernetes. */
@@ -108,6 +110,7 @@ export function loadConfig(input: LoadInput, build: Build): Loaded {
     config: freeze(config),
     origins,
     check: flags.check,
+    offline: flags.offline,
     warnings: warningsOf(config, facts),
     ignoredVariables: unknown.ignored,
   };

@@ -8,6 +8,7 @@ import { parseTableArn } from '../aws/table-name.ts';
 import { USED_POOL_CONNECTIONS } from '../slashing/postgres/pool.ts';
 import type { Config, OptionPath, SectionPath } from './options.ts';
 import type { Facts } from './rules/rule.ts';
+import { USELESS_OPTIONS } from './without-effect.ts';
 
 export interface ConfigWarning {
   readonly at: OptionPath | SectionPath;
@@ -106,6 +107,13 @@ export const WARNINGS: readonly WarningRule[] = [
     says: 'does nothing without signer_state: there is no master key that it would protect',
     applies: ({ ceremony, signer_state }) => ceremony !== undefined && signer_state.table === undefined,
   },
+  ...USELESS_OPTIONS.map(
+    ({ at, because, inThis }): WarningRule => ({
+      at,
+      says: `does nothing: ${because}`,
+      applies: (config, { isSet }) => isSet(at) && inThis(config),
+    }),
+  ),
 ];
 
 /** In an enclave a listener is a vsock port, and its parent decides who reaches it. */

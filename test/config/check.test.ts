@@ -1,4 +1,5 @@
-// `server --check`, as an operator runs it: what it finds beside the configuration file, and that it opens no store.
+// `server --check`, as an operator runs it: what it finds beside the configuration file. What it finds of ports and
+// stores: check-start.test.ts.
 
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -16,8 +17,8 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const AUTH = 'static_auth: {policies: [{name: a, rules: [{effect: allow}]}], anonymous: {policies: [a]}}';
 const QUIET = `${AUTH}
-server: {listen_address: 127.0.0.1}
-metrics: {listen_address: 127.0.0.1}`;
+server: {listen_address: 127.0.0.1, listen_port: 0}
+metrics: {listen_address: 127.0.0.1, listen_port: 0}`;
 
 async function check(yaml: string, env: Record<string, string> = {}) {
   const file = join(folder, 'strongroom.yaml');
@@ -38,7 +39,8 @@ describe('strongroom server --check', () => {
   });
 
   it('says what a valid configuration warns of, and is content', async () => {
-    const { code, stderr } = await check('network: hoodi');
+    const anyPort = { SVC_SERVER__LISTEN_PORT: '0', SVC_METRICS__LISTEN_PORT: '0' };
+    const { code, stderr } = await check('network: hoodi', anyPort);
     expect(code).toBe(0);
     for (const option of ['static_auth', 'server.listen_address', 'metrics.listen_address', 'anti_slashing.path']) {
       expect(stderr).toContain(`warning: ${option} `);
@@ -80,6 +82,36 @@ tls: {mode: file, file: {cert_path: ${folder}/cert.pem, key_path: ${folder}/key.
     );
     expect(text).toContain('anti_slashing.path lies in a folder that cannot be written: FOLDER/nowhere (ENOENT)');
     expect(text).toContain('tls.file.cert_path FOLDER/cert.pem cannot be read (ENOENT)');
+  });
+
+  it('warns of a folder from which no key is loaded', async () => {
+    mkdirSync(join(folder, 'keys'));
+    writeFileSync(join(folder, 'keys', 'keystore-m_12381.json'), '{}');
+    const { code, text } = await check(
+      `${QUIET}\nanti_slashing: {path: ${folder}/db}\nkey_sources: {filesystem: {paths: [${folder}/keys]}}`,
+    );
+    expect(code).toBe(0);
+    expect(text).toMatch(
+      /paths names a folder without a descriptor .*FOLDER\/keys\. It has 1 \.json files: .*keystores\.path/,
+    );
+  });
+
+  it('says what is set and does nothing', async () => {
+    const { code, text } = await check(
+      `${QUIET}\nanti_slashing: {path: ${folder}/db, pool_size: 4}\ntls: {listen_port: 9443}`,
+    );
+    expect(code).toBe(0);
+    expect(text).toContain('anti_slashing.pool_size does nothing: it is for the backend postgres.');
+    expect(text).toContain('tls.listen_port does nothing: tls.mode is disabled.');
+  });
+
+  it('an unset variable is to be exported, and --offline alone is nothing', async () => {
+    const yaml =
+      'static_auth: {policies: [{name: a, rules: [{effect: allow}]}], tokens: [{secret: "env:NOT_SET", policies: [a]}]}';
+    const { code, text } = await check(yaml);
+    expect(code).toBe(78);
+    expect(text).toMatch(/NOT_SET, which is unset\n.*\n +to do: +export NOT_SET/);
+    expect((await runStrongroom(['server', '--offline'])).stderr).toContain('--offline is given without --check');
   });
 
   it('finds the roots of the database that are not there', async () => {

@@ -26,9 +26,9 @@ export interface Listing {
 }
 
 /** Hidden files are not matched by `*.yaml`, as in a shell. */
-const DESCRIPTOR_NAME = /^[^.].*\.ya?ml$/i;
+export const DESCRIPTOR_NAME = /^[^.].*\.ya?ml$/i;
 const KEYSTORES = 'key_sources.filesystem.keystores';
-const KEYSTORE_NAME = /^[^.].*\.json$/i;
+export const KEYSTORE_NAME = /^[^.].*\.json$/i;
 
 /** @throws Error naming the option and the folder that cannot be read */
 export async function listKeyFiles({ paths, keystores }: KeyFolders): Promise<Listing> {

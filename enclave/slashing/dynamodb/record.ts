@@ -45,7 +45,25 @@ export function encodeRecord(record: StoreRecord, { genesisValidatorsRoot, integ
 
 /** @throws SignerError slashing_unavailable: another network or format; slashing_integrity: another key, or altered */
 export function decodeRecord(item: Item, binding: RecordBinding): RecordReading {
-  const { tableName, genesisValidatorsRoot, integrity } = binding;
+  const { tableName, integrity } = binding;
+  const version = confirmNetwork(item, binding);
+  const record = version === FIRST_FORMAT_VERSION ? 'first_format' : decodeMembers(item);
+  const code = decodeHex(item['integrity']?.S ?? '');
+  if (code === undefined || record === undefined || !integrity.verify(code, ...sealed(record))) {
+    const hint = 'the slashing table was written with another key, or its item NETWORK was altered';
+    throw new SignerError('slashing_integrity', { hint, detail: { table: tableName } });
+  }
+  return record;
+}
+
+/**
+ * The part of decodeRecord that needs no key.
+ * @throws SignerError slashing_unavailable: another network or format
+ */
+export function confirmNetwork(
+  item: Item,
+  { tableName, genesisValidatorsRoot }: Omit<RecordBinding, 'integrity'>,
+): typeof FORMAT_VERSION | typeof FIRST_FORMAT_VERSION {
   const detail = { table: tableName };
   const version = safeInteger(item['format_version']);
   if (version !== FORMAT_VERSION && version !== FIRST_FORMAT_VERSION) {
@@ -56,13 +74,12 @@ export function decodeRecord(item: Item, binding: RecordBinding): RecordReading 
     const hint = 'the slashing table is bound to another genesis validators root';
     throw unusable(hint, { detail: { ...detail, genesis_validators_root: root } });
   }
-  const record = version === FIRST_FORMAT_VERSION ? 'first_format' : decodeMembers(item);
-  const code = decodeHex(item['integrity']?.S ?? '');
-  if (code === undefined || record === undefined || !integrity.verify(code, ...sealed(record))) {
-    const hint = 'the slashing table was written with another key, or its item NETWORK was altered';
-    throw new SignerError('slashing_integrity', { hint, detail });
-  }
-  return record;
+  return version;
+}
+
+/** Undefined while the record names none. */
+export function regionIn(item: Item): string | undefined {
+  return item['store_region']?.S;
 }
 
 /** The condition that the stored record is exactly the one that was read; undefined: that there is none. */

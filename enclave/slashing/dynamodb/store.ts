@@ -191,9 +191,7 @@ export class Store {
       throw this.#fault;
     }
     this.#fault =
-      record.region === region
-        ? undefined
-        : unusable(OTHER_REGION, { detail: { table, bound_to: record.region, configured: region } });
+      record.region === region ? undefined : refuseRegion({ tableName: table, region, bound: record.region });
     const floor = known?.floor == null ? record.floor : higherFloor(record.floor, known.floor);
     // The same object while nothing changes: whoever judged by it can tell.
     const isSame = known !== undefined && (floor === null || coversFloor(known.floor, floor));
@@ -242,7 +240,17 @@ function newStoreId(): string {
   return randomBytes(STORE_ID_BYTES).toString('hex');
 }
 
-function startFault(error: unknown, tableName: string): never {
+export function refuseRegion(found: {
+  readonly tableName: string;
+  readonly region: string;
+  readonly bound: string;
+}): SignerError {
+  const { tableName: table, region: configured, bound: bound_to } = found;
+  return unusable(OTHER_REGION, { detail: { table, bound_to, configured } });
+}
+
+/** For `catch`: what a call of the start failed of, with what to do. */
+export function startFault(error: unknown, tableName: string): never {
   const facts = { cause: error, detail: { table: tableName } };
   if (awsFault(error) === 'not_found') {
     throw unusable('the slashing table does not exist: create it with `strongroom setup tables`', facts);

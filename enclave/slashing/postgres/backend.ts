@@ -181,7 +181,7 @@ async function confirmUsable(connection: Connection, { store, lineage }: CheckTo
 }
 
 /** A standby answers queries too, and cannot record. */
-async function confirmWritable(connection: Connection): Promise<void> {
+export async function confirmWritable(connection: Connection): Promise<void> {
   const { rows } = await connection.query("SELECT current_setting('transaction_read_only') = 'off' AS writable");
   if (rows[0]?.writable !== true) {
     throw new SignerError('slashing_unavailable', { hint: 'the slashing database does not accept writes' });

@@ -25,14 +25,9 @@ export async function migrate(
   // READ COMMITTED: each statement after the lock sees what its last holder committed.
   await connection.query('BEGIN ISOLATION LEVEL READ COMMITTED');
   await connection.query('SELECT pg_advisory_xact_lock($1)', [MIGRATION_LOCK]);
+  if (!(await hasSchema(connection))) await createSteps(connection);
   const applied = await appliedSteps(connection);
-  for (const [index, { version, checksum }] of applied.entries()) {
-    const known = migrations[index];
-    if (known === undefined) throw unfit('the slashing database was migrated by a newer version of this program');
-    if (version !== known.version || !checksum.equals(checksumOf(known))) {
-      throw unfit('the schema of the slashing database is not the one of this program');
-    }
-  }
+  confirmSteps(applied, migrations);
   for (const migration of migrations.slice(applied.length)) {
     await connection.query(migration.sql);
     await work.get(migration.version)?.(connection);
@@ -46,19 +41,52 @@ export async function migrate(
   return applied.length === 0;
 }
 
-async function appliedSteps(connection: Connection): Promise<{ version: number; checksum: Buffer }[]> {
-  // Asked first, because CREATE … IF NOT EXISTS needs the right to create even where there is nothing to do.
-  const found = await connection.query("SELECT to_regclass('strongroom.schema_version') IS NOT NULL AS exists");
-  if (found.rows[0]?.exists !== true) {
-    await connection.query('CREATE SCHEMA IF NOT EXISTS strongroom');
-    await connection.query(`
-      CREATE TABLE strongroom.schema_version (
-        version integer PRIMARY KEY,
-        name text NOT NULL,
-        checksum bytea NOT NULL,
-        applied_at timestamptz NOT NULL DEFAULT now()
-      )`);
+/**
+ * How many steps a database has and lacks; nothing is changed.
+ * @throws SignerError slashing_unavailable as migrate does
+ */
+export async function missingSteps(
+  connection: Connection,
+  migrations: readonly Migration[] = POSTGRES_MIGRATIONS,
+): Promise<{ readonly applied: number; readonly missing: number }> {
+  const applied = (await hasSchema(connection)) ? await appliedSteps(connection) : [];
+  confirmSteps(applied, migrations);
+  return { applied: applied.length, missing: migrations.length - applied.length };
+}
+
+interface AppliedStep {
+  readonly version: number;
+  readonly checksum: Buffer;
+}
+
+function confirmSteps(applied: readonly AppliedStep[], migrations: readonly Migration[]): void {
+  for (const [index, { version, checksum }] of applied.entries()) {
+    const known = migrations[index];
+    if (known === undefined) throw unfit('the slashing database was migrated by a newer version of this program');
+    if (version !== known.version || !checksum.equals(checksumOf(known))) {
+      throw unfit('the schema of the slashing database is not the one of this program');
+    }
   }
+}
+
+/** Asked first, because CREATE … IF NOT EXISTS needs the right to create even where there is nothing to do. */
+async function hasSchema(connection: Connection): Promise<boolean> {
+  const found = await connection.query("SELECT to_regclass('strongroom.schema_version') IS NOT NULL AS exists");
+  return found.rows[0]?.exists === true;
+}
+
+async function createSteps(connection: Connection): Promise<void> {
+  await connection.query('CREATE SCHEMA IF NOT EXISTS strongroom');
+  await connection.query(`
+    CREATE TABLE strongroom.schema_version (
+      version integer PRIMARY KEY,
+      name text NOT NULL,
+      checksum bytea NOT NULL,
+      applied_at timestamptz NOT NULL DEFAULT now()
+    )`);
+}
+
+async function appliedSteps(connection: Connection): Promise<AppliedStep[]> {
   return (await connection.query('SELECT version, checksum FROM strongroom.schema_version ORDER BY version')).rows;
 }
 

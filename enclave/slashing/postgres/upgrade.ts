@@ -64,18 +64,42 @@ export async function checkBinding(
   connection: Connection,
   { integrity, genesisValidatorsRoot }: Pick<UpgradeTools, 'integrity' | 'genesisValidatorsRoot'>,
 ): Promise<void> {
-  const { rows } = await connection.query<{ genesis_validators_root: Buffer; code: Buffer }>(
-    'SELECT genesis_validators_root, code FROM strongroom.binding',
-  );
-  const [row] = rows;
+  const row = await bindingOf(connection);
   if (row === undefined) throw new Error('the binding of the slashing database is not there');
-  if (!row.genesis_validators_root.equals(genesisValidatorsRoot)) {
-    const hint = 'the slashing database is bound to another genesis validators root';
-    throw new SignerError('slashing_unavailable', { hint });
-  }
+  confirmRoot(row, genesisValidatorsRoot);
   if (!row.code.equals(bindingCode(integrity, genesisValidatorsRoot))) {
     throw new SignerError('slashing_integrity', { hint: 'the slashing database was written with another key' });
   }
+}
+
+/**
+ * The part of checkBinding that needs no key.
+ * @param mayBeUnbound in step 1 a database could be left unbound, and is bound by the next
+ */
+export async function checkNetwork(
+  connection: Connection,
+  genesisValidatorsRoot: Uint8Array,
+  mayBeUnbound: boolean,
+): Promise<void> {
+  const row = await bindingOf(connection);
+  if (row !== undefined) confirmRoot(row, genesisValidatorsRoot);
+  else if (!mayBeUnbound) throw new Error('the binding of the slashing database is not there');
+}
+
+interface BindingRow {
+  readonly genesis_validators_root: Buffer;
+  readonly code: Buffer;
+}
+
+async function bindingOf(connection: Connection): Promise<BindingRow | undefined> {
+  const { rows } = await connection.query<BindingRow>('SELECT genesis_validators_root, code FROM strongroom.binding');
+  return rows[0];
+}
+
+function confirmRoot({ genesis_validators_root: root }: BindingRow, genesisValidatorsRoot: Uint8Array): void {
+  if (root.equals(genesisValidatorsRoot)) return;
+  const hint = 'the slashing database is bound to another genesis validators root';
+  throw new SignerError('slashing_unavailable', { hint });
 }
 
 async function sealHeads(connection: Connection, tools: UpgradeTools): Promise<void> {

@@ -4,6 +4,7 @@
 
 import { randomFillSync } from 'node:crypto';
 import { DatabaseSync } from 'node:sqlite';
+import type { RowIntegrity } from '../history/integrity.ts';
 import type { DatabaseOptions } from './options.ts';
 import { newRecord, STORE_ID_BYTES, storeRecord } from './record.ts';
 import { METADATA_TABLE, SCHEMA, SCHEMA_VERSION } from './tables.ts';
@@ -98,6 +99,28 @@ function bind(connection: DatabaseSync, options: DatabaseOptions): boolean {
     storeRecord(connection, options).insert(newRecord(randomFillSync(new Uint8Array(STORE_ID_BYTES))));
     return false;
   }
+  const version = confirmOurs(connection, { genesisValidatorsRoot, kind: integrity.kind });
+  const isOurs = version === 1 ? upgrade(connection, options) : isRecordOurs(connection, options);
+  if (!isOurs) {
+    throw new DatabaseRefusal(
+      'the metadata of the database fails its integrity check, or the master key is another one',
+    );
+  }
+  return version === 1;
+}
+
+export interface ExpectedMetadata {
+  /** 32 bytes. */
+  readonly genesisValidatorsRoot: Uint8Array;
+  readonly kind: RowIntegrity['kind'];
+}
+
+/**
+ * The part of opening that needs no key and writes nothing: of which schema, network and kind of codes a database is.
+ * @returns the version of its schema
+ * @throws DatabaseRefusal
+ */
+export function confirmOurs(connection: DatabaseSync, { genesisValidatorsRoot, kind }: ExpectedMetadata): 1 | 2 {
   const metadata = connection.prepare('SELECT * FROM metadata WHERE id = 1').get();
   if (metadata === undefined) throw new DatabaseRefusal('the database has lost its metadata');
   const version = metadata['schema_version'];
@@ -108,20 +131,14 @@ function bind(connection: DatabaseSync, options: DatabaseOptions): boolean {
   if (!(root instanceof Uint8Array) || Buffer.compare(root, genesisValidatorsRoot) !== 0) {
     throw new DatabaseRefusal('the database belongs to another network: its genesis validators root differs');
   }
-  if (metadata['integrity_kind'] !== integrity.kind) {
+  if (metadata['integrity_kind'] !== kind) {
     throw new DatabaseRefusal(
-      integrity.kind === 'hmac'
+      kind === 'hmac'
         ? 'the database was made without a master key: export it and import it into a new one'
         : 'the database was made with a master key, which is not available here',
     );
   }
-  const isOurs = version === 1 ? upgrade(connection, options) : isRecordOurs(connection, options);
-  if (!isOurs) {
-    throw new DatabaseRefusal(
-      'the metadata of the database fails its integrity check, or the master key is another one',
-    );
-  }
-  return version === 1;
+  return version;
 }
 
 function upgrade(connection: DatabaseSync, options: DatabaseOptions): boolean {

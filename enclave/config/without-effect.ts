@@ -1,0 +1,88 @@
+// Options that were set and change nothing in this configuration: somebody expects something of them. Those that would
+// leave keys unprotected or a database unused are refused instead (rules/); these start, and are said.
+
+import type { Config, OptionPath, SectionPath } from './options.ts';
+
+export interface UselessOption {
+  readonly at: OptionPath | SectionPath;
+  /** Completes `does nothing: `. */
+  readonly because: string;
+  readonly inThis: (config: Config) => boolean;
+}
+
+const tlsIsOff = ({ tls }: Config): boolean => tls.mode === 'disabled';
+const noPriority = ({ signing }: Config): boolean => !signing.priority.enabled;
+const isNot =
+  (backend: Config['anti_slashing']['backend']) =>
+  ({ anti_slashing }: Config): boolean =>
+    anti_slashing.backend !== backend;
+
+const TLS_IS_OFF = 'tls.mode is disabled. Set tls.mode: file, or remove it';
+
+export const USELESS_OPTIONS: readonly UselessOption[] = [
+  { at: 'anti_slashing.path', because: 'it is for the backend sqlite. Remove it', inThis: isNot('sqlite') },
+  { at: 'anti_slashing.pool_size', because: 'it is for the backend postgres. Remove it', inThis: isNot('postgres') },
+  { at: 'anti_slashing.force_ipv4', because: 'it is for the backend postgres. Remove it', inThis: isNot('postgres') },
+  {
+    at: 'anti_slashing.max_concurrent_writes',
+    because: 'it is for the backend dynamodb. Remove it',
+    inThis: isNot('dynamodb'),
+  },
+  { at: 'tls.listen_address', because: TLS_IS_OFF, inThis: tlsIsOff },
+  { at: 'tls.listen_port', because: TLS_IS_OFF, inThis: tlsIsOff },
+  { at: 'tls.max_connections', because: TLS_IS_OFF, inThis: tlsIsOff },
+  {
+    at: 'tls.file',
+    because: 'tls.mode is not file. Set tls.mode: file, or remove it',
+    inThis: ({ tls }) => tls.mode !== 'file',
+  },
+  { at: 'tls.ratls', because: 'tls.mode is not ratls. Remove it', inThis: ({ tls }) => tls.mode !== 'ratls' },
+  {
+    at: 'tee.nitro.egress',
+    because: 'tee.platform is off, and this machine reaches what it can reach. Remove it',
+    inThis: ({ tee }) => tee.platform !== 'nitro',
+  },
+  {
+    at: 'parent_proxy',
+    because: 'it is for the parent of an enclave, and tee.platform is off. Remove it',
+    inThis: ({ tee }) => tee.platform !== 'nitro',
+  },
+  {
+    at: 'signing.priority.max_concurrent_jobs',
+    because: 'signing.priority.enabled is false. Set it to true, or remove it',
+    inThis: noPriority,
+  },
+  {
+    at: 'signing.priority.operations',
+    because: 'signing.priority.enabled is false. Set it to true, or remove it',
+    inThis: noPriority,
+  },
+  ...(['endpoint', 'service_name'] as const).map(
+    (member): UselessOption => ({
+      at: `opentelemetry.${member}`,
+      because: 'opentelemetry.enabled is false. Set it to true, or remove it',
+      inThis: ({ opentelemetry }) => !opentelemetry.enabled,
+    }),
+  ),
+  {
+    at: 'logging.color',
+    because: 'logging.format is json, which has no colour. Remove it',
+    inThis: ({ logging }) => logging.format === 'json',
+  },
+  ...(
+    ['max_concurrent_reads', 'max_concurrent_writes', 'request_timeout_seconds', 'max_items_per_request'] as const
+  ).map(
+    (member): UselessOption => ({
+      at: `http.key_manager_api.${member}`,
+      because: 'http.key_manager_api.enabled is false. Set it to true, or remove it',
+      inThis: ({ http }) => !http.key_manager_api.enabled,
+    }),
+  ),
+  ...(['generate', 'generate_keys', 'deposit_data', 'import', 'lifecycle'] as const).map(
+    (route): UselessOption => ({
+      at: `chamber.keys.${route}.max_items_per_request`,
+      because: `chamber.keys.${route}.enabled is false. Set it to true, or remove it`,
+      inThis: ({ chamber }) => !chamber.keys[route].enabled,
+    }),
+  ),
+];
