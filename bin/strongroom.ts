@@ -9,8 +9,9 @@ Commands:
   server        Run the signer                              strongroom server -c strongroom.yaml
   slashing      Export, import, prune or show the           strongroom slashing export -c strongroom.yaml
                 slashing protection records
-  ceremony      Plan the master key's custody, make age     strongroom ceremony plan ceremony.yaml
-                identities, open the root token
+  ceremony      Plan the master key's custody, make and     strongroom ceremony plan ceremony.yaml
+                check age identities, record a ceremony,
+                open the root token
   setup         Create the DynamoDB tables                  strongroom setup tables -c strongroom.yaml
   operator      Look after a running signer: status, seal,  strongroom operator status
                 policies, tokens, keys, slashing records;

@@ -1,19 +1,31 @@
-// `strongroom ceremony …`: planning a custody ceremony and holding its root token, offline. It touches files it is told
-// to, runs age where an identity needs it, and reaches neither network nor cloud. Exit codes: 0 done, 1 usage or local
-// error, 70 a bug (specification/operating.md#exit-codes).
+// `strongroom ceremony …`: planning a custody ceremony, recording it and holding its root token, offline. It touches
+// files it is told to, runs age where an identity needs it, and reaches neither network nor cloud. Exit codes: 0 done,
+// 1 usage or local error, 70 a bug (specification/operating.md#exit-codes).
 
+import { asksForHelp, quoted } from '../command-line/arguments.ts';
 import { EXIT } from '../command-line/exit-codes.ts';
 import { checkIdentity } from './commands/check-identity.ts';
 import { type Command, CommandError, type LoadedCommand, type Terminal } from './commands/command.ts';
 import { keygen } from './commands/keygen.ts';
 import { openRootTokenCommand } from './commands/open-root-token.ts';
 import { plan } from './commands/plan.ts';
+import { recordEnd, recordFile, recordPcrs, recordPerson, recordStart, recordStatement } from './commands/record.ts';
+import { transcriptPageCommand, transcriptVerify } from './commands/transcript.ts';
 
+/** By the words that lead to them. */
 const COMMANDS: ReadonlyMap<string, Command> = new Map([
   ['plan', plan],
   ['keygen', keygen],
   ['check-identity', checkIdentity],
   ['open-root-token', openRootTokenCommand],
+  ['record start', recordStart],
+  ['record person', recordPerson],
+  ['record statement', recordStatement],
+  ['record file', recordFile],
+  ['record pcrs', recordPcrs],
+  ['record end', recordEnd],
+  ['transcript verify', transcriptVerify],
+  ['transcript page', transcriptPageCommand],
 ]);
 
 type Commands = ReadonlyMap<string, Command | LoadedCommand>;
@@ -26,7 +38,7 @@ const help = (commands: Commands): string => `strongroom ceremony: the custody o
 Usage: strongroom ceremony COMMAND [ARGUMENTS]
 
 Commands:
-${[...commands].map(([name, command]) => `  ${name.padEnd(16)} ${summaryOf(command)}`).join('\n')}
+${[...commands].map(([name, command]) => `  ${name.padEnd(17)}  ${summaryOf(command)}`).join('\n')}
 
 Examples:
   strongroom ceremony plan ceremony.yaml
@@ -46,25 +58,39 @@ export async function main(
   more: ReadonlyMap<string, LoadedCommand> = new Map(),
 ): Promise<number> {
   const commands: Commands = new Map<string, Command | LoadedCommand>([...COMMANDS, ...more]);
-  const [name, ...rest] = argv;
-  if (name === undefined || name === 'help' || HELP_FLAGS.has(name)) {
-    (name === undefined ? terminal.stderr : terminal.stdout).write(help(commands));
-    return name === undefined ? EXIT.failed : EXIT.ok;
-  }
+  const [first] = argv;
+  const { name, below, rest } = follow(commands, argv);
   const found = commands.get(name);
-  if (found === undefined) {
-    terminal.stderr.write(`strongroom ceremony: unknown command ${name}\n\n${help(commands)}`);
-    return EXIT.failed;
-  }
-  const command = 'load' in found ? await found.load() : found;
-  if (rest.some((word) => HELP_FLAGS.has(word))) {
+  if (found !== undefined) {
+    const command = 'load' in found ? await found.load() : found;
+    if (!asksForHelp(rest)) return run(`strongroom ceremony ${name}`, command, rest, terminal);
     terminal.stdout.write(command.help);
     return EXIT.ok;
   }
-  return run(`strongroom ceremony ${name}`, command, rest, terminal);
+  if (first === 'help' || asksForHelp(argv)) {
+    terminal.stdout.write(help(below));
+    return EXIT.ok;
+  }
+  const problem =
+    first === undefined ? '' : `strongroom ceremony: unknown command ${quoted(argv.slice(0, 2).join(' '))}\n\n`;
+  terminal.stderr.write(`${problem}${help(below)}`);
+  return EXIT.failed;
 }
 
-const HELP_FLAGS: ReadonlySet<string> = new Set(['--help', '-h']);
+/** The longest command that the words begin with, or the commands that could follow them: of a group, or all. */
+function follow(
+  commands: Commands,
+  argv: readonly string[],
+): { readonly name: string; readonly below: Commands; readonly rest: readonly string[] } {
+  const [first = '', second = ''] = argv;
+  const words = commands.has(`${first} ${second}`) ? 2 : 1;
+  const group = new Map([...commands].filter(([name]) => name.startsWith(`${first} `)));
+  return {
+    name: argv.slice(0, words).join(' '),
+    below: group.size === 0 ? commands : group,
+    rest: argv.slice(words),
+  };
+}
 
 async function run(title: string, command: Command, argv: readonly string[], terminal: Terminal): Promise<number> {
   try {

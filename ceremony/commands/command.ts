@@ -32,18 +32,31 @@ export class CommandError extends Error {
 export interface Arguments {
   readonly positionals: readonly string[];
   readonly flags: Readonly<Record<string, string>>;
+  /** Those that are given. */
+  readonly switches: ReadonlySet<string>;
 }
 
 /**
- * `--flag VALUE` for each of the names, and at most `positionals` words beside them.
+ * `--flag VALUE` for each of the names, the switches, and at most `positionals` words beside them.
  * @throws CommandError for an unknown flag, a repeated one, one without a value, a word too many
  */
-export function readArguments(argv: readonly string[], names: readonly string[], positionals: number): Arguments {
+export function readArguments(
+  argv: readonly string[],
+  names: readonly string[],
+  positionals: number,
+  switches: readonly string[] = [],
+): Arguments {
   try {
-    const forms = Object.fromEntries(names.map((name) => [name, { placeholder: name.toUpperCase() }]));
+    const valued = names.map((name) => [name, { placeholder: name.toUpperCase() }] as const);
+    const forms = Object.fromEntries([...valued, ...switches.map((name) => [name, {}] as const)]);
     const { values, words } = read(forms, argv);
     if (words.length > positionals) throw new ArgumentsError(`unexpected ${quoted(words.at(-1) ?? '')}`);
-    return { positionals: words, flags: values as Readonly<Record<string, string>> }; // no form is a switch or a list
+    const given = Object.entries(values).filter((entry): entry is [string, string] => typeof entry[1] === 'string');
+    return {
+      positionals: words,
+      flags: Object.fromEntries(given),
+      switches: new Set(switches.filter((name) => values[name] === true)),
+    };
   } catch (error) {
     if (!(error instanceof ArgumentsError)) throw error;
     throw new CommandError(withAdvice(error));

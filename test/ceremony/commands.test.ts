@@ -14,6 +14,11 @@ import { keyArn } from '../config/loading.ts';
 import { RECIPIENT } from './custody.ts';
 
 const PROGRAM = fileURLToPath(new URL('../../bin/strongroom', import.meta.url));
+const COMMANDS = [
+  ...['plan', 'keygen', 'check-identity', 'open-root-token'],
+  ...['start', 'person', 'statement', 'file', 'pcrs', 'end'].map((kind) => `record ${kind}`),
+  ...['transcript verify', 'transcript page'],
+];
 const TOKEN = `sr_mgmt_${'t'.repeat(43)}`;
 const CEREMONY = {
   generation: 1,
@@ -78,20 +83,19 @@ describe('the launcher', () => {
 });
 
 describe('help', () => {
-  it.each([['plan'], ['keygen'], ['check-identity'], ['open-root-token']])(
-    'of %s goes to stdout and has two examples',
-    async (command) => {
-      const { code, stdout, stderr } = await run([command, '--help']);
-      expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-      expect(stdout.split('Examples:\n')[1]?.match(/^ +.*strongroom ceremony/gm)).toHaveLength(2);
-    },
-  );
+  it.each(COMMANDS)('of %s goes to stdout and has two examples', async (command) => {
+    const { code, stdout, stderr } = await run([...command.split(' '), '--help']);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout.split('Examples:\n')[1]?.match(/^ {2}\S/gm)).toHaveLength(2);
+  });
 
   it('of the group lists the commands', async () => {
     const { code, stdout } = await run(['--help']);
     expect(code).toBe(0);
-    for (const command of ['plan', 'keygen', 'check-identity', 'open-root-token'])
-      expect(stdout).toContain(`\n  ${command} `);
+    for (const command of COMMANDS) expect(stdout).toContain(`\n  ${command} `);
+    const record = await run(['record', '--help']);
+    expect(record).toMatchObject({ code: 0, stdout: expect.stringContaining('\n  record start ') });
+    expect(record.stdout).not.toContain('\n  plan ');
   });
 
   it('comes on stderr with exit 1 when no command, or an unknown one, is given', async () => {
@@ -100,6 +104,11 @@ describe('help', () => {
       code: 1,
       stdout: '',
       stderr: expect.stringContaining('unknown command seal'),
+    });
+    expect(await run(['record', 'nothing'])).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: expect.stringMatching(/unknown command record nothing[\s\S]*record start/),
     });
   });
 });

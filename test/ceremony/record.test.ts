@@ -1,168 +1,180 @@
-// The MASTER_KEY record as text: one spelling, every member checked, and the bytes that the share binding covers.
+// `strongroom ceremony record` and `ceremony transcript` as the keeper of the record uses them, and whoever verifies
+// it.
 
-import { createHmac } from 'node:crypto';
-import { readFileSync } from 'node:fs';
-import { describe, expect, it } from 'vitest';
-import {
-  bindingVerifies,
-  type MasterKeyRecord,
-  parseRecord,
-  serializeRecord,
-  shareBindingKey,
-} from '../../ceremony/record.ts';
+import { createHash } from 'node:crypto';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parseCeremony } from '../../ceremony/definition.ts';
+import { main } from '../../ceremony/main.ts';
+import { ceremonyRegister } from '../../ceremony/transcript/meaning.ts';
+import { keyArn } from '../config/loading.ts';
+import { RECIPIENT } from './custody.ts';
 
-interface Vector {
-  master_key: string;
-  bound_bytes: string;
-  record: string;
+const BLOCK = {
+  generation: 1,
+  kms_threshold: 1,
+  kms_keys: [{ arns: [keyArn(1)] }],
+  root_token_recipients: [RECIPIENT],
+};
+const MEASUREMENTS = {
+  HashAlgorithm: 'Sha384 { ... }',
+  PCR0: 'A'.repeat(96),
+  PCR17: ceremonyRegister(parseCeremony(BLOCK)),
+};
+
+let folder: string;
+const at = (name: string): string => join(folder, name);
+
+async function run(argv: readonly string[], input = '') {
+  const said = { stdout: '', stderr: '' };
+  const to = (name: 'stdout' | 'stderr') => ({ write: (text: string) => (said[name] += text) });
+  const stdin = (async function* () {
+    yield Buffer.from(input);
+  })();
+  const code = await main(argv, { env: {}, stdin, stdout: to('stdout'), stderr: to('stderr') });
+  return { code, ...said };
 }
 
-const vector = vectorOf(2);
-const unbound = vectorOf(1);
-const MASTER_KEY = Buffer.from(vector.master_key, 'hex');
-
-interface Share {
-  index: number;
-  arns: string[];
-  ciphertext: string;
+/** A line that is added. @returns its digest */
+async function record(kind: string, args: readonly string[], input = ''): Promise<string> {
+  const { code, stdout, stderr } = await run(['record', kind, at('t.jsonl'), ...args], input);
+  if (code !== 0) throw new Error(stderr);
+  const [, digest = ''] = /^\d+ ([0-9a-f]{64})\n$/.exec(stdout) ?? [];
+  const last =
+    readFileSync(at('t.jsonl'), 'utf8')
+      .split(/(?<=\n)/)
+      .at(-1) ?? '';
+  expect(digest).toBe(createHash('sha256').update(last).digest('hex'));
+  expect(stderr).toContain(digest.match(/.{8}/g)?.join(' '));
+  return digest;
 }
 
-interface Text {
-  version: number;
-  deployment: { network: string; id: string };
-  generation: number;
-  threshold: number;
-  shares: [Share, Share, Share];
-  binding: string;
-}
+const verify = (...args: readonly string[]) => run(['transcript', 'verify', at('t.jsonl'), ...args]);
 
-function vectorOf(version: number): Vector {
-  const url = new URL(`../vectors/master-key-record-v${version}.json`, import.meta.url);
-  return JSON.parse(readFileSync(url, 'utf8')) as Vector;
-}
+let noted: string;
+let head: string;
 
-function golden({ record: text }: Vector = vector): MasterKeyRecord {
-  const record = parseRecord(text);
-  if (record === undefined) throw new Error('the golden record does not parse');
-  return record;
-}
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'strongroom-record-'));
+  writeFileSync(at('ceremony.yaml'), JSON.stringify(BLOCK));
+  writeFileSync(at('other.yaml'), JSON.stringify({ ...BLOCK, generation: 2 }));
+  writeFileSync(at('pcrs.json'), JSON.stringify({ Measurements: MEASUREMENTS }));
+  writeFileSync(at('others.json'), JSON.stringify({ measurements: { ...MEASUREMENTS, PCR0: 'b'.repeat(96) } }));
+  writeFileSync(at('image.eif'), 'an image');
+  await record('start', ['--ceremony', at('ceremony.yaml'), '--title', 'Custody ceremony', '--place', 'Room 4']);
+  await record('person', ['--name', 'Lea', '--role', 'lead', '--organization', 'Stake AG']);
+  noted = await record('person', ['--name', 'Alice', '--role', 'participant', '--recipient', RECIPIENT]);
+  await record('statement', ['--by', 'Alice', '--text', '-'], 'First.\r\nSecond.\r\n');
+  await record('file', ['--path', at('image.eif'), '--about', 'the image']);
+  await record('pcrs', ['--pcrs', at('pcrs.json')]);
+});
+afterAll(() => rmSync(folder, { recursive: true }));
 
-function altered(change: (text: Text) => void): string {
-  const text = JSON.parse(vector.record) as Text;
-  change(text);
-  return JSON.stringify(text);
-}
-
-describe.each([
-  ['of version 1, which names no deployment', unbound],
-  ['of version 2', vector],
-])('the golden record %s', (_, given) => {
-  it('parses, and is written as it was', () => {
-    expect(serializeRecord(golden(given))).toBe(given.record);
-  });
-
-  it('is bound by its master key and by no other', () => {
-    expect(bindingVerifies(MASTER_KEY, golden(given))).toBe(true);
-    const other = Buffer.from(MASTER_KEY);
-    other[31] = (other[31] ?? 0) ^ 1;
-    expect(bindingVerifies(other, golden(given))).toBe(false);
-  });
-
-  it('binds the documented bytes', () => {
-    const hmac = createHmac('sha256', shareBindingKey(MASTER_KEY))
-      .update(Buffer.from(given.bound_bytes, 'hex'))
-      .digest();
-    expect(golden(given).binding).toEqual(hmac);
+it('a record that goes on is verified only for whoever says so, and makes a draft', async () => {
+  expect(await verify()).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('has no end') });
+  expect(await verify('--unfinished')).toMatchObject({ code: 0, stdout: expect.stringContaining('has NOT ended') });
+  const draft = await run(['transcript', 'page', at('t.jsonl'), '--output', at('draft.html')]);
+  expect({ code: draft.code, page: readFileSync(at('draft.html'), 'utf8') }).toMatchObject({
+    code: 0,
+    page: expect.stringContaining('DRAFT'),
   });
 });
 
-it('names its deployment, or none', () => {
-  const network = '0x4b363db94e286120d76eb905340fdd4e54bfe9f06bf33ff6cf5ad27f511bfe95';
-  expect(golden().deployment).toEqual({ network, id: 'strongroom-state' });
-  expect(golden(unbound).deployment).toBeUndefined();
+it.each<[string, string[], string]>([
+  ['an unknown role', ['person', '--name', 'B', '--role', 'boss'], '--role is one of lead, custodian, participant'],
+  ['a statement of a stranger', ['statement', '--by', 'Bob', '--text', 'x'], 'whom no line before introduces'],
+  ['a file that is not there', ['file', '--path', '/nonexistent', '--about', 'x'], 'ENOENT'],
+  ['a pcrs.json that is none', ['pcrs', '--pcrs', 'CEREMONY'], 'has no object "measurements"'],
+  ['a line without what it needs', ['statement', '--by', 'Alice'], '--text is needed'],
+])('%s is refused, and nothing is written', async (_, [kind = '', ...args], words) => {
+  const before = readFileSync(at('t.jsonl'));
+  const given = args.map((arg) => (arg === 'CEREMONY' ? at('ceremony.yaml') : arg));
+  const { code, stdout, stderr } = await run(['record', kind, at('t.jsonl'), ...given]);
+  expect({ code, stdout, stderr }).toEqual({ code: 1, stdout: '', stderr: expect.stringContaining(words) });
+  expect(readFileSync(at('t.jsonl'))).toEqual(before);
 });
 
-describe('the share binding notices', () => {
-  const [firstCiphertext, secondCiphertext] = [JSON.parse(vector.record) as Text].flatMap(({ shares }) => [
-    shares[0].ciphertext,
-    shares[1].ciphertext,
-  ]);
-  it.each<[string, (text: Text) => void]>([
-    ['another deployment', (text) => (text.deployment.id = 'strongroom-statf')],
-    ['another network', (text) => (text.deployment.network = `0x${'00'.repeat(32)}`)],
-    [
-      'a deployment that is taken away',
-      (text) => void (Object.assign(text, { version: 1 }) && Reflect.deleteProperty(text, 'deployment')),
-    ],
-    ['another generation', (text) => (text.generation += 1)],
-    ['a downgraded threshold', (text) => (text.threshold = 1)],
-    ['a raised threshold', (text) => (text.threshold = 3)],
-    ['an altered ciphertext', (text) => (text.shares[2].ciphertext = Buffer.from('other').toString('base64'))],
-    [
-      'swapped ciphertexts',
-      (text) => {
-        text.shares[0].ciphertext = secondCiphertext ?? '';
-        text.shares[1].ciphertext = firstCiphertext ?? '';
+it('a transcript that exists is not begun again', async () => {
+  const begun = await run(['record', 'start', at('t.jsonl'), '--ceremony', at('ceremony.yaml'), '--title', 'x']);
+  expect(begun).toMatchObject({ code: 1, stderr: expect.stringContaining('exists already and is not overwritten') });
+});
+
+describe('a record that has ended', () => {
+  beforeAll(async () => {
+    head = await record('end', ['--by', 'Lea']);
+  });
+
+  it('has what was said', () => {
+    const lines = readFileSync(at('t.jsonl'), 'utf8')
+      .trimEnd()
+      .split('\n')
+      .map((line): unknown => JSON.parse(line));
+    expect(lines).toMatchObject([
+      { number: 1, entry: 'start', title: 'Custody ceremony', place: 'Room 4', ceremony: BLOCK },
+      { number: 2, entry: 'person', name: 'Lea', role: 'lead', organization: 'Stake AG' },
+      { number: 3, entry: 'person', name: 'Alice', role: 'participant', recipient: RECIPIENT },
+      { number: 4, entry: 'statement', by: 'Alice', text: 'First.\nSecond.' },
+      {
+        number: 5,
+        entry: 'file',
+        name: 'image.eif',
+        bytes: 8,
+        sha256: createHash('sha256').update('an image').digest('hex'),
       },
-    ],
-    [
-      'swapped ARNs',
-      (text) => ([text.shares[0].arns, text.shares[2].arns] = [text.shares[2].arns, text.shares[0].arns]),
-    ],
-    [
-      'a replica more',
-      (text) => text.shares[1].arns.push(text.shares[1].arns[0]?.replace('eu-west-1', 'us-west-1') ?? ''),
-    ],
-    ['a replica less', (text) => text.shares[1].arns.pop()],
-    ['a share less', (text) => (text.shares as Share[]).pop()],
-    ['another binding', (text) => (text.binding = Buffer.alloc(32).toString('base64'))],
-  ])('%s', (_, change) => {
-    const record = parseRecord(altered(change));
-    expect(record).toBeDefined();
-    expect(record !== undefined && bindingVerifies(MASTER_KEY, record)).toBe(false);
-  });
-});
-
-describe('a record is none when', () => {
-  it.each<[string, (text: Text) => void]>([
-    ['its version is another', (text) => (text.version = 3)],
-    ['its version is the former one and it names a deployment', (text) => (text.version = 1)],
-    ['it names no deployment', (text) => Reflect.deleteProperty(text, 'deployment')],
-    ['its network is spelled otherwise', (text) => (text.deployment.network = text.deployment.network.toUpperCase())],
-    ['its network is a name', (text) => (text.deployment.network = 'mainnet')],
-    ['its deployment has no id', (text) => (text.deployment.id = '')],
-    ['its deployment has another character', (text) => (text.deployment.id = 'a b')],
-    ['its deployment has a member too many', (text) => Object.assign(text.deployment, { note: '' })],
-    ['its generation is not a whole number', (text) => (text.generation = 1.5)],
-    ['its threshold is zero', (text) => (text.threshold = 0)],
-    ['its threshold is above its shares', (text) => (text.threshold = 4)],
-    ['it has no shares', (text) => (text.shares as Share[]).splice(0)],
-    ['its shares are out of order', (text) => Object.assign(text, { shares: text.shares.toReversed() })],
-    ['a share is missing in the middle', (text) => (text.shares as Share[]).splice(1, 1)],
-    ['a key holds two shares', (text) => (text.shares[2].arns = text.shares[0].arns)],
-    [
-      'replicas of a key hold two shares',
-      (text) => (text.shares[0].arns = [text.shares[1].arns[0]?.replace('eu-west-1', 'us-west-1') ?? '']),
-    ],
-    ['its ARNs are not sorted', (text) => Object.assign(text.shares[1], { arns: text.shares[1].arns.toReversed() })],
-    ['an ARN is repeated', (text) => text.shares[0].arns.push(text.shares[0].arns[0] ?? '')],
-    ['an ARN is an alias', (text) => (text.shares[0].arns = ['arn:aws:kms:eu-central-1:111122223333:alias/custody'])],
-    ['an entry mixes keys', (text) => text.shares[0].arns.push(text.shares[1].arns[1] ?? '')],
-    ['a ciphertext is empty', (text) => (text.shares[0].ciphertext = '')],
-    [
-      'a ciphertext is larger than KMS makes them',
-      (text) => (text.shares[0].ciphertext = Buffer.alloc(6145).toString('base64')),
-    ],
-    ['a ciphertext is not base64', (text) => (text.shares[0].ciphertext = 'AAA=AAAA')],
-    ['a ciphertext is spelled otherwise', (text) => (text.shares[0].ciphertext += '\n')],
-    ['its binding is short', (text) => (text.binding = Buffer.alloc(31).toString('base64'))],
-    ['it has a member too many', (text) => Object.assign(text, { note: '' })],
-    ['a share has a member too many', (text) => Object.assign(text.shares[0], { note: '' })],
-  ])('%s', (_, change) => {
-    expect(parseRecord(altered(change))).toBeUndefined();
+      { number: 6, entry: 'pcrs', registers: { PCR0: 'a'.repeat(96), PCR17: MEASUREMENTS.PCR17 } },
+      { number: 7, entry: 'statement', by: 'Lea', text: 'The record is complete.' },
+      { number: 8, entry: 'end' },
+    ]);
   });
 
-  it.each(['', 'null', '[]', '{}', '{"version":1', '"text"'])('the text is %j', (text) => {
-    expect(parseRecord(text)).toBeUndefined();
+  it('is verified against ceremony, PCR values and the head on paper, however that is written', async () => {
+    const written = head.toUpperCase().replace(/.{4}/g, '$& ');
+    const options = ['--ceremony', at('ceremony.yaml'), '--pcrs', at('pcrs.json'), '--head', written];
+    const { code, stdout, stderr } = await verify(...options);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toMatch(/^VERIFIED: .* has 8 lines in an unbroken chain, and its end\n/);
+    expect(stdout.match(/^Compared: /gm)).toHaveLength(3);
+    expect(stdout).not.toContain('NOT');
+  });
+
+  it('says what was not compared', async () => {
+    expect(await verify()).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('NOT compared: the head that you noted on paper'),
+    });
+  });
+
+  it.each<[string, string[], string]>([
+    ['another ceremony', ['--ceremony', 'other.yaml'], 'the record is of another ceremony'],
+    ['other PCR values', ['--pcrs', 'others.json'], 'differ in PCR0'],
+    ['the head of another record', ['--head', 'f'.repeat(64)], 'it is another record, or it was written anew'],
+    ['a head that was noted earlier', ['--head', 'NOTED'], 'is that of line 3: the lines after it were added later'],
+    ['a head that is mistyped', ['--head', 'abc'], '--head is not 64 hex digits'],
+  ])('is not verified with %s', async (_, args, words) => {
+    const given = args.map((arg) => (/\.(?:yaml|json)$/.test(arg) ? at(arg) : arg === 'NOTED' ? noted : arg));
+    const { code, stdout, stderr } = await verify(...given);
+    expect({ code, stdout, stderr }).toEqual({ code: 1, stdout: '', stderr: expect.stringContaining(words) });
+  });
+
+  it('takes no more lines', async () => {
+    const more = await run(['record', 'statement', at('t.jsonl'), '--by', 'Lea', '--text', 'x']);
+    expect(more).toMatchObject({ code: 1, stderr: expect.stringContaining('line 9 comes after the end') });
+  });
+
+  it('makes a page, which is overwritten by force only', async () => {
+    const page = ['transcript', 'page', at('t.jsonl'), '--output', at('page.html')];
+    expect(await run(page)).toMatchObject({ code: 0, stderr: expect.stringContaining('page.html has head') });
+    expect(readFileSync(at('page.html'), 'utf8')).toContain(head.match(/.{8}/g)?.join(' '));
+    expect(await run(page)).toMatchObject({ code: 1, stderr: expect.stringContaining('overwrite it with --force') });
+    expect((await run([...page, '--force'])).code).toBe(0);
+  });
+
+  it('that was altered is not verified, and makes no page', async () => {
+    writeFileSync(at('altered.jsonl'), readFileSync(at('t.jsonl'), 'utf8').replace('Second', 'Second!'));
+    const expected = { code: 1, stdout: '', stderr: expect.stringContaining('line 5 does not follow the line before') };
+    expect(await run(['transcript', 'verify', at('altered.jsonl')])).toEqual(expected);
+    expect(await run(['transcript', 'page', at('altered.jsonl'), '--output', at('altered.html')])).toEqual(expected);
   });
 });

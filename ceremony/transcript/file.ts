@@ -1,0 +1,115 @@
+// A transcript's file. A line is added by writing the whole file anew beside it, durably, and putting it in its place
+// at once: it is there wholly or not at all. The new file is made exclusively, so that two writers cannot fork the
+// chain.
+
+import { link, open, readFile, realpath, rename, rm } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import {
+  EMPTY_TRANSCRIPT,
+  following,
+  MAX_TRANSCRIPT_BYTES,
+  type ReadTranscript,
+  readTranscript,
+  type Transcript,
+} from './chain.ts';
+import type { Said } from './entries.ts';
+
+export type Appended =
+  | ({ readonly ok: true } & Transcript)
+  | { readonly ok: false; readonly refusal: 'exists' | 'busy' }
+  | Extract<ReadTranscript, { ok: false }>;
+
+/** @throws the errors of the file system */
+export async function readTranscriptFile(path: string): Promise<ReadTranscript & { readonly bytes: Buffer }> {
+  const bytes = await readFile(path);
+  return { ...readTranscript(bytes), bytes };
+}
+
+/** A new transcript, whose first line is `said`. @throws the errors of the file system */
+export async function startTranscript(path: string, said: Said, at: Date): Promise<Appended> {
+  return alone(path, async ({ write }) => {
+    const first = following(EMPTY_TRANSCRIPT, said, at);
+    if (!first.ok) return first;
+    await write(first.bytes);
+    try {
+      await link(newFileOf(path), path); // unlike a rename it never replaces
+    } catch (error) {
+      if (isCode(error, 'EEXIST')) return { ok: false, refusal: 'exists' };
+      throw error;
+    }
+    await syncFolder(path);
+    return first;
+  });
+}
+
+/** The lines of `said`, all or none, after the last one. @throws the errors of the file system */
+export async function appendToTranscript(path: string, said: readonly Said[], at: Date): Promise<Appended> {
+  const file = await realpath(path);
+  return alone(file, async ({ write, putInPlace }) => {
+    const read = await readTranscriptFile(file);
+    if (!read.ok) return read;
+    let transcript: ReadTranscript = read;
+    const parts = [read.bytes];
+    for (const one of said) {
+      const next = following(transcript, one, at);
+      if (!next.ok) return next;
+      parts.push(next.bytes);
+      transcript = next;
+    }
+    const bytes = Buffer.concat(parts);
+    if (bytes.length > MAX_TRANSCRIPT_BYTES) return { ok: false, line: 0, problem: 'is full' };
+    await write(bytes);
+    await putInPlace();
+    return transcript;
+  });
+}
+
+/** Beside the transcript: what is being written, and the sign that somebody writes. */
+export function newFileOf(path: string): string {
+  return `${path}.new`;
+}
+
+interface NewFile {
+  write(bytes: Buffer): Promise<void>;
+  /** Replaces the transcript. From then on the name beside it may be another writer's. */
+  putInPlace(): Promise<void>;
+}
+
+async function alone(path: string, work: (file: NewFile) => Promise<Appended>): Promise<Appended> {
+  const newFile = newFileOf(path);
+  const handle = await open(newFile, 'wx').catch((error: unknown) => {
+    if (isCode(error, 'EEXIST')) return undefined;
+    throw error;
+  });
+  if (handle === undefined) return { ok: false, refusal: 'busy' };
+  let isOurs = true;
+  try {
+    return await work({
+      write: async (bytes) => {
+        await handle.writeFile(bytes);
+        await handle.sync();
+      },
+      putInPlace: async () => {
+        await rename(newFile, path);
+        isOurs = false;
+        await syncFolder(path);
+      },
+    });
+  } finally {
+    await handle.close();
+    if (isOurs) await rm(newFile);
+  }
+}
+
+async function syncFolder(path: string): Promise<void> {
+  const folder = await open(dirname(path), 'r');
+  try {
+    await folder.sync();
+  } finally {
+    await folder.close();
+  }
+}
+
+function isCode(error: unknown, code: string): boolean {
+  return error instanceof Error && 'code' in error && error.code === code;
+}

@@ -1,0 +1,17 @@
+// Text that others chose stays text.
+
+import { expect, it } from 'vitest';
+import { Html, html } from '../../formats/html.ts';
+
+it('escapes every value, between tags and in attributes, once', () => {
+  const hostile = `</p><a href='x' title="y">&amp;`;
+  expect(html`<p title="${hostile}">${hostile}</p>`.toString()).toBe(
+    '<p title="&lt;/p&gt;&lt;a href=&#39;x&#39; title=&quot;y&quot;&gt;&amp;amp;">&lt;/p&gt;&lt;a href=&#39;x&#39; title=&quot;y&quot;&gt;&amp;amp;</p>',
+  );
+});
+
+it('takes markup that it made itself, numbers and lists', () => {
+  const rows = ['<1>', '2'].map((cell) => html`<td>${cell}</td>`);
+  expect(html`<tr>${rows}${[3, '&']}</tr>`.toString()).toBe('<tr><td>&lt;1&gt;</td><td>2</td>3&amp;</tr>');
+  expect(html`${new Html('<br>')}`.toString()).toBe('<br>');
+});
