@@ -21,11 +21,23 @@ export const ERROR_REASONS = {
   invalid_token_request: { status: 400, message: 'the token request is not valid' },
   recompute_not_allowed: { status: 400, message: 'recomputing deposit data is not allowed by the configuration' },
   too_many_items: { status: 400, message: 'the request names more items than one request may' },
-  missing_credentials: { status: 401, message: 'the request carries no token' },
+  missing_credentials: { status: 401, message: 'the request carries neither a token nor a client certificate' },
   malformed_credentials: { status: 401, message: 'the Authorization header is malformed or of an unsupported scheme' },
+  client_certificate_expired: {
+    status: 401,
+    message: 'the client certificate has expired, or is not valid yet',
+  },
+  client_certificate_untrusted: {
+    status: 401,
+    message: 'the client certificate is not pinned, and its chain does not lead to a CA in tls.client_ca',
+  },
+  client_certificate_unknown: {
+    status: 401,
+    message: 'the client certificate is of a CA in tls.client_ca, and tls.known_clients has nobody of its subject',
+  },
   auth_sealed: { status: 401, message: 'the signer is sealed: no credential can be checked' },
   invalid_token: { status: 403, message: 'the token is invalid, expired or unknown' },
-  peer_not_allowed: { status: 403, message: 'the token is not valid from this address' },
+  peer_not_allowed: { status: 403, message: 'the credential is not valid from this address' },
   foreign_origin: {
     status: 403,
     message: 'a browser sent this for a web page of an origin that server.cors_allowed_origins does not list',

@@ -62,7 +62,7 @@ export const SCOPE_CATALOGUE: Readonly<Record<Scope, ScopeEntry>> = {
     routes: ['GET /api/v1/chamber/slashing-protection', 'POST /api/v1/chamber/slashing-protection'],
   },
   reload: {
-    lets: 'have key folders, static tokens and TLS files read again, and see how that ended',
+    lets: 'have key folders, static tokens, known clients and TLS files read again, and see how that ended',
     routes: ['GET /reload', 'POST /reload'],
   },
 };

@@ -1,15 +1,18 @@
-// The stateless mode: policies and tokens declared under `static_auth`, fixed at startup
-// (specification/authorization.md#static-auth). It trusts the configuration to have checked names, lengths and ranges,
-// and still refuses to start on a policy nobody declared or a secret given twice, where going on would mean guessing.
-// Secrets are digested under a key of this boot and wiped; neither they nor their digests outlive the process. Deny by
-// default: with nothing declared, nobody gets in. What is declared may be replaced while the signer runs (a reload):
-// all of it, or nothing when it would not have started a signer.
+// The stateless mode: policies and tokens declared under `static_auth`, clients under `tls.known_clients`, fixed at
+// startup (specification/authorization.md#static-auth). It trusts the configuration to have checked names, lengths and
+// ranges, and still refuses to start on a policy nobody declared or a secret given twice, where going on would mean
+// guessing. Secrets are digested under a key of this boot and wiped; neither they nor their digests outlive the
+// process. Deny by default: with nothing declared, nobody gets in. What is declared may be replaced while the signer
+// runs (a reload): all of it, or nothing when it would not have started a signer.
 
 import { randomBytes } from 'node:crypto';
 import type { Policy } from '../api/policy.ts';
+import type { ClientCertificate } from '../tls/client-certificate.ts';
 import type { Authentication, AuthenticationRefusal, Authenticator, Caller } from './authenticator.ts';
-import { anyCidrContains, type Cidr } from './cidr.ts';
+import { admitsPeer, type BoundCaller } from './bound-caller.ts';
+import type { Cidr } from './cidr.ts';
 import { type CompiledAccess, compilePolicy, joinAccess } from './evaluate.ts';
+import { KnownClients, type StaticClient } from './known-clients.ts';
 import { tokenDigest } from './tokens.ts';
 
 export interface StaticToken {
@@ -27,6 +30,8 @@ export interface StaticAuthOptions {
   /** Names of the policies of requests without a token. Empty: such requests get 401. */
   readonly anonymousPolicies: readonly string[];
   readonly tokens: readonly StaticToken[];
+  /** Known by a certificate. */
+  readonly clients?: readonly StaticClient[];
 }
 
 const DIGEST_KEY_BYTES = 32;
@@ -49,30 +54,35 @@ export interface StaticAuthenticator extends Authenticator {
  */
 export function createStaticAuthenticator(options: StaticAuthOptions): StaticAuthenticator {
   const digestKey = randomBytes(DIGEST_KEY_BYTES);
-  /** Under which token each caller came: its digest, or ANONYMOUS. */
+  /** Under which token each caller came: its digest, or ANONYMOUS. One that is not in it came by its certificate. */
   const identities = new WeakMap<Caller, string>();
   const declared = (given: StaticAuthOptions): Declared => {
-    const { callers, anonymous } = declare(given, digestKey);
-    for (const [digest, { caller }] of callers) identities.set(caller, digest);
-    if (anonymous !== undefined) identities.set(anonymous, ANONYMOUS);
-    return { callers, anonymous };
+    const inForce = declare(given, digestKey);
+    for (const [digest, { caller }] of inForce.callers) identities.set(caller, digest);
+    if (inForce.anonymous !== undefined) identities.set(inForce.anonymous, ANONYMOUS);
+    return inForce;
   };
   let inForce = declared(options);
 
   return {
-    authenticate(credential, peerAddress): Authentication {
+    authenticate(credential, peerAddress, certificate): Authentication {
       if (credential.kind === 'malformed') return refused('malformed_credentials');
-      if (credential.kind === 'none') return anonymousOf(inForce);
+      const client = certificate === undefined ? undefined : clientOf(inForce, certificate, peerAddress);
+      if (credential.kind === 'none') return client ?? anonymousOf(inForce);
       const bound = inForce.callers.get(tokenDigest(digestKey, credential.token));
       credential.token.fill(0);
       if (bound === undefined) return refused('invalid_token');
-      return admitsPeer(bound, peerAddress) ? { kind: 'caller', caller: bound.caller } : refused('peer_not_allowed');
+      if (!admitsPeer(bound, peerAddress)) return refused('peer_not_allowed');
+      return client?.kind === 'refused' ? client : { kind: 'caller', caller: bound.caller };
     },
 
-    current(caller): Authentication {
+    current(caller, certificate): Authentication {
+      const client = certificate === undefined ? undefined : judged(inForce, certificate);
       const identity = identities.get(caller);
+      if (identity === undefined) return client ?? refused('missing_credentials');
+      if (client?.kind === 'refused') return client;
       if (identity === ANONYMOUS) return anonymousOf(inForce);
-      const bound = identity === undefined ? undefined : inForce.callers.get(identity);
+      const bound = inForce.callers.get(identity);
       return bound === undefined ? refused('invalid_token') : { kind: 'caller', caller: bound.caller };
     },
 
@@ -88,6 +98,7 @@ const ANONYMOUS = 'anonymous';
 interface Declared {
   /** By the digest of their token. */
   readonly callers: ReadonlyMap<string, BoundCaller>;
+  readonly clients: KnownClients;
   readonly anonymous: Caller | undefined;
 }
 
@@ -107,16 +118,35 @@ function declare(options: StaticAuthOptions, digestKey: Buffer): Declared {
     };
     callers.set(digest, { caller, boundCidrs: token.boundCidrs });
   }
-  return { callers, anonymous: anonymousCaller(options, accessOf) };
+  return { callers, clients: declareClients(options, accessOf), anonymous: anonymousCaller(options, accessOf) };
+}
+
+function declareClients({ clients = [] }: StaticAuthOptions, accessOf: AccessOf): KnownClients {
+  const known = new KnownClients();
+  for (const { name, match, policies, boundCidrs } of clients) {
+    const place = `the client ${name} of tls.known_clients`;
+    const caller = { accessor: `client:${name}`, access: accessOf(policies, place), management: false };
+    known.add(match, { caller, boundCidrs }, place);
+  }
+  return known;
+}
+
+function clientOf(inForce: Declared, certificate: ClientCertificate, peerAddress: string | undefined): Authentication {
+  const client = inForce.clients.judge(certificate);
+  if (client.kind === 'refused') return client;
+  return admitsPeer(client.bound, peerAddress)
+    ? { kind: 'caller', caller: client.bound.caller }
+    : refused('peer_not_allowed');
+}
+
+/** A connection keeps its peer, which was looked at. */
+function judged({ clients }: Declared, certificate: ClientCertificate): Authentication {
+  const client = clients.judge(certificate);
+  return client.kind === 'refused' ? client : { kind: 'caller', caller: client.bound.caller };
 }
 
 function anonymousOf({ anonymous }: Declared): Authentication {
   return anonymous === undefined ? refused('missing_credentials') : { kind: 'caller', caller: anonymous };
-}
-
-interface BoundCaller {
-  readonly caller: Caller;
-  readonly boundCidrs: readonly Cidr[];
 }
 
 type AccessOf = (names: readonly string[], place: string) => CompiledAccess;
@@ -142,11 +172,6 @@ function anonymousCaller(options: StaticAuthOptions, accessOf: AccessOf): Caller
   if (options.anonymousPolicies.length === 0) return undefined;
   const access = accessOf(options.anonymousPolicies, 'static_auth.anonymous');
   return { accessor: 'anonymous', access, management: false };
-}
-
-function admitsPeer(bound: BoundCaller, peerAddress: string | undefined): boolean {
-  if (bound.boundCidrs.length === 0) return true;
-  return peerAddress !== undefined && anyCidrContains(bound.boundCidrs, peerAddress);
 }
 
 function refused(reason: AuthenticationRefusal): Authentication {

@@ -3,12 +3,14 @@
 
 import type { Log } from '../../observe/log.ts';
 import type { Authenticator } from '../auth/authenticator.ts';
+import type { StaticClient } from '../auth/known-clients.ts';
 import { AuthHeadRejected } from '../auth/stateful/load.ts';
 import { tokensWithoutLifetime } from '../auth/stateful/snapshot.ts';
 import { StatefulAuthenticator } from '../auth/stateful/stateful.ts';
 import { createStaticAuthenticator, type StaticAuthOptions } from '../auth/static.ts';
 import { patiently } from '../chamber/startup-failures.ts';
 import type { Config } from '../config/options.ts';
+import { readKnownClientsFile } from '../tls/known-clients-file.ts';
 import type { Custody } from './custody.ts';
 import type { Telemetry } from './telemetry.ts';
 import { clockBy, type SignerTime } from './time.ts';
@@ -18,8 +20,16 @@ export interface Authorization {
   readonly authenticator: Authenticator;
   /** The same authenticator, when it is of the stateful mode. */
   readonly stateful: StatefulAuthenticator | undefined;
-  /** Put other declared tokens and policies in force; undefined in the stateful mode. @throws Error as the step does */
-  readonly replaceTokens: ((declared: Config['static_auth']) => void) | undefined;
+  /**
+   * Put other declared tokens, known clients and policies in force; undefined in the stateful mode.
+   * @throws Error as the step does
+   */
+  readonly replaceTokens: ((config: AuthorizationConfig) => void) | undefined;
+}
+
+export interface AuthorizationConfig {
+  readonly static_auth: Config['static_auth'];
+  readonly tls: Pick<Config['tls'], 'known_clients'>;
 }
 
 export interface AuthorizationParts {
@@ -32,7 +42,7 @@ export interface AuthorizationParts {
 
 /** @throws Error when the state is there and not to be believed, and what to do about it */
 export async function openAuthorization(
-  config: Config['static_auth'],
+  config: AuthorizationConfig,
   { custody, telemetry, time }: AuthorizationParts,
   world: World,
 ): Promise<Authorization> {
@@ -44,7 +54,8 @@ export async function openAuthorization(
   return { authenticator: stateful, stateful, replaceTokens: undefined };
 }
 
-function declared({ policies, anonymous, tokens }: Config['static_auth']): StaticAuthOptions {
+function declared({ static_auth, tls }: AuthorizationConfig): StaticAuthOptions {
+  const { policies, anonymous, tokens } = static_auth;
   return {
     policies,
     anonymousPolicies: anonymous.policies,
@@ -54,7 +65,24 @@ function declared({ policies, anonymous, tokens }: Config['static_auth']): Stati
       name: token.name,
       boundCidrs: token.bound_cidrs,
     })),
+    clients: tls.known_clients.flatMap(clientsOf),
   };
+}
+
+/** @throws Error when a file of clients cannot be used */
+function clientsOf(client: Config['tls']['known_clients'][number]): readonly StaticClient[] {
+  const { name, policies, bound_cidrs: boundCidrs } = client;
+  const may = { policies, boundCidrs };
+  if (client.subject !== undefined) return [{ ...may, name, match: { kind: 'subject', subject: client.subject } }];
+  if (client.spki_sha256 !== undefined) return [{ ...may, name, match: { kind: 'spki', sha256: client.spki_sha256 } }];
+  if (client.certificate_sha256 !== undefined) {
+    return [{ ...may, name, match: { kind: 'certificate', sha256: client.certificate_sha256 } }];
+  }
+  return readKnownClientsFile(client.file ?? '').map(({ commonName, fingerprint }) => ({
+    ...may,
+    name: `${name}/${commonName}`,
+    match: { kind: 'certificate', sha256: fingerprint, commonName },
+  }));
 }
 
 async function openStateful(

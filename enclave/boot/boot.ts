@@ -72,7 +72,7 @@ async function runSteps(config: Config, world: World, opened: AsyncDisposableSta
     openSlashingProtection(config, { aws, custody, ending, network, telemetry, time }, world, opened),
   );
   const authorization = await step('authorization', () =>
-    openAuthorization(config.static_auth, { custody, telemetry, time }, world),
+    openAuthorization(config, { custody, telemetry, time }, world),
   );
   const { authenticator, stateful } = authorization;
   const loading = await step('keys', () =>
@@ -108,7 +108,9 @@ async function runSteps(config: Config, world: World, opened: AsyncDisposableSta
     ),
   );
   await step('warm-up', () => warmUp(network));
-  const listeners = await step('listeners', () => openListeners(config, { application, telemetry }, world, opened));
+  const listeners = await step('listeners', () =>
+    openListeners(config, { application, authenticator, telemetry }, world, opened),
+  );
   open = listeners;
   startBackground(config, { core: memory.core, listeners, loading, permits, slashing, telemetry }, world, opened);
 

@@ -5,10 +5,18 @@ import type { Server } from 'node:http';
 import type { Server as TlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { FastifyInstance } from 'fastify';
+import type { Authenticator } from '../auth/authenticator.ts';
 import type { Config } from '../config/options.ts';
+import type { AskForClients } from '../http/listeners/client-certificates.ts';
 import { listenPlain, listenTls } from '../http/listeners/listen.ts';
 import { listenMetrics } from '../http/listeners/metrics.ts';
-import { type CertificatePair, readCertificatePair, reloadCertificate, warnOfCertificate } from '../tls/file.ts';
+import {
+  type CertificatePair,
+  readCertificatePair,
+  reloadCertificate,
+  secureContextOf,
+  warnOfCertificate,
+} from '../tls/file.ts';
 import { openEnclaveListeners } from './listeners/enclave.ts';
 import { listening } from './listeners/failure.ts';
 import { closeNow, endGracefully, type ListenersParts, type OpenListeners } from './listeners/open-listeners.ts';
@@ -24,7 +32,7 @@ export async function openListeners(
   if (enclave !== undefined) {
     return openEnclaveListeners(config, parts, { ...world, enclave }, opened);
   }
-  const { telemetry } = parts;
+  const { telemetry, authenticator } = parts;
   const { app } = parts.application;
   const log = logger.module('server');
   const { metrics: metricsOptions, server } = config;
@@ -34,7 +42,7 @@ export async function openListeners(
   const metricsAddress = metrics.address() as AddressInfo;
   log.info({ listener: 'metrics', ...shown(metricsAddress) }, 'listening');
 
-  const secure = await openTls(config.tls, { app, telemetry }, world, opened);
+  const secure = await openTls(config.tls, { app, authenticator, telemetry }, world, opened);
   if (secure !== undefined) log.info({ listener: 'tls', ...shown(secure.address) }, 'listening');
 
   const forRequests = { host: server.listen_address, port: server.listen_port };
@@ -58,20 +66,38 @@ export async function openListeners(
 }
 
 async function openTls(
-  { mode, file, listen_address, listen_port, max_connections }: Config['tls'],
-  { app, telemetry }: { readonly app: FastifyInstance; readonly telemetry: ListenersParts['telemetry'] },
+  tls: Config['tls'],
+  { app, authenticator, telemetry }: Omit<ListenersParts, 'application'> & { readonly app: FastifyInstance },
   { logger, clock }: Pick<World, 'logger' | 'clock'>,
   opened: AsyncDisposableStack,
 ): Promise<(Awaited<ReturnType<typeof listenTls>> & Pick<OpenListeners, 'reloadCertificate'>) | undefined> {
-  if (mode !== 'file' || file.cert_path === undefined || file.key_path === undefined) return undefined;
-  const files = { certPath: file.cert_path, keyPath: file.key_path };
+  const { file, known_clients, client_auth } = tls;
+  if (tls.mode !== 'file' || file.cert_path === undefined || file.key_path === undefined) return undefined;
+  const asksClients = known_clients.length > 0;
+  const files = { certPath: file.cert_path, keyPath: file.key_path, clientCaPath: tls.client_ca, asksClients };
   const pair = await readCertificatePair(files);
-  const address = { host: listen_address, port: listen_port };
+  let ca = pair.clientCa?.digest;
+  const clients: AskForClients = {
+    caInForce: () => ca,
+    now: () => clock.now(),
+    refusal: client_auth === 'required' ? refusalBy(authenticator) : undefined,
+    log: logger.module('tls'),
+  };
+  const address = { host: tls.listen_address, port: tls.listen_port };
   const secure = await listening('tls', address, () =>
-    listenTls(app, { ...address, maxConnections: max_connections, secureContext: pair }),
+    listenTls(app, {
+      ...address,
+      maxConnections: tls.max_connections,
+      secureContext: secureContextOf(pair, asksClients),
+      clients: asksClients ? clients : undefined,
+    }),
   );
-  const inForce = ({ notAfter }: CertificatePair): void =>
+  const inForce = ({ notAfter, clientCa }: CertificatePair): void => {
     telemetry.metrics.certificateExpiry.set(Date.parse(notAfter) / 1000, { mode: 'file' });
+    if (clientCa?.digest === ca) return;
+    ca = clientCa?.digest;
+    secure.server.closeIdleConnections(); // their clients come back, and are judged by the new authorities
+  };
   pair.key.fill(0);
   warnOfCertificate(pair, clock.now(), logger.module('tls'));
   inForce(pair);
@@ -86,6 +112,15 @@ async function openTls(
     return closeNow(secure.server);
   });
   return { ...secure, reloadCertificate: reload.poll };
+}
+
+/** A token counts with a request; the connection needs the client. */
+function refusalBy(authenticator: Authenticator): AskForClients['refusal'] {
+  return (certificate, peer) => {
+    if (certificate === undefined) return 'missing_credentials';
+    const outcome = authenticator.authenticate({ kind: 'none' }, peer, certificate);
+    return outcome.kind === 'refused' ? outcome.reason : undefined;
+  };
 }
 
 function openConnections(server: Server | TlsServer): Promise<number> {

@@ -1,7 +1,7 @@
-// What a signer reads again while it runs, on SIGHUP or POST /reload: the tokens and policies of `static_auth`, the TLS
-// files and the key folders, in this order, so that what was revoked is refused first. Nothing else of the
-// configuration changes without a restart, and the log says which options would. What cannot be read leaves what is in
-// force as it is.
+// What a signer reads again while it runs, on SIGHUP or POST /reload: the tokens and policies of `static_auth` with
+// `tls.known_clients`, the TLS files and the key folders, in this order, so that what was revoked is refused first.
+// Nothing else of the configuration changes without a restart, and the log says which options would. What cannot be
+// read leaves what is in force as it is.
 
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../../observe/clock.ts';
@@ -55,7 +55,7 @@ export interface ReloadParts {
   /** As at the start: arguments, environment and file. */
   readonly readConfiguration: () => Loaded;
   /** Undefined when tokens are in the state table. @throws Error when the signer would not start with them */
-  readonly replaceTokens: ((declared: Config['static_auth']) => void) | undefined;
+  readonly replaceTokens: ((config: Config) => void) | undefined;
   /** Undefined without TLS files; it logs what it cannot read. */
   readonly reloadCertificate: () => Promise<void>;
   /** After the first load. */
@@ -129,7 +129,7 @@ export class Reload {
     const changed = changedOptions(config, loaded.config);
     if (changed.length > 0) log.warn({ options: changed }, 'these options were changed, and need a restart');
     try {
-      replaceTokens?.(loaded.config.static_auth);
+      replaceTokens?.(loaded.config);
       return [];
     } catch (error) {
       log.error({ error: messageOf(error) }, 'the declared tokens are refused and stay as they were');
@@ -146,10 +146,13 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Secrets are not compared. */
+/** Secrets are not compared. A listener that was opened without known clients asks nobody for a certificate. */
 function changedOptions(before: Config, now: Config): OptionPath[] {
+  const asksClients = before.tls.known_clients.length > 0;
+  const isReread = (path: OptionPath): boolean =>
+    path === 'static_auth' || (path === 'tls.known_clients' && asksClients);
   return OPTION_PATHS.filter(
-    (path) => path !== 'static_auth' && !isDeepStrictEqual(valueAt(before, path), valueAt(now, path)),
+    (path) => !isReread(path) && !isDeepStrictEqual(valueAt(before, path), valueAt(now, path)),
   );
 }
 

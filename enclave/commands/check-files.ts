@@ -10,7 +10,8 @@ import type { Config, OptionPath } from '../config/options.ts';
 import type { ConfigWarning } from '../config/warnings.ts';
 import { DESCRIPTOR_NAME, KEYSTORE_NAME } from '../keys/files/listing.ts';
 import { parsePostgresUrl } from '../slashing/postgres/address.ts';
-import { certificateWarning, readCertificatePair } from '../tls/file.ts';
+import { certificateWarning, clientCaWarning, readCertificatePair } from '../tls/file.ts';
+import { readKnownClientsFile } from '../tls/known-clients-file.ts';
 
 export interface FilesFound {
   readonly violations: readonly Violation[];
@@ -23,7 +24,13 @@ export async function lookAtFiles(config: Config, nowMs: number = Date.now()): P
   const network = networkFile(config);
   const certificate = await certificateOf(config, nowMs);
   return {
-    violations: [...network.violations, ...keyDirectories(config), ...certificate.violations, ...slashingFiles(config)],
+    violations: [
+      ...network.violations,
+      ...keyDirectories(config),
+      ...certificate.violations,
+      ...clientFiles(config),
+      ...slashingFiles(config),
+    ],
     warnings: [...network.warnings, ...emptyFolders(config), ...certificate.warnings],
   };
 }
@@ -101,19 +108,39 @@ function readableFile(path: string): void {
   accessSync(path, constants.R_OK);
 }
 
-async function certificateOf({ tls: { mode, file } }: Config, nowMs: number): Promise<FilesFound> {
+async function certificateOf({ tls: { mode, file, client_ca } }: Config, nowMs: number): Promise<FilesFound> {
   const { cert_path: certPath, key_path: keyPath } = file;
   if (mode !== 'file' || certPath === undefined || keyPath === undefined) return { violations: [], warnings: [] };
   try {
-    const pair = await readCertificatePair({ certPath, keyPath });
+    const pair = await readCertificatePair({ certPath, keyPath, clientCaPath: client_ca });
     pair.key.fill(0);
-    const says = certificateWarning(pair, nowMs);
-    return { violations: [], warnings: says === undefined ? [] : [{ at: 'tls.file.cert_path', says }] };
+    const warnings = [
+      { at: 'tls.file.cert_path', says: certificateWarning(pair, nowMs) },
+      { at: 'tls.client_ca', says: clientCaWarning(pair.clientCa, nowMs) },
+    ] as const;
+    return { violations: [], warnings: warnings.flatMap(({ at, says }) => (says === undefined ? [] : [{ at, says }])) };
   } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
-    const [option = 'tls.file', ...problem] = message.split(': ');
-    return { violations: [found(option, problem.join(': '), 'correct the path, or the file')], warnings: [] };
+    return { violations: [unusable(error)], warnings: [] };
   }
+}
+
+/** Files of known clients. */
+function clientFiles({ tls: { known_clients } }: Config): Violation[] {
+  return known_clients.flatMap(({ file }) => {
+    try {
+      if (file !== undefined) readKnownClientsFile(file);
+      return [];
+    } catch (error) {
+      return [unusable(error)];
+    }
+  });
+}
+
+/** @param error whose message begins with the option */
+function unusable(error: unknown): Violation {
+  const message = error instanceof Error ? error.message : String(error);
+  const [option = 'tls.file', ...problem] = message.split(': ');
+  return found(option, problem.join(': '), 'correct the path, or the file');
 }
 
 function slashingFiles({ anti_slashing: { backend, path, url } }: Config): Violation[] {

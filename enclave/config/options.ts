@@ -8,6 +8,7 @@ import { BODY_BUDGET_BYTES } from '../api/limits.ts';
 import { OPERATIONS } from '../api/operations.ts';
 import { parentProxySchema } from '../api/parent-proxy.ts';
 import { SLOT_DURATION_MS_LIMITS } from '../signing/consensus-config.ts';
+import { type KnownClient, knownClientsSchema } from './known-clients.ts';
 import { configName, forkEpochsSchema, forkVersionsSchema } from './network-values.ts';
 import { flagged, type Option, unflagged, type ValueOf } from './option.ts';
 import type { Secret } from './secret.ts';
@@ -46,6 +47,7 @@ const CONCURRENCY = integer(1, 1024);
 /** Made a Secret before it is read (load.ts). */
 const secret: Kind<Secret> = { expects: 'env:VAR_NAME, file:/PATH or the secret', form: 'text', schema: secretSchema };
 const ITEMS = integer(1, 10_000);
+const NO_CLIENTS: KnownClient[] = [];
 const NO_STATIC_AUTH: StaticAuth = { policies: [], anonymous: { policies: [] }, tokens: [] };
 
 export const OPTIONS = {
@@ -386,6 +388,21 @@ export const OPTIONS = {
   'tls.file.cert_path': flagged(text, undefined, 'PEM file of the certificate and its chain'),
   'tls.file.key_path': flagged(text, undefined, 'PEM file of the private key'),
   'tls.file.reload_interval_seconds': flagged(SECONDS_OR_OFF, 60, 'How often to look for changed files; 0 disables'),
+  'tls.known_clients': unflagged(
+    object('a list of objects of name, policies and what the client is known by', knownClientsSchema),
+    NO_CLIENTS,
+    'Clients that are known by a certificate, and their policies of static_auth; with any, the TLS listener asks for certificates. Mode file only',
+  ),
+  'tls.client_ca': unflagged(
+    text,
+    undefined,
+    'PEM file of the authorities whose certificates clients in known_clients show, where they are known by subject; read again with the other TLS files',
+  ),
+  'tls.client_auth': unflagged(
+    oneOf('optional', 'required'),
+    'optional',
+    'required ends a TLS connection without the certificate of a known client before its first request; optional answers it, and a token is good without one',
+  ),
   'tls.ratls.cert_validity_seconds': flagged(
     integer(60, 365 * DAY),
     DAY,

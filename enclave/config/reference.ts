@@ -3,8 +3,10 @@
 
 import { PAYMENT_OPERATIONS } from '../api/operations.ts';
 import { MAX_FEE_RECIPIENTS_PER_RULE } from '../api/policy.ts';
+import { MAX_KNOWN_CLIENT_LINES } from '../tls/known-clients-file.ts';
 import { SERVER_FLAGS } from './flags.ts';
 import { defaultText } from './help.ts';
+import { MAX_KNOWN_CLIENTS } from './known-clients.ts';
 import { flagOf, OPTION_PATHS, type OptionPath, optionAt, variableOf } from './options.ts';
 import { RULES } from './rules/rules.ts';
 import { MAX_STATIC_POLICIES, MAX_STATIC_TOKENS, MIN_SECRET_CHARACTERS } from './static-auth.ts';
@@ -68,6 +70,17 @@ const MEMBERS: Readonly<Record<string, string>> = {
 | \`tokens[].bound_cidrs[]\` | \`[]\` | Source networks the token works from; an IPv4 prefix is at least /8, an IPv6 prefix at least /16 |
 
 At most ${MAX_STATIC_POLICIES} policies and ${MAX_STATIC_TOKENS} tokens.`,
+  tls: `| Member of \`known_clients\` | Default | Meaning |
+|---|---|---|
+| \`name\` | required | Names the client in audit lines, as \`client:NAME\`: 1 to 64 of \`A-Z a-z 0-9 . _ -\`, starting with a letter; unique |
+| \`subject\` | one of four | The whole subject of its certificate, which \`client_ca\` vouches for, as \`openssl x509 -noout -subject -nameopt RFC2253,-esc_msb\` prints it |
+| \`spki_sha256\` | one of four | SHA-256 of its public key (SubjectPublicKeyInfo), as hex with colons or without, or \`sha256//BASE64\` |
+| \`certificate_sha256\` | one of four | SHA-256 of its certificate, likewise |
+| \`file\` | one of four | A file of many clients as Web3Signer has it, a line \`COMMON-NAME FINGERPRINT\` each; they are \`client:NAME/COMMON-NAME\` |
+| \`policies[]\` | required | Policies of \`static_auth\`, at least one |
+| \`bound_cidrs[]\` | \`[]\` | Source networks the client works from; an IPv4 prefix is at least /8, an IPv6 prefix at least /16 |
+
+At most ${MAX_KNOWN_CLIENTS} clients, and ${MAX_KNOWN_CLIENT_LINES} in a file.`,
   ceremony: `| Member | Default | Meaning |
 |---|---|---|
 | \`generation\` | required | Counts ceremonies, from 1 |

@@ -24,12 +24,12 @@ export const secretSchema = z.unknown().transform((input, context): Secret => {
   return z.NEVER;
 });
 
-const policyNamesSchema = z
+export const policyNamesSchema = z
   .array(policyNameSchema)
   .max(MAX_POLICIES_PER_TOKEN, `must name at most ${MAX_POLICIES_PER_TOKEN} policies`);
 
 /** Begins with a letter, so that no name is another token's index. */
-const tokenNameSchema = z
+export const tokenNameSchema = z
   .string()
   .regex(/^[A-Za-z][A-Za-z0-9._-]{0,63}$/, 'must be 1 to 64 of A-Z a-z 0-9 . _ - and start with a letter');
 

@@ -33,8 +33,8 @@ export const WARNINGS: readonly WarningRule[] = [
   {
     at: 'static_auth',
     says: 'lets nobody in, and there is no signer_state: every request but probes is refused. Define policies and tokens',
-    applies: ({ static_auth: { tokens, anonymous }, signer_state }) =>
-      tokens.length === 0 && anonymous.policies.length === 0 && signer_state.table === undefined,
+    applies: ({ static_auth: { tokens, anonymous }, tls: { known_clients }, signer_state }) =>
+      tokens.length + anonymous.policies.length + known_clients.length === 0 && signer_state.table === undefined,
   },
   {
     at: 'static_auth',

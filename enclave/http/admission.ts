@@ -14,6 +14,7 @@ import type { KeyStore } from '../keys/store.ts';
 import { createBodyBudget } from './bodies/budget.ts';
 import type { HttpRequest, RouteAccess } from './context.ts';
 import { headerValues } from './header-values.ts';
+import { clientCertificateOf } from './listeners/connections.ts';
 import type { ForeignHost, ForeignOrigin } from './origins.ts';
 
 /** Time for an admitted client to send the whole body. */
@@ -163,7 +164,7 @@ function changedRefusal(request: HttpRequest, dependencies: AdmissionDependencie
   const unservable = stateRefusal(access, dependencies);
   // A signer that shuts down finishes what it has admitted.
   if (unservable !== undefined && unservable !== 'shutting_down') return unservable;
-  const outcome = dependencies.authenticator.current(caller);
+  const outcome = dependencies.authenticator.current(caller, clientCertificateOf(request.raw.socket));
   if (outcome.kind === 'caller') {
     if (outcome.caller === caller) return undefined;
     request.context.caller = outcome.caller;
@@ -180,9 +181,10 @@ function authenticate(
   { authenticator }: AdmissionDependencies,
 ): ErrorReason | undefined {
   const credential = parseAuthorization(headerValues(request.raw, 'authorization'));
-  // Authorization sees the connection's peer only, never a forwarding header
+  // Authorization sees the connection's peer and certificate only, never a forwarding header
   // (specification/authorization.md#source-networks).
-  const outcome = authenticator.authenticate(credential, request.context.peerAddress);
+  const certificate = clientCertificateOf(request.raw.socket);
+  const outcome = authenticator.authenticate(credential, request.context.peerAddress, certificate);
   if (outcome.kind === 'refused') return outcome.reason;
   request.context.caller = outcome.caller;
   return isAdmitted(request, outcome.caller, access) ? undefined : 'denied';

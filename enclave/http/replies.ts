@@ -7,6 +7,13 @@ import type { HttpRequest, RouteAccess } from './context.ts';
 
 /** Seconds after which a client should try again; a slot is 12. */
 const RETRY_AFTER_SECONDS = '1';
+/** A client whose certificate was refused shows it again on its next connection, to the authorities of that moment. */
+const ENDS_CONNECTION: ReadonlySet<ErrorReason> = new Set([
+  'shutting_down',
+  'client_certificate_expired',
+  'client_certificate_untrusted',
+  'client_certificate_unknown',
+]);
 const CHALLENGES = ['Basic realm="strongroom"', 'Bearer'];
 
 /** A whole answer, before anything of it is sent. */
@@ -27,7 +34,7 @@ export function errorAnswer(request: Pick<HttpRequest, 'id' | 'context'>, error:
   if (error.status === 503) headers['retry-after'] = RETRY_AFTER_SECONDS;
   // The rest of an oversized body is not read, and a signer that ends serves no further request: no reuse of the
   // connection.
-  if (error.status === 413 || error.reason === 'shutting_down') headers['connection'] = 'close';
+  if (error.status === 413 || ENDS_CONNECTION.has(error.reason)) headers['connection'] = 'close';
   return { status: error.status, headers, contentType: 'application/json; charset=utf-8', body: JSON.stringify(body) };
 }
 

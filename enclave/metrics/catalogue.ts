@@ -60,6 +60,9 @@ const slashingReason = closed(...SLASHING_REFUSALS, ...SLASHING_KEY_FAULTS);
 const authReason = folded(
   'missing_credentials',
   'malformed_credentials',
+  'client_certificate_expired',
+  'client_certificate_untrusted',
+  'client_certificate_unknown',
   'auth_sealed',
   'invalid_token',
   'peer_not_allowed',

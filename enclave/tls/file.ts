@@ -1,10 +1,12 @@
-// TLS certificate and key from files, re-read while running: an operator renews the files and no connection is dropped.
-// A pair that cannot be used is reported and the old one stays in force. The key's bytes are wiped after use.
+// TLS certificate and key from files, and the CA of clients, re-read while running: an operator renews the files and no
+// connection is dropped. What cannot be used is reported and the old stays in force. The key's bytes are wiped after
+// use.
 
-import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { constants, createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { createSecureContext, type Server as TlsServer } from 'node:tls';
+import { createSecureContext, type SecureContextOptions, type Server as TlsServer } from 'node:tls';
 import type { Log } from '../../observe/log.ts';
+import { type ClientCa, parseClientCa } from './client-ca.ts';
 
 const DAY_MS = 86_400_000;
 /** Short enough for certificates that live a week or less, which are renewed by themselves. */
@@ -13,6 +15,9 @@ const WARN_DAYS = 1;
 export interface CertificateFiles {
   readonly certPath: string;
   readonly keyPath: string;
+  readonly clientCaPath?: string | undefined;
+  /** Clients may show certificates: pinned ones without a CA. */
+  readonly asksClients?: boolean;
 }
 
 export interface CertificatePair {
@@ -23,13 +28,29 @@ export interface CertificatePair {
   /** RFC 3339. */
   readonly notAfter: string;
   readonly notBefore: string;
+  readonly clientCa: ClientCa | undefined;
+}
+
+/**
+ * TLS 1.2 and later: the validator clients' Java and Go runtimes all have it. Where clients are asked, no session is
+ * ever resumed, because a resumed one would show a certificate that was judged before the last reload: in TLS 1.3 a
+ * ticket then names a session that is kept nowhere.
+ */
+export function secureContextOf({ cert, key, clientCa }: CertificatePair, asksClients = false): SecureContextOptions {
+  const base = { cert, key, minVersion: 'TLSv1.2' } as const;
+  // Without a list of our own the system's authorities would count.
+  return asksClients ? { ...base, ca: clientCa?.pem ?? [], secureOptions: constants.SSL_OP_NO_TICKET } : base;
 }
 
 /**
  * Read and check one pair: PEM that parses, a key that belongs to the certificate.
  * @throws Error naming the option and the file, without the key's content
  */
-export async function readCertificatePair({ certPath, keyPath }: CertificateFiles): Promise<CertificatePair> {
+export async function readCertificatePair({
+  certPath,
+  keyPath,
+  clientCaPath,
+}: CertificateFiles): Promise<CertificatePair> {
   const cert = await readNamed('tls.file.cert_path', certPath);
   const key = await readNamed('tls.file.key_path', keyPath);
   const leaf = parseNamed('tls.file.cert_path', certPath, 'a PEM certificate', () => new X509Certificate(cert));
@@ -41,7 +62,32 @@ export async function readCertificatePair({ certPath, keyPath }: CertificateFile
   }
   createSecureContext({ cert, key }); // also checks the rest of the chain in the file
   const [notBefore, notAfter] = [leaf.validFrom, leaf.validTo].map((time) => new Date(time).toISOString());
-  return { cert, key, fingerprint: leaf.fingerprint256, notBefore: notBefore ?? '', notAfter: notAfter ?? '' };
+  const clientCa = clientCaPath === undefined ? undefined : await readClientCa(clientCaPath);
+  return {
+    cert,
+    key,
+    fingerprint: leaf.fingerprint256,
+    notBefore: notBefore ?? '',
+    notAfter: notAfter ?? '',
+    clientCa,
+  };
+}
+
+async function readClientCa(path: string): Promise<ClientCa> {
+  const pem = await readNamed('tls.client_ca', path);
+  try {
+    return parseClientCa(pem);
+  } catch (error) {
+    throw new Error(`tls.client_ca: ${path} ${error instanceof Error ? error.message : 'cannot be used'}`, {
+      cause: error,
+    });
+  }
+}
+
+/** As certificateWarning, of `tls.client_ca`. */
+export function clientCaWarning(clientCa: ClientCa | undefined, nowMs: number): string | undefined {
+  if (clientCa === undefined || nowMs < Date.parse(clientCa.notAfter)) return undefined;
+  return `holds a certificate that expired at ${clientCa.notAfter}: clients under it are refused. Renew it`;
 }
 
 /**
@@ -75,15 +121,15 @@ export function reloadCertificate(
   current: CertificatePair,
   { intervalSeconds, log, now = Date.now, onReload }: ReloadParts,
 ): { stop(): void; poll(): Promise<void> } {
-  let inForce = current.fingerprint;
+  let inForce = identityOf(current);
   let reported = '';
   const poll = async (): Promise<void> => {
     try {
       const pair = await readCertificatePair(files);
-      if (pair.fingerprint !== inForce) {
+      if (identityOf(pair) !== inForce) {
         warnOfCertificate(pair, now(), log);
-        server.setSecureContext({ cert: pair.cert, key: pair.key, minVersion: 'TLSv1.2' });
-        inForce = pair.fingerprint;
+        server.setSecureContext(secureContextOf(pair, files.asksClients));
+        inForce = identityOf(pair);
         onReload?.(pair);
         log.info({ fingerprint: pair.fingerprint, not_after: pair.notAfter }, 'TLS certificate reloaded');
       }
@@ -102,9 +148,16 @@ export function reloadCertificate(
   return { stop: () => clearInterval(timer), poll };
 }
 
+/** Another one has to be put in force. */
+function identityOf({ fingerprint, clientCa }: CertificatePair): string {
+  return `${fingerprint} ${clientCa?.digest}`;
+}
+
 export function warnOfCertificate(pair: CertificatePair, nowMs: number, log: Log): void {
   const says = certificateWarning(pair, nowMs);
   if (says !== undefined) log.warn({ not_after: pair.notAfter }, `tls.file.cert_path ${says}`);
+  const saysOfCa = clientCaWarning(pair.clientCa, nowMs);
+  if (saysOfCa !== undefined) log.warn({ not_after: pair.clientCa?.notAfter }, `tls.client_ca ${saysOfCa}`);
 }
 
 async function readNamed(option: string, path: string): Promise<Buffer> {

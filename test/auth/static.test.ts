@@ -3,16 +3,18 @@
 
 import { expect, test } from 'vitest';
 import type { Policy } from '../../enclave/api/policy.ts';
-import type { Authenticator, Caller } from '../../enclave/auth/authenticator.ts';
+import type { Authentication, Authenticator, Caller } from '../../enclave/auth/authenticator.ts';
 import { parseSafeCidrs } from '../../enclave/auth/cidr.ts';
 import { parseAuthorization } from '../../enclave/auth/credentials.ts';
 import { evaluate } from '../../enclave/auth/evaluate.ts';
+import type { StaticClient } from '../../enclave/auth/known-clients.ts';
 import {
   createStaticAuthenticator,
   NO_STATIC_AUTH,
   type StaticAuthenticator,
   type StaticToken,
 } from '../../enclave/auth/static.ts';
+import type { ClientCertificate } from '../../enclave/tls/client-certificate.ts';
 
 const PEER = '192.0.2.10';
 const POLICIES: Policy[] = [
@@ -152,4 +154,64 @@ test('what would not start a signer replaces nothing', () => {
   expect(() => subject.replace(broken)).toThrow('static_auth.tokens[0] names the policy nowhere');
   expect(ask(subject, 'Bearer first-static-token')).toMatchObject({ kind: 'caller' });
   expect(ask(subject, 'Bearer other-static-token')).toEqual(refused('invalid_token'));
+});
+
+/** What a handshake leaves of a certificate. */
+function shown(subject: string, given: Partial<ClientCertificate> = {}): ClientCertificate {
+  const always = (): boolean => true;
+  return { subject, fingerprint: 'f', spkiSha256: undefined, isValidNow: always, isTrusted: always, ...given };
+}
+
+function known(subject: string, policies: readonly string[] = ['status']): StaticClient {
+  return { name: subject.slice('CN='.length), match: { kind: 'subject', subject }, policies, boundCidrs: [] };
+}
+
+test('a certificate that is not good is never anonymous, and a good one is its client', () => {
+  const clients = [known('CN=teku')];
+  const subject = createStaticAuthenticator({ policies: POLICIES, anonymousPolicies: ['seal'], tokens: [], clients });
+  const none = { kind: 'none' } as const;
+  expect(subject.authenticate(none, PEER)).toMatchObject({ caller: { accessor: 'anonymous' } });
+  expect(subject.authenticate(none, PEER, shown('CN=teku'))).toMatchObject({ caller: { accessor: 'client:teku' } });
+  expect(subject.authenticate(none, PEER, shown('CN=other'))).toEqual(refused('client_certificate_unknown'));
+  const untrusted = shown('CN=teku', { isTrusted: () => false });
+  expect(subject.authenticate(none, PEER, untrusted)).toEqual(refused('client_certificate_untrusted'));
+});
+
+test('a request under way whose client is removed, or whose certificate ends, is refused', () => {
+  const options = (clients: StaticClient[]) => ({
+    policies: POLICIES,
+    anonymousPolicies: [],
+    tokens: [token('first-static-token', ['seal'])],
+    clients,
+  });
+  const subject = createStaticAuthenticator(options([known('CN=teku')]));
+  let isValid = true;
+  const certificate = shown('CN=teku', { isValidNow: () => isValid });
+  const callerOf = (outcome: Authentication): Caller =>
+    outcome.kind === 'caller' ? outcome.caller : expect.unreachable(outcome.reason);
+  const client = callerOf(subject.authenticate({ kind: 'none' }, PEER, certificate));
+  const both = callerOf(
+    subject.authenticate({ kind: 'token', token: Buffer.from('first-static-token') }, PEER, certificate),
+  );
+  expect(both.accessor).toBe('static:0');
+  expect(subject.current(client, certificate)).toEqual({ kind: 'caller', caller: client });
+  expect(subject.current(both, certificate)).toEqual({ kind: 'caller', caller: both });
+  isValid = false;
+  expect(subject.current(client, certificate)).toEqual(refused('client_certificate_expired'));
+  expect(subject.current(both, certificate)).toEqual(refused('client_certificate_expired'));
+  isValid = true;
+  subject.replace(options([known('CN=teku', ['seal'])]));
+  const now = callerOf(subject.current(client, certificate));
+  expect(evaluate(now.access, { scope: 'chamber_seal' }).allowed).toBe(true);
+  subject.replace(options([]));
+  expect(subject.current(client, certificate)).toEqual(refused('client_certificate_unknown'));
+  expect(subject.current(both, certificate)).toEqual(refused('client_certificate_unknown'));
+  expect(subject.current(client)).toEqual(refused('missing_credentials'));
+});
+
+test('two clients that are known by the same, and one with a policy that is not there, are refused', () => {
+  const start = (clients: StaticClient[]) => () =>
+    createStaticAuthenticator({ policies: POLICIES, anonymousPolicies: [], tokens: [], clients });
+  expect(start([known('CN=a'), known('CN=a')])).toThrow('is known by the same subject as client:a');
+  expect(start([known('CN=a', ['none'])])).toThrow('the client a of tls.known_clients names the policy none');
 });

@@ -132,6 +132,18 @@ tls: {mode: file, file: {cert_path: ${folder}/cert.pem, key_path: ${folder}/key.
     expect(text).toContain('tls.file.key_path the key in FOLDER/other.key does not belong to the certificate');
   });
 
+  it('finds files of client certificates that cannot be used', async () => {
+    const { cert, key } = makeCertificate(folder, 'server');
+    writeFileSync(join(folder, 'ca.pem'), 'nothing');
+    const clients = `[{name: a, subject: CN=a, policies: [x]}, {name: b, file: ${folder}/clients.txt, policies: [x]}]`;
+    const { code, text } = await check(`anti_slashing: {path: ${folder}/db}
+static_auth: {policies: [{name: x, rules: [{effect: allow}]}]}
+tls: {mode: file, file: {cert_path: ${cert}, key_path: ${key}}, client_ca: ${folder}/ca.pem, known_clients: ${clients}}`);
+    expect(code).toBe(78);
+    expect(text).toContain('tls.client_ca FOLDER/ca.pem does not hold a PEM certificate');
+    expect(text).toContain('tls.known_clients FOLDER/clients.txt cannot be read (ENOENT)');
+  });
+
   it('warns of a certificate that has expired', async () => {
     const { cert, key, notAfter } = await makeExpiredCertificate(folder, 'old');
     const { code, text } = await check(

@@ -34,6 +34,7 @@ function accepted(path: OptionPath): unknown {
     'logging.level': 'debug',
     canary_keys: [`0x${'ab'.repeat(48)}`],
     static_auth: {},
+    'tls.known_clients': [],
     ceremony: {
       generation: 1,
       kms_threshold: 1,

@@ -2,6 +2,7 @@
 
 import type { AddressInfo } from 'node:net';
 import type { Log } from '../../../observe/log.ts';
+import type { Authenticator } from '../../auth/authenticator.ts';
 import { type ClosableServer, closeGracefully } from '../../http/listeners/listen.ts';
 import type { Application } from '../http-application.ts';
 import type { Telemetry } from '../telemetry.ts';
@@ -22,6 +23,8 @@ export interface OpenListeners {
 
 export interface ListenersParts {
   readonly application: Application;
+  /** Whether the certificate of a TLS connection is a known client's. */
+  readonly authenticator: Authenticator;
   readonly telemetry: Pick<Telemetry, 'metrics'>;
 }
 

@@ -35,3 +35,13 @@ export interface Rule {
 export function when(broken: boolean, finding: Finding): readonly Finding[] {
   return broken ? [finding] : [];
 }
+
+/** The positions of values that an earlier position has already. */
+export function repeated(values: readonly string[]): number[] {
+  const seen = new Set<string>();
+  return values.flatMap((value, index) => {
+    if (seen.has(value)) return [index];
+    seen.add(value);
+    return [];
+  });
+}

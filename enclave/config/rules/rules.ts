@@ -2,6 +2,7 @@
 // decides, and what else would start a signer that does not do what its configuration asks for. A rule is skipped when
 // an option it reads is refused already, so that one mistake makes one violation.
 
+import { CLIENT_CERTIFICATE_RULES } from './client-certificates.ts';
 import { CUSTODY_RULES } from './custody.ts';
 import { ENCLAVE_RULES } from './enclave.ts';
 import { LISTENER_RULES } from './listeners.ts';
@@ -103,6 +104,7 @@ const SIGNING_RULES: readonly Rule[] = [
 
 export const RULES: readonly Rule[] = [
   ...STATIC_AUTH_RULES,
+  ...CLIENT_CERTIFICATE_RULES,
   ...NETWORK_RULES,
   ...SIGNING_RULES,
   ...CUSTODY_RULES,

@@ -1,7 +1,7 @@
 // Rules on stateless authorization: its place beside stateful mode, and names and secrets that must not be ambiguous.
 
 import type { Config } from '../options.ts';
-import { type Finding, type Rule, when } from './rule.ts';
+import { type Finding, type Rule, repeated, when } from './rule.ts';
 
 export const STATIC_AUTH_RULES: readonly Rule[] = [
   {
@@ -51,16 +51,6 @@ export const STATIC_AUTH_RULES: readonly Rule[] = [
       })),
   },
 ];
-
-/** The positions of values that an earlier position has already. */
-function repeated(values: readonly string[]): number[] {
-  const seen = new Set<string>();
-  return values.flatMap((value, index) => {
-    if (seen.has(value)) return [index];
-    seen.add(value);
-    return [];
-  });
-}
 
 function unknownPolicies({ policies, anonymous, tokens }: Config['static_auth']): Finding[] {
   const known = new Set(policies.map(({ name }) => name));

@@ -3,13 +3,17 @@
 // logs (specification/enclave.md#shape).
 
 import type { Socket } from 'node:net';
+import type { TLSSocket } from 'node:tls';
 import type { RatlsIdentity } from '../../tee/ratls/identity.ts';
+import type { ClientCertificate } from '../../tls/client-certificate.ts';
 
 export interface ConnectionFacts {
   /** Undefined when the peer has none that counts: then no token that is bound to addresses is good. */
   readonly peerAddress: string | undefined;
   /** What an RA-TLS connection was served with. */
   readonly identity?: RatlsIdentity;
+  /** What the client showed, on a listener that asks for it. */
+  readonly clientCertificate?: ClientCertificate;
 }
 
 const factsOf = new WeakMap<Socket, ConnectionFacts>();
@@ -28,4 +32,17 @@ export function peerAddressOf(socket: Socket): string | undefined {
 /** Undefined on any listener but the RA-TLS one. */
 export function attestedIdentityOf(socket: Socket): RatlsIdentity | undefined {
   return factsOf.get(socket)?.identity;
+}
+
+/** Undefined when the client showed none, and where it was not asked. */
+export function clientCertificateOf(socket: Socket): ClientCertificate | undefined {
+  return factsOf.get(socket)?.clientCertificate;
+}
+
+/**
+ * The stream that TLS was laid over. Node keeps it there since its first versions; where it did not, no RA-TLS
+ * connection would be served, and no client's chain be trusted.
+ */
+export function streamOf(secure: TLSSocket): Socket | undefined {
+  return (secure as TLSSocket & { readonly _parent?: Socket })._parent;
 }

@@ -5,9 +5,11 @@ import { lookup } from 'node:dns/promises';
 import type http from 'node:http';
 import https from 'node:https';
 import type { AddressInfo, Server } from 'node:net';
+import type { SecureContextOptions } from 'node:tls';
 import type { FastifyInstance } from 'fastify';
 import { answerClientError } from '../client-errors.ts';
 import { hasOpenRequests } from '../open-requests.ts';
+import { type AskForClients, rememberClients } from './client-certificates.ts';
 import { CONNECTION_LIMITS, headerTimes } from './connection-limits.ts';
 
 export interface ListenAddress {
@@ -18,7 +20,9 @@ export interface ListenAddress {
 
 export interface TlsListenOptions extends ListenAddress {
   readonly maxConnections: number;
-  readonly secureContext: { readonly cert: Buffer; readonly key: Buffer };
+  readonly secureContext: SecureContextOptions;
+  /** Undefined: no client is asked for a certificate. */
+  readonly clients?: AskForClients | undefined;
   /** CONNECTION_LIMITS unless given. */
   readonly handshakeTimeoutMs?: number;
 }
@@ -55,13 +59,17 @@ export async function listenPlain(app: FastifyInstance, address: ListenAddress):
   return listener(server);
 }
 
-/** A second listener on the same routes. TLS 1.2 and later: the validator clients' Java and Go runtimes all have it. */
+/** A second listener on the same routes. */
 export async function listenTls(
   app: FastifyInstance,
   options: TlsListenOptions,
 ): Promise<Listener & { server: https.Server }> {
   const handshakeTimeout = options.handshakeTimeoutMs ?? CONNECTION_LIMITS.handshakeTimeoutMs;
-  const server = createTlsServer(app, { ...options.secureContext, minVersion: 'TLSv1.2', handshakeTimeout });
+  const { clients } = options;
+  // A bad certificate is answered, with the reason: to refuse the handshake would leave its owner to guess.
+  const asking = clients === undefined ? {} : { requestCert: true, rejectUnauthorized: false };
+  const server = createTlsServer(app, { ...options.secureContext, ...asking, handshakeTimeout });
+  if (clients !== undefined) rememberClients(server, clients);
   server.maxConnections = options.maxConnections;
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   server.once('error', reject);

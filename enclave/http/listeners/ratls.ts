@@ -12,7 +12,7 @@ import type { Transport } from '../../native/transport.ts';
 import type { RatlsIdentity } from '../../tee/ratls/identity.ts';
 import type { IdentitySource } from '../../tee/ratls/rotation.ts';
 import { CONNECTION_LIMITS, type ConnectionLimits, headerTimes } from './connection-limits.ts';
-import { type ConnectionFacts, rememberConnection } from './connections.ts';
+import { type ConnectionFacts, rememberConnection, streamOf } from './connections.ts';
 import { createTlsServer } from './listen.ts';
 import { readProxyHeader } from './proxy-preamble.ts';
 import { serveTransport, type TransportServer } from './transport-server.ts';
@@ -121,12 +121,4 @@ function identityInForce(server: TlsServer): (identity: RatlsIdentity) => void {
     server.setSecureContext({ ...TLS, cert: identity.cert, key: identity.key });
     inForce = identity;
   };
-}
-
-/**
- * The stream that TLS was laid over. Node keeps it there since its first versions; where it did not, no connection
- * would be served.
- */
-function streamOf(secure: TLSSocket): Socket | undefined {
-  return (secure as TLSSocket & { readonly _parent?: Socket })._parent;
 }

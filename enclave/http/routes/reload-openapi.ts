@@ -17,7 +17,7 @@ const { 200: accepted, ...refusals } = responses(
 );
 
 export const reloadRouteSchema = {
-  summary: 'Read key folders, static tokens and TLS files again, in the background',
+  summary: 'Read key folders, static tokens, known clients and TLS files again, in the background',
   tags: ['reload'],
   security: CREDENTIALS,
   response: { 202: accepted, ...refusals },

@@ -1,5 +1,5 @@
-// GET and POST /reload: key folders, static tokens and TLS files are read again, for whoever has the scope `reload`.
-// The answer does not wait for the end, because thousands of keystores take minutes.
+// GET and POST /reload: key folders, static tokens, known clients and TLS files are read again, for whoever has the
+// scope `reload`. The answer does not wait for the end, because thousands of keystores take minutes.
 
 import type { FastifyInstance } from 'fastify';
 import { RELOAD_ACCEPTED, type ReloadStatus } from '../../api/reload.ts';

@@ -1,0 +1,38 @@
+// The certification authorities whose client certificates are taken (`tls.client_ca`): one PEM file, read at the start
+// and with each reload of the TLS files. It trusts the file to be the operator's; it refuses one that holds anything
+// else than certificates of authorities, because each of them could vouch for every client that is known by its name.
+
+import { createHash, X509Certificate } from 'node:crypto';
+
+export interface ClientCa {
+  readonly pem: Buffer;
+  /** Of the whole file: another file is another authority. */
+  readonly digest: string;
+  /** The earliest end of their times, RFC 3339. */
+  readonly notAfter: string;
+}
+
+export const MAX_CLIENT_CAS = 64;
+const PEM_CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g;
+
+/** @throws Error that completes "tls.client_ca: PATH" to a sentence */
+export function parseClientCa(pem: Buffer): ClientCa {
+  const blocks = pem.toString('latin1').match(PEM_CERTIFICATE) ?? [];
+  if (blocks.length === 0) throw new Error('does not hold a PEM certificate');
+  if (blocks.length > MAX_CLIENT_CAS) throw new Error(`holds more than ${MAX_CLIENT_CAS} certificates`);
+  const ends = blocks.map((block, index) => Date.parse(parsed(block, index).validTo));
+  const digest = createHash('sha256').update(pem).digest('hex');
+  return { pem, digest, notAfter: new Date(Math.min(...ends)).toISOString() };
+}
+
+function parsed(block: string, index: number): X509Certificate {
+  const which = `certificate ${index + 1}`;
+  let certificate: X509Certificate;
+  try {
+    certificate = new X509Certificate(block);
+  } catch {
+    throw new Error(`holds something else than a certificate as ${which}`);
+  }
+  if (certificate.ca) return certificate;
+  throw new Error(`holds as ${which} one that is no authority's: pin a client's own in tls.known_clients instead`);
+}
