@@ -12,7 +12,8 @@ Commands:
   ceremony      Plan the master key's custody, make and     strongroom ceremony plan ceremony.yaml
                 check age identities, record a ceremony,
                 open the root token
-  setup         Create the DynamoDB tables                  strongroom setup tables -c strongroom.yaml
+  setup         Create the DynamoDB tables, print the       strongroom setup tables -c strongroom.yaml
+                policies of keys, roles and tables          strongroom setup kms-policy --help
   operator      Look after a running signer: status, seal,  strongroom operator status
                 policies, tokens, keys, slashing records;
                 verify an enclave, and tunnel to it for     strongroom operator verify --help
@@ -41,7 +42,6 @@ function commandLine(argv: readonly string[]): readonly string[] {
 
 switch (command) {
   case 'server':
-  case 'setup':
   case 'slashing': {
     const { main } = await import('../enclave/main.ts');
     await main(command, rest);
@@ -54,6 +54,11 @@ switch (command) {
       load: async () => (await import('../rehearsal/rehearse.ts')).rehearse,
     };
     process.exitCode = await main(rest, process, new Map([['rehearse', rehearse]]));
+    break;
+  }
+  case 'setup': {
+    const { main } = await import('../setup/main.ts');
+    process.exitCode = await main(rest);
     break;
   }
   case 'operator': {

@@ -10,6 +10,7 @@ import { metricsReference } from '../enclave/metrics/reference.ts';
 import { authorizationReference } from '../operator/authorization-reference.ts';
 import { operatorReference } from '../operator/reference.ts';
 import { parentProxyReference } from '../parent-proxy/reference.ts';
+import { permissionsReference } from '../setup/reference.ts';
 import { web3SignerReference } from '../web3signer/reference.ts';
 
 export interface Reference {
@@ -26,6 +27,7 @@ export const REFERENCES: readonly Reference[] = [
   { path: 'reference/metrics.md', generate: metricsReference },
   { path: 'reference/operator.md', generate: operatorReference },
   { path: 'reference/parent-proxy.md', generate: parentProxyReference },
+  { path: 'reference/permissions.md', generate: permissionsReference },
   { path: 'reference/web3signer.md', generate: web3SignerReference },
 ];
 

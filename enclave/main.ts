@@ -16,7 +16,6 @@ import { reloadOnHangUps } from './boot/hang-ups.ts';
 import type { World } from './boot/world.ts';
 import { reportCheck, type Said, sayWarnings, type Warning } from './commands/check.ts';
 import { lookAtStart } from './commands/check-start.ts';
-import { runSetupCommand } from './commands/setup.ts';
 import { runSlashingCommand } from './commands/slashing.ts';
 import { hasSlashingRecords } from './commands/slashing-open.ts';
 import { COMPILED, type CompiledImage } from './compiled.ts';
@@ -29,7 +28,7 @@ import { type EnclavePlatform, openNitroPlatform } from './tee/platform.ts';
 /** For the front of Web3Signer's command line, which refuses a start over an empty record. */
 export { hasSlashingRecords };
 
-export async function main(command: 'server' | 'setup' | 'slashing', argv: readonly string[]): Promise<void> {
+export async function main(command: 'server' | 'slashing', argv: readonly string[]): Promise<void> {
   if (COMPILED !== undefined) {
     if (argv.length === 0) await runImage(COMPILED);
     else checkForImage(COMPILED, argv);
@@ -37,10 +36,6 @@ export async function main(command: 'server' | 'setup' | 'slashing', argv: reado
   }
   if (command === 'slashing') {
     await runSlashing(argv, { env: process.env });
-    return;
-  }
-  if (command === 'setup') {
-    process.exitCode = await runSetupCommand(argv, process);
     return;
   }
   await serve({ argv, env: process.env });

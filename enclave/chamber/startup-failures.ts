@@ -17,8 +17,8 @@ const REMEDIES: Readonly<Record<AwsFault, string>> = {
   not_found:
     'it does not exist: create it with `strongroom setup tables -c CONFIG`, or correct signer_state.table and the region',
   denied:
-    'access is denied: give the signer credentials whose role may dynamodb:GetItem, BatchGetItem, Scan, PutItem, UpdateItem, ' +
-    'DeleteItem and ConditionCheckItem on it',
+    'access is denied: give the signer credentials of a role with the policy that `strongroom setup iam --for signer` prints ' +
+    '(with --phase first-boot while the table is empty; a table that has lost its rows is to be restored)',
   unreachable: 'no answer in time: check the network, the region (AWS_REGION) and the endpoint',
   failed: 'the service refuses the call',
 };

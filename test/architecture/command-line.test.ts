@@ -6,11 +6,11 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { readArguments as readCeremonyArguments } from '../../ceremony/commands/command.ts';
 import { readArguments as readImageArguments } from '../../eif/commands/command.ts';
-import { runSetupCommand } from '../../enclave/commands/setup.ts';
 import { readSlashingArguments } from '../../enclave/commands/slashing-arguments.ts';
+import { runSetupCommand } from '../../setup/commands/tables.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
-const PROGRAMS = ['bin', 'ceremony', 'eif', 'enclave', 'operator', 'parent-proxy', 'rehearsal'];
+const PROGRAMS = ['bin', 'ceremony', 'eif', 'enclave', 'operator', 'parent-proxy', 'rehearsal', 'setup'];
 
 function filesWith(pattern: RegExp): string[] {
   return PROGRAMS.flatMap((folder) =>

@@ -22,6 +22,7 @@ const TOP_ARROWS: Readonly<Record<string, readonly string[]>> = {
     'eif/main.ts',
     'ceremony/main.ts',
     'rehearsal/rehearse.ts',
+    'setup/main.ts',
     'web3signer/main.ts',
   ],
   ceremony: [],
@@ -38,6 +39,8 @@ const TOP_ARROWS: Readonly<Record<string, readonly string[]>> = {
   rehearsal: ['ceremony/', 'enclave/', 'operator/attestation/'],
   // It bundles bin/strongroom.ts, as files.
   release: ['ceremony/', 'eif/', 'enclave/api/version.ts'],
+  // It reads configurations as the signer does, and records of images as operators do.
+  setup: ['ceremony/', 'enclave/', 'operator/attestation/policy.ts'],
   test: EVERYTHING,
   // A front: it makes a configuration, and the program that takes it does the rest.
   web3signer: ['enclave/main.ts', 'enclave/config/', 'enclave/api/version.ts'],

@@ -73,6 +73,8 @@ export interface ParentOptions {
   readonly credentials?: CredentialsProvider;
   /** Base URL: what its DynamoDB endpoint leads to, when that is not the world's table server. */
   readonly dynamodb?: string;
+  /** The same of its KMS endpoint. */
+  readonly kms?: string;
   /** What happens on a vsock port of the parent in place of what should: `absent` is nobody there. */
   readonly instead?: Readonly<Record<number, 'absent' | ((socket: Socket) => void)>>;
 }
@@ -125,7 +127,7 @@ export async function startEnclaveWorld(clock: Pick<PausingClock, 'now'> = syste
     startParent(text = yaml(), options = {}) {
       const ports = {
         8001: portOf({ endpoint: options.dynamodb ?? custody.dynamodb.endpoint }),
-        8002: portOf(custody.kms),
+        8002: portOf({ endpoint: options.kms ?? custody.kms.endpoint }),
       };
       return startParent(text, unixTransport(folder, 'parent'), ports, options);
     },

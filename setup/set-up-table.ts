@@ -12,9 +12,9 @@ import {
   type DynamoDBClient,
   UpdateContinuousBackupsCommand,
   waitUntilTableExists,
-} from './dynamodb.ts';
-import { awsFault } from './errors.ts';
-import { parseTableArn, tableNameIn } from './table-name.ts';
+} from '../enclave/aws/dynamodb.ts';
+import { awsFault } from '../enclave/aws/errors.ts';
+import { parseTableArn, tableNameIn } from '../enclave/aws/table-name.ts';
 
 const ACTIVE_WITHIN_SECONDS = 300;
 /** A new table takes a while until its backups can be turned on. */

@@ -6,13 +6,13 @@ import { ArgumentsError, readArguments as read, withAdvice } from '../../command
 import { EXIT } from '../../command-line/exit-codes.ts';
 import type { Piped } from '../../command-line/terminal.ts';
 import { renderViolations } from '../../command-line/violations.ts';
-import { type CreateTableCommandInput, createDynamoDBClient, type DynamoDBClient } from '../aws/dynamodb.ts';
-import { backupsOf, byName, setUpTable } from '../aws/dynamodb-setup.ts';
-import { stateTableDefinition } from '../chamber/state-rows.ts';
-import { loadConfig } from '../config/load.ts';
-import type { Config } from '../config/options.ts';
-import { keyTableDefinition } from '../keys/table/rows.ts';
-import { slashingTableDefinition } from '../slashing/dynamodb/items.ts';
+import { type CreateTableCommandInput, createDynamoDBClient, type DynamoDBClient } from '../../enclave/aws/dynamodb.ts';
+import { stateTableDefinition } from '../../enclave/chamber/state-rows.ts';
+import { loadConfig } from '../../enclave/config/load.ts';
+import type { Config } from '../../enclave/config/options.ts';
+import { keyTableDefinition } from '../../enclave/keys/table/rows.ts';
+import { slashingTableDefinition } from '../../enclave/slashing/dynamodb/items.ts';
+import { backupsOf, byName, setUpTable } from '../set-up-table.ts';
 
 const HELP = `strongroom setup tables: the DynamoDB tables that the configuration names
 
@@ -21,8 +21,8 @@ Usage: strongroom setup tables -c CONFIG [--print]
 Creates each table that does not exist: on-demand capacity, deletion protection, point-in-time recovery.
 A table that exists is checked and never altered. Region and credentials come from the AWS environment.
 A table that is named by its ARN is made by its name, and in no other region or account than the ARN says.
-Keep the slashing table in one region: it is bound to that of the first signer. On it the signer's role needs DescribeTable,
-GetItem, BatchGetItem, Scan, PutItem, ConditionCheckItem and PartiQLUpdate, and nobody needs DeleteItem.
+Keep the slashing table in one region: it is bound to that of the first signer. What roles need on each table is printed
+by strongroom setup iam.
 
   --print   Write the definitions as JSON and create nothing. \`create\` is the input of CreateTable,
             \`continuous_backups\` that of UpdateContinuousBackups.

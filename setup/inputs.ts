@@ -1,0 +1,160 @@
+// What the commands read: the configuration as the signer reads it, the ceremony beside it, and the measurements of
+// images. Files are read and nothing is called. What is missing is refused with where it is to be had.
+
+import { createHash } from 'node:crypto';
+import { readFileSync, statSync } from 'node:fs';
+import { type Ceremony, InvalidCeremony, parseCeremony } from '../ceremony/definition.ts';
+import { type Deployment, deploymentOf } from '../ceremony/deployment.ts';
+import { readCeremonyValue } from '../ceremony/yaml.ts';
+import { bounded } from '../command-line/text.ts';
+import type { Violation } from '../command-line/violations.ts';
+import { CEREMONY_PCR, CONFIGURATION_PCR, extendedOnce } from '../enclave/api/attestation.ts';
+import { tableNameIn } from '../enclave/aws/table-name.ts';
+import { networkOf } from '../enclave/boot/network.ts';
+import { loadConfig } from '../enclave/config/load.ts';
+import type { Config } from '../enclave/config/options.ts';
+import { encodeHex } from '../formats/hex.ts';
+import {
+  combineReferenceValues,
+  parseReferenceFile,
+  parseRegisters,
+  ReferenceValueError,
+  type ReferenceValues,
+} from '../operator/attestation/policy.ts';
+import type { AttestedImage } from './key-policy.ts';
+
+const MAX_FILE_BYTES = 1024 * 1024;
+const MAX_PATH_CHARACTERS = 200;
+
+/** A file or a flag that cannot be used: told to the user, exit 1. */
+export class InputRefused extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'InputRefused';
+  }
+}
+
+/** Exit 78, as everywhere. */
+export class ConfigurationViolated extends Error {
+  readonly violations: readonly Violation[];
+
+  constructor(violations: readonly Violation[]) {
+    super('the configuration cannot be used');
+    this.name = 'ConfigurationViolated';
+    this.violations = violations;
+  }
+}
+
+/** @throws ConfigurationViolated */
+export function readConfig(file: string, env: Readonly<Record<string, string | undefined>>): Config {
+  const loaded = loadConfig(
+    { argv: ['-c', file], env },
+    { compiledCeremony: false, onlyRead: true, withoutTokens: true },
+  );
+  if (!loaded.ok) throw new ConfigurationViolated(loaded.violations);
+  return loaded.config;
+}
+
+/** The configuration's own, or that of the file: an image has its ceremony compiled in. @throws InputRefused */
+export function readCeremony(config: Config, file: string | undefined): Ceremony {
+  if (config.ceremony !== undefined) {
+    if (file === undefined) return parseCeremony(config.ceremony);
+    throw new InputRefused('--ceremony is for the configuration of an enclave, which has none; this one has its own');
+  }
+  if (file === undefined) {
+    throw new InputRefused('the configuration has no ceremony: name its file with --ceremony ceremony.yaml');
+  }
+  try {
+    return parseCeremony(readCeremonyValue(readBytes('--ceremony', file).toString('utf8')));
+  } catch (error) {
+    if (error instanceof InputRefused) throw error;
+    if (error instanceof InvalidCeremony || error instanceof Error) {
+      throw new InputRefused(`--ceremony ${shown(file)}: ${error.message}`);
+    }
+    throw error;
+  }
+}
+
+/** The deployment whose shares the keys wrap: as the signer names it. @throws InputRefused */
+export function deploymentIn(config: Config): Deployment {
+  const { table, deployment_id: id } = config.signer_state;
+  if (table === undefined) {
+    throw new InputRefused('the configuration has no signer_state.table: without one there is no custody ceremony');
+  }
+  return deploymentOf(encodeHex(networkIn(config).genesisValidatorsRoot), id ?? tableNameIn(table));
+}
+
+function networkIn(config: Config): ReturnType<typeof networkOf> {
+  try {
+    return networkOf(config);
+  } catch (error) {
+    throw new InputRefused(error instanceof Error ? error.message : String(error));
+  }
+}
+
+export interface ImageInputs {
+  /** Each a pcrs.json. */
+  readonly files: readonly string[];
+  /** Each `N=HEX`; they stand in place of those of every file. */
+  readonly registers: readonly string[];
+  /** What an image that fetches its configuration is given. */
+  readonly configFile: string;
+}
+
+/** @throws InputRefused */
+export function readImages(
+  { files, registers, configFile }: ImageInputs,
+  said: (text: string) => void,
+): readonly AttestedImage[] {
+  const single = registers.length === 0 ? new Map() : understood('--pcr', () => parseRegisters(registers));
+  return files.map((file) => {
+    const bytes = readBytes('--pcrs', file);
+    const values = understood(`--pcrs ${shown(file)}`, () => combineReferenceValues(parseReferenceFile(bytes), single));
+    return {
+      imageSha384: registerIn(values, 0, file),
+      pcr16: values.get(CONFIGURATION_PCR) ?? measured(configFile, file, said),
+      pcr17: registerIn(values, CEREMONY_PCR, file),
+    };
+  });
+}
+
+/** The record of an image that fetches its configuration has no PCR16: it follows from the file that it will get. */
+function measured(configFile: string, file: string, said: (text: string) => void): readonly string[] {
+  const digest = createHash('sha384').update(readBytes('--config', configFile)).digest();
+  said(`${shown(file)} has no PCR16 (its image fetches the configuration): it is that of ${shown(configFile)}`);
+  return [extendedOnce(digest).toString('hex')];
+}
+
+function registerIn(values: ReferenceValues, index: number, file: string): readonly string[] {
+  const accepted = values.get(index);
+  if (accepted !== undefined) return accepted;
+  throw new InputRefused(
+    `--pcrs ${shown(file)}: PCR${index} is missing, so another ceremony would open the key too; give it with --pcr ${index}=HEX`,
+  );
+}
+
+function understood<T>(place: string, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof ReferenceValueError)) throw error;
+    throw new InputRefused(`${place}: ${error.message}`);
+  }
+}
+
+function readBytes(flag: string, file: string): Buffer {
+  try {
+    if (statSync(file).size > MAX_FILE_BYTES) {
+      throw new InputRefused(`${flag} ${shown(file)} is larger than ${MAX_FILE_BYTES} bytes`);
+    }
+    return readFileSync(file);
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : undefined;
+    if (code === undefined) throw error;
+    throw new InputRefused(`${flag} ${shown(file)} cannot be read (${code})`);
+  }
+}
+
+function shown(file: string): string {
+  return bounded(file, MAX_PATH_CHARACTERS);
+}

@@ -1,0 +1,131 @@
+// An enclave's first boot under the key policy that is printed for its image: real attestation documents (of an
+// emulated NSM) against the policy's conditions. Another image, another configuration and a call without attestation
+// get nothing; during a rotation the old image and the new one do.
+
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
+import { stringify } from 'yaml';
+import { ceremonyDigest, parseCeremony } from '../../ceremony/definition.ts';
+import { extendedOnce } from '../../enclave/api/attestation.ts';
+import { createKms } from '../../enclave/aws/kms.ts';
+import { CUSTODY_REGION } from '../../rehearsal/custody.ts';
+import { saidBy } from '../../rehearsal/kms/attestation.ts';
+import { kmsClientOptions } from '../../rehearsal/kms/server.ts';
+import { createNsmEmulator } from '../../rehearsal/nsm/emulator.ts';
+import { runStrongroom } from '../../rehearsal/signer.ts';
+import type { PolicyDocument } from '../../setup/policy-document.ts';
+import { type EnclaveProcess, type EnclaveWorld, type Parent, startEnclaveWorld } from '../support/enclave-world.ts';
+import { ACCOUNT, type GuardedAws, SIGNER, startGuardedAws } from '../support/guarded-aws.ts';
+import { recordingLog } from '../support/recording-log.ts';
+
+let world: EnclaveWorld;
+let aws: GuardedAws;
+let running: { parent: Parent; enclave: EnclaveProcess } | undefined;
+/** The registers of the image that runs here. */
+let image: { readonly PCR0: string; readonly PCR17: string };
+
+beforeAll(async () => {
+  world = await startEnclaveWorld();
+  const { custody } = world;
+  aws = await startGuardedAws({
+    region: CUSTODY_REGION,
+    dynamodb: custody.dynamodb.endpoint,
+    kms: custody.kms.endpoint,
+    registersIn: (document) => saidBy(document).pcrs,
+  });
+  const nsm = await createNsmEmulator({ pki: world.pki, clock: { now: Date.now } });
+  image = {
+    PCR0: nsm.pcr(0).value.toString('hex'),
+    PCR17: extendedOnce(ceremonyDigest(parseCeremony(world.ceremony))).toString('hex'),
+  };
+  writeFileSync(join(world.folder, 'strongroom.yaml'), world.yaml());
+  writeFileSync(join(world.folder, 'ceremony.yaml'), stringify(world.ceremony, { aliasDuplicateObjects: false }));
+});
+afterEach(stop);
+afterAll(async () => {
+  await aws?.close();
+  await world?.close();
+});
+
+async function stop(): Promise<void> {
+  await running?.enclave.kill();
+  await running?.parent.close();
+  running = undefined;
+}
+
+async function start(): Promise<Parent> {
+  const parent = await world.startParent(world.yaml(), aws.endpoints);
+  running = { parent, enclave: await world.startEnclave() };
+  return parent;
+}
+
+const HOME = ['--account', ACCOUNT, '--region', CUSTODY_REGION];
+const ADMINISTRATOR = `arn:aws:iam::${ACCOUNT}:role/custody-admin`;
+
+async function printed(...args: string[]): Promise<PolicyDocument> {
+  const { code, stdout, stderr } = await runStrongroom(['setup', ...args, '-c', 'strongroom.yaml'], {
+    cwd: world.folder,
+  });
+  expect([code, code === 0 ? '' : stderr]).toEqual([0, '']);
+  return JSON.parse(stdout) as PolicyDocument;
+}
+
+/** From now on every key has the policy for these images. */
+async function allow(...images: readonly Readonly<Record<string, string>>[]): Promise<void> {
+  const files = images.map((measurements, at) => {
+    const file = join(world.folder, `pcrs-${at}.json`);
+    writeFileSync(file, JSON.stringify({ measurements }));
+    return ['--pcrs', file];
+  });
+  const phase = ['--phase', 'first-boot'];
+  const role = await printed('iam', '--for', 'signer', '--ceremony', 'ceremony.yaml', ...phase, ...HOME);
+  const key = await printed(
+    'kms-policy',
+    '--administrator',
+    ADMINISTRATOR,
+    '--signer',
+    SIGNER,
+    ...phase,
+    ...files.flat(),
+  );
+  aws.use({ role, key });
+}
+
+const OTHER = 'ab'.repeat(48);
+
+it('an image that the policy does not name opens nothing, nor does one with another configuration', async () => {
+  for (const named of [
+    { ...image, PCR0: OTHER },
+    { ...image, PCR16: OTHER },
+  ]) {
+    await allow(named);
+    const { said } = await start();
+    await expect(said('ready')).rejects.toThrow(/attestation policy mismatch/);
+    expect([...aws.refused]).toEqual(['kms:Decrypt']);
+    await stop();
+  }
+}, 120_000);
+
+it('the image that it names boots; so it does beside the next one, during a rotation', async () => {
+  await allow(image);
+  await (await start()).said('ready');
+  expect([...aws.refused]).toEqual([]);
+  await stop();
+  await allow({ ...image, PCR0: OTHER }, image);
+  await (await start()).said('ready');
+  expect([...aws.refused]).toEqual([]);
+}, 120_000);
+
+it('whoever has the parent’s role and no attestation decrypts nothing', async () => {
+  await allow(image);
+  const [arn = ''] = world.ceremony.kms_keys[0]?.arns ?? [];
+  const kms = createKms(
+    { ...kmsClientOptions(world.custody.kms, [arn]), endpoint: aws.endpoints.kms },
+    { log: recordingLog() },
+  );
+  const purpose = { service: 'strongroom', purpose: 'table-credentials' };
+  expect(await kms.decrypt([arn], Buffer.from('any'), purpose)).toMatchObject({ attempts: [{ fault: 'denied' }] });
+  expect(await kms.encrypt([arn], Buffer.from('any'), purpose)).toMatchObject({ attempts: [{ fault: 'denied' }] });
+  kms.close();
+});

@@ -1,0 +1,123 @@
+// DynamoDB and KMS as an account with our policies would answer: every call is judged before it reaches the stand-in,
+// and what the policies do not allow is refused with AccessDeniedException. What was asked for is kept.
+
+import type { PolicyDocument } from '../../setup/policy-document.ts';
+import { tableActionsOf } from './aws-actions.ts';
+import { FAULTS, type FaultProxy, startFaultProxy } from './fault-proxy.ts';
+import { isAllowed } from './policy-judge.ts';
+
+export const ACCOUNT = '111122223333';
+export const SIGNER = `arn:aws:iam::${ACCOUNT}:role/strongroom`;
+
+export interface Policies {
+  /** Of the role that calls. */
+  readonly role: PolicyDocument;
+  /** Of each table itself, by name. */
+  readonly tables?: Readonly<Record<string, PolicyDocument>>;
+  /** Of every custody key. */
+  readonly key?: PolicyDocument;
+}
+
+export interface GuardedAws {
+  readonly endpoints: { readonly dynamodb: string; readonly kms: string };
+  /** `table dynamodb:PutItem` and `kms:Decrypt`, those that were let through since the last `use`. */
+  readonly used: ReadonlySet<string>;
+  readonly refused: ReadonlySet<string>;
+  use(policies: Policies): void;
+  close(): Promise<void>;
+}
+
+export interface GuardedOptions {
+  readonly region: string;
+  readonly dynamodb: string;
+  readonly kms: string;
+  /** What KMS reads from an attestation document. */
+  readonly registersIn?: (document: Buffer) => ReadonlyMap<number, Buffer>;
+}
+
+export async function startGuardedAws(options: GuardedOptions): Promise<GuardedAws> {
+  const tables = await startFaultProxy(options.dynamodb);
+  const keys = await startFaultProxy(options.kms);
+  let policies: Policies | undefined;
+  const used = new Set<string>();
+  const refused = new Set<string>();
+  const judged = (name: string, allowed: boolean): boolean => {
+    (allowed ? used : refused).add(name);
+    return allowed;
+  };
+  tables.setRule(({ operation, body }) => {
+    const verdicts = tableActionsOf(operation, body).map(({ action, table }) =>
+      judged(`${table} ${action}`, mayCallTable(policies, action, table, options.region)),
+    );
+    return verdicts.every(Boolean) ? undefined : FAULTS.accessDenied;
+  });
+  keys.setRule(({ operation, body }) =>
+    judged(`kms:${operation}`, mayCallKey(policies, operation, JSON.parse(body), options)) ? undefined : DENIED_BY_KMS,
+  );
+  return {
+    endpoints: { dynamodb: tables.endpoint, kms: keys.endpoint },
+    used,
+    refused,
+    use(next) {
+      policies = next;
+      used.clear();
+      refused.clear();
+    },
+    async close() {
+      await Promise.all([tables, keys].map((proxy: FaultProxy) => proxy.close()));
+    },
+  };
+}
+
+const DENIED_BY_KMS = { kind: 'error', status: 400, name: 'AccessDeniedException' } as const;
+
+function mayCallTable(policies: Policies | undefined, action: string, table: string, region: string): boolean {
+  if (policies === undefined) return false;
+  const resource = table.startsWith('arn:') ? table : `arn:aws:dynamodb:${region}:${ACCOUNT}:table/${table}`;
+  const own = policies.tables?.[table];
+  const denied = own !== undefined && !isAllowed([own, ALL_ALLOWED], { action, resource, principal: SIGNER });
+  return !denied && isAllowed([policies.role], { action, resource });
+}
+
+/** To see what a policy denies. */
+const ALL_ALLOWED: PolicyDocument = {
+  Version: '2012-10-17',
+  Statement: [{ Sid: 'All', Effect: 'Allow', Principal: '*', Action: ['*'], Resource: '*' }],
+};
+
+interface KmsBody {
+  readonly KeyId: string;
+  readonly EncryptionContext?: Readonly<Record<string, string>>;
+  readonly Recipient?: { readonly AttestationDocument: string };
+}
+
+function mayCallKey(
+  policies: Policies | undefined,
+  operation: string,
+  { KeyId, EncryptionContext = {}, Recipient }: KmsBody,
+  { registersIn }: GuardedOptions,
+): boolean {
+  if (policies === undefined) return false;
+  const action = `kms:${operation}`;
+  const context = Object.fromEntries([
+    ...Object.entries(EncryptionContext).map(([name, value]) => [`kms:EncryptionContext:${name}`, value]),
+    ...(Recipient === undefined ? [] : attestationContext(Recipient.AttestationDocument, registersIn)),
+  ]) as Record<string, string>;
+  const byRole = isAllowed([policies.role], { action, resource: KeyId, context });
+  return (
+    byRole &&
+    (policies.key === undefined || isAllowed([policies.key], { action, resource: KeyId, principal: SIGNER, context }))
+  );
+}
+
+function attestationContext(
+  document: string,
+  registersIn: GuardedOptions['registersIn'],
+): readonly (readonly [string, string])[] {
+  const registers = [...(registersIn?.(Buffer.from(document, 'base64')) ?? [])];
+  return registers.flatMap(([index, value]) => {
+    const name = `kms:RecipientAttestation:PCR${index}`;
+    const hex = value.toString('hex');
+    return [[name, hex] as const, ...(index === 0 ? [['kms:RecipientAttestation:ImageSha384', hex] as const] : [])];
+  });
+}
