@@ -1,43 +1,54 @@
 // `strongroom ceremony rehearse`: the entire first boot of a ceremony against local stand-ins for DynamoDB and KMS,
-// with throw-away keys under the ceremony's own ARNs and a throw-away identity in place of its recipients. Nothing
-// outside this machine is called, nothing is kept, and every line says REHEARSAL, so that no output can pass for the
-// real event.
+// with throw-away keys under the ceremony's own ARNs. The recipients are the ceremony's own, so each participant takes
+// their real step, with a root token that opens nothing afterwards. Nothing outside this machine is called, and every
+// line says REHEARSAL, so that no output can pass for the real event.
 
 import { readCeremonyFile } from '../ceremony/commands/ceremony-file.ts';
-import { type Command, CommandError, readArguments } from '../ceremony/commands/command.ts';
-import { ceremonyBlock } from '../ceremony/definition.ts';
+import { type Command, CommandError, readArguments, type Terminal } from '../ceremony/commands/command.ts';
+import { checkOutput } from '../ceremony/commands/output-file.ts';
+import { type Ceremony, ceremonyBlock } from '../ceremony/definition.ts';
 import { missingDynamoDB } from './dynamodb.ts';
-import { setStage } from './stage.ts';
+import { type OpeningOptions, openRootToken, readParticipants } from './opening.ts';
+import { type Stage, setStage } from './stage.ts';
 
 const PREFIX = 'REHEARSAL  ';
 
 export const rehearse: Command = {
   help: `Run the entire first boot of a ceremony on this machine, with throw-away keys
 
-Usage: strongroom ceremony rehearse FILE
+Usage: strongroom ceremony rehearse FILE [--identity FILE]… [--output FILE [--force]]
 
-FILE is YAML: the ceremony block by itself, or a configuration that has one. Its keys and recipients are not used: local stand-ins
-take their place. Needs Linux on x86-64, and the optional package @dynoxide/linux-x64, a stand-in for DynamoDB, which npm installs there.
+FILE is YAML: the ceremony block by itself, or a configuration that has one. Local stand-ins take the place of its
+custody keys and of DynamoDB. The root token is encrypted to the ceremony's own recipients, and is worth nothing after
+the rehearsal: each participant opens it as on the day, here or on a machine of their own.
+
+Options:
+  --identity FILE  A participant who is here: it opens the root token, which then asks the signer for its status
+                   (repeatable). A passphrase is asked for twice: the identity is proven before the boot
+  --output FILE    Keep the rehearsal's row of the root token, for participants who open it elsewhere
+  --force          Overwrite that file
+
+Needs Linux on x86-64, and the optional package @dynoxide/linux-x64, a stand-in for DynamoDB, which npm installs there.
 
 Examples:
-  strongroom ceremony rehearse ceremony.yaml
-  strongroom ceremony rehearse strongroom.yaml | tee rehearsal.log
+  strongroom ceremony rehearse ceremony.yaml --output row.json
+  strongroom ceremony rehearse strongroom.yaml --identity alice.age | tee rehearsal.log
 `,
 
-  async run(argv) {
-    const { positionals } = readArguments(argv, [], 1);
+  async run(argv, terminal) {
+    const others = { lists: ['identity'], switches: ['force'] };
+    const { positionals, flags, lists, switches } = readArguments(argv, ['output'], 1, others);
     const [file] = positionals;
     if (file === undefined) throw new CommandError('name the FILE with the ceremony');
     const ceremony = await readCeremonyFile(file);
     const missing = missingDynamoDB();
     if (missing !== undefined) throw new CommandError(missing);
+    const { output } = flags;
+    if (output !== undefined) checkOutput(output, switches.has('force'));
+    const participants = await readParticipants(ceremony, lists['identity'] ?? [], terminal);
     const stage = await setStage(PREFIX, ceremonyBlock(ceremony));
     try {
-      await perform(
-        stage,
-        ceremony.kmsKeys.map(({ arns }) => arns),
-        ceremony.kmsThreshold,
-      );
+      await perform(stage, ceremony, { participants, rowFile: output, isForced: switches.has('force') }, terminal);
     } finally {
       await stage.close();
     }
@@ -58,19 +69,20 @@ export function thresholdRefusal(failure: string | undefined, threshold: number,
   return refused;
 }
 
-async function perform(
-  { custody, heading, say, startReplica, operator, table }: Awaited<ReturnType<typeof setStage>>,
-  keys: readonly (readonly string[])[],
-  threshold: number,
-): Promise<void> {
+async function perform(stage: Stage, ceremony: Ceremony, options: OpeningOptions, terminal: Terminal): Promise<void> {
+  const { custody, heading, say, startReplica } = stage;
+  const { kmsThreshold: threshold } = ceremony;
+  const keys = ceremony.kmsKeys.map(({ arns }) => arns);
   heading('First boot on a fresh state table');
   const first = await startReplica();
   await first.logged('initialised: a new master key and root token are written');
   say(`initialised: the master key is split to ${keys.length} custody keys, any ${threshold} of which open it`);
 
-  heading('Opening the root token with an age identity');
-  const rootToken = await custody.rootToken(table);
-  say(await operator(first, rootToken, ['status']));
+  const rootToken = await openRootToken(stage, ceremony, options, terminal);
+  if (rootToken !== undefined) {
+    heading('Using the root token: the signer answers whoever holds it');
+    say(await stage.operator(first, rootToken, ['status']));
+  }
   await first.stop();
 
   const spare = keys.length - threshold;
@@ -89,5 +101,9 @@ async function perform(
   );
   say(thresholdRefusal(failure, threshold, keys.length));
 
-  heading('The rehearsal is over: nothing of it is kept, and the real keys were not called');
+  heading(`The rehearsal is over: ${keptText(options)}, and the real keys were not called`);
+}
+
+function keptText({ rowFile }: OpeningOptions): string {
+  return rowFile === undefined ? 'nothing of it is kept' : `all that is kept of it is ${rowFile}`;
 }

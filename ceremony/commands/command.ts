@@ -34,28 +34,40 @@ export interface Arguments {
   readonly flags: Readonly<Record<string, string>>;
   /** Those that are given. */
   readonly switches: ReadonlySet<string>;
+  /** What a flag was given that may be given several times. */
+  readonly lists: Readonly<Record<string, readonly string[]>>;
+}
+
+/** The names of what may be given beside `--flag VALUE`. */
+export interface OtherFlags {
+  readonly switches?: readonly string[];
+  readonly lists?: readonly string[];
 }
 
 /**
- * `--flag VALUE` for each of the names, the switches, and at most `positionals` words beside them.
+ * `--flag VALUE` for each of the names, the other flags, and at most `positionals` words beside them.
  * @throws CommandError for an unknown flag, a repeated one, one without a value, a word too many
  */
 export function readArguments(
   argv: readonly string[],
   names: readonly string[],
   positionals: number,
-  switches: readonly string[] = [],
+  { switches = [], lists = [] }: OtherFlags = {},
 ): Arguments {
+  const forms = Object.fromEntries([
+    ...names.map((name) => [name, { placeholder: name.toUpperCase() }] as const),
+    ...lists.map((name) => [name, { placeholder: name.toUpperCase(), repeatable: true }] as const),
+    ...switches.map((name) => [name, {}] as const),
+  ]);
   try {
-    const valued = names.map((name) => [name, { placeholder: name.toUpperCase() }] as const);
-    const forms = Object.fromEntries([...valued, ...switches.map((name) => [name, {}] as const)]);
     const { values, words } = read(forms, argv);
     if (words.length > positionals) throw new ArgumentsError(`unexpected ${quoted(words.at(-1) ?? '')}`);
-    const given = Object.entries(values).filter((entry): entry is [string, string] => typeof entry[1] === 'string');
+    const texts = Object.entries(values).filter((entry): entry is [string, string] => typeof entry[1] === 'string');
     return {
       positionals: words,
-      flags: Object.fromEntries(given),
+      flags: Object.fromEntries(texts),
       switches: new Set(switches.filter((name) => values[name] === true)),
+      lists: Object.fromEntries(lists.map((name) => [name, (values[name] ?? []) as readonly string[]])),
     };
   } catch (error) {
     if (!(error instanceof ArgumentsError)) throw error;

@@ -1,7 +1,6 @@
 // `strongroom ceremony transcript …`: whether a ceremony's record is whole and says what it should, and the record as a
 // page to print and sign. The record is somebody else's until it is verified: nothing is shown of one that is refused.
 
-import { open } from 'node:fs/promises';
 import { canonicalBytes } from '../definition.ts';
 import { headOf, isEnded, type Transcript } from '../transcript/chain.ts';
 import type { StartEntry } from '../transcript/entries.ts';
@@ -10,6 +9,7 @@ import { ceremonyOf } from '../transcript/meaning.ts';
 import { grouped, transcriptPage } from '../transcript/page.ts';
 import { readCeremonyFile } from './ceremony-file.ts';
 import { type Arguments, type Command, CommandError, fileProblem, readArguments, type Terminal } from './command.ts';
+import { writeOutput } from './output-file.ts';
 import { readRegisters } from './registers-file.ts';
 
 export const transcriptVerify: Command = {
@@ -70,7 +70,7 @@ Examples:
     const { output } = flags;
     if (output === undefined) throw new CommandError('name the file to write with --output FILE');
     const transcript = await verified(file);
-    await write(output, transcriptPage(transcript), switches.has('force'));
+    await writeOutput(output, transcriptPage(transcript), switches.has('force'));
     stderr.write(`strongroom: ${output} has head ${grouped(headOf(transcript))}\n`);
   },
 };
@@ -82,7 +82,7 @@ interface TranscriptArguments {
 }
 
 function fileAnd(argv: readonly string[], names: readonly string[], switches: readonly string[]): TranscriptArguments {
-  const { positionals, flags, switches: given } = readArguments(argv, names, 1, switches);
+  const { positionals, flags, switches: given } = readArguments(argv, names, 1, { switches });
   const [file] = positionals;
   if (file === undefined) throw new CommandError('name the FILE of the transcript');
   return { file, flags, switches: given };
@@ -154,21 +154,4 @@ function verdict(file: string, transcript: Transcript, compared: readonly string
     ...missing,
   ];
   return `${lines.join('\n')}\n`;
-}
-
-async function write(path: string, text: string, isForced: boolean): Promise<void> {
-  try {
-    const handle = await open(path, isForced ? 'w' : 'wx');
-    try {
-      await handle.writeFile(text);
-      await handle.sync();
-    } finally {
-      await handle.close();
-    }
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'EEXIST') {
-      throw new CommandError(`${path} exists already: name another file, or overwrite it with --force`);
-    }
-    throw fileProblem(error);
-  }
 }
