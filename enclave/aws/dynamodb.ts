@@ -40,6 +40,8 @@ export function ofOneTable<Entry>(byTable: Readonly<Record<string, Entry>> | und
 /** Close it with `destroy()`. */
 export function createDynamoDBClient(options: AwsClientOptions): DynamoDBClient {
   const client = new DynamoDBClient(awsClientConfiguration(options));
+  // It copies every answer, without what is sensitive, for a logger that nobody gave.
+  client.middlewareStack.remove('loggerMiddleware');
   if (options.onCall !== undefined) client.middlewareStack.add(callWatcher(options.onCall), CALL_WATCHER_STEP);
   return client;
 }

@@ -115,6 +115,11 @@ function watched({ core, watch }: SecretMemory): SecretKeyVault {
       watch.keyAdded();
       return added;
     },
+    async addKeys(secretKeys) {
+      const held = await core.addKeys(secretKeys);
+      watch.keyAdded();
+      return held;
+    },
     removeKey: (handle) => core.removeKey(handle),
     wipe: () => core.wipe(),
   };

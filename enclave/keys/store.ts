@@ -12,9 +12,17 @@ import { mergeSorted, sortInPieces } from './sorted.ts';
 /** Names one loaded secret key inside a core (signing/bls). Meaningless outside the core that gave it. */
 export type KeyHandle = number & { readonly __brand: 'KeyHandle' };
 
-/** The part of a BlsCore that owns secret keys. */
+/** A secret key that a core holds, whether or not it is loaded here. */
+export interface HeldKey {
+  readonly handle: KeyHandle;
+  /** Compressed, 48 bytes. */
+  readonly publicKey: Uint8Array;
+}
+
+/** The part of a BlsCore that owns secret keys, as signing/bls/bls.ts describes it. */
 export interface SecretKeyVault {
-  addKey(secretKey: Uint8Array): { readonly handle: KeyHandle; readonly publicKey: Uint8Array };
+  addKey(secretKey: Uint8Array): HeldKey;
+  addKeys(secretKeys: Uint8Array): Promise<readonly (HeldKey | undefined)[]>;
   removeKey(handle: KeyHandle): void;
   wipe(): void;
 }
@@ -46,6 +54,16 @@ export type KeyStoreState = 'loading' | 'ready' | 'sealed';
  */
 export interface KeyBatch {
   add(secretKey: Uint8Array, source: KeySource, expectedPublicKey?: string): AddedKey;
+  /**
+   * Let the vault hold secret keys (32 bytes each, one after another) and derive their public keys beside what else it
+   * does; the caller wipes its copies as soon as this returns. None of them signs before `addHeld`; whoever calls gives
+   * each to `addHeld` or to `letGo`.
+   * @returns in order; undefined for what is no secret key. Rejects, and holds none, when the store is sealed
+   */
+  hold(secretKeys: Uint8Array): Promise<readonly (HeldKey | undefined)[]>;
+  /** As `add`; what it does not add it lets go. */
+  addHeld(held: HeldKey | undefined, source: KeySource, expectedPublicKey?: string): AddedKey;
+  letGo(held: HeldKey | undefined): void;
   remove(publicKey: string): void;
 }
 
@@ -59,12 +77,15 @@ export class KeyStore {
   readonly #countBySource: Record<KeySource, number> = { filesystem: 0, dynamodb: 0, memory: 0 };
   /** Keys that a key file holds or names although its copy is not the loaded one: the next start may load it. */
   readonly #alsoInFiles = new Set<string>();
-  /** Loaded, but in a batch that has not ended: these sign and are not listed. */
-  readonly #unlisted = new Set<string>();
+  /** What each batch that has not ended has added: these keys sign and are not listed. */
+  readonly #openBatches = new Set<Set<string>>();
   #state: KeyStoreState = 'loading';
   #published: readonly string[] = [];
   /** Listed since #published was made, so that the next list is a merge and not a sort of everything. */
   readonly #listedSince = new Set<string>();
+  /** The same, ascending, of batches: a hundred thousand keys are listed without touching each. */
+  #batchesSince: (readonly string[])[] = [];
+  /** After all of these; listed again since, or waiting for the end of a batch, when it is loaded. */
   readonly #removedSince = new Set<string>();
   #publishedIsCurrent = true;
 
@@ -119,7 +140,7 @@ export class KeyStore {
     const key = this.#keys.get(publicKey);
     if (key === undefined) return undefined;
     this.#keys.delete(publicKey);
-    this.#unlisted.delete(publicKey);
+    for (const added of this.#openBatches) added.delete(publicKey);
     this.#listedSince.delete(publicKey);
     this.#removedSince.add(publicKey);
     this.#countBySource[key.source] -= 1;
@@ -138,19 +159,29 @@ export class KeyStore {
     const added = new Set<string>();
     const removed = new Map<string, LoadedKey>();
     let ended = false;
-    /** A list that is sorted already makes the next publishing short. */
-    let inOrder: Iterable<string> = added;
+    this.#openBatches.add(added);
+    const noted = (result: AddedKey): AddedKey => {
+      if (result.outcome === 'refused') return result;
+      removed.delete(result.key.publicKey);
+      if (result.outcome === 'added') added.add(result.key.publicKey);
+      return result;
+    };
+    const assertOpen = () => assert(!ended, 'a key added after the end of its batch would never be listed');
     const batch: KeyBatch = {
       add: (secretKey, source, expectedPublicKey) => {
-        assert(!ended, 'a key added after the end of its batch would never be listed');
-        const result = this.#take(secretKey, source, expectedPublicKey);
-        if (result.outcome === 'refused') return result;
-        removed.delete(result.key.publicKey);
-        if (result.outcome === 'added') {
-          added.add(result.key.publicKey);
-          this.#unlisted.add(result.key.publicKey);
-        }
-        return result;
+        assertOpen();
+        return noted(this.#take(secretKey, source, expectedPublicKey));
+      },
+      hold: async (secretKeys) => {
+        if (this.#state === 'sealed') throw new SignerError('sealed');
+        return this.#vault.addKeys(secretKeys);
+      },
+      addHeld: (held, source, expectedPublicKey) => {
+        assertOpen();
+        return noted(this.#takeHeld(held, source, expectedPublicKey));
+      },
+      letGo: (held) => {
+        if (held !== undefined) this.#vault.removeKey(held.handle);
       },
       remove: (publicKey) => {
         const key = this.#keys.get(publicKey);
@@ -160,13 +191,16 @@ export class KeyStore {
     try {
       const result = await refresh(batch);
       ended = true;
-      inOrder = await sortInPieces([...added]);
+      const inOrder = await sortInPieces([...added]);
       // A key that someone else took out and brought back meanwhile is not the one this batch meant.
       for (const [publicKey, key] of removed) if (this.#keys.get(publicKey) === key) this.remove(publicKey);
+      this.#listAll(inOrder.length === added.size ? inOrder : inOrder.filter((publicKey) => added.has(publicKey)));
+      added.clear();
       return result;
     } finally {
       ended = true;
-      for (const publicKey of inOrder) if (this.#unlisted.delete(publicKey)) this.#list(publicKey);
+      this.#openBatches.delete(added);
+      for (const publicKey of added) this.#list(publicKey);
     }
   }
 
@@ -201,8 +235,9 @@ export class KeyStore {
   seal(): void {
     this.#state = 'sealed';
     this.#keys.clear();
-    this.#unlisted.clear();
+    for (const added of this.#openBatches) added.clear();
     this.#listedSince.clear();
+    this.#batchesSince = [];
     this.#removedSince.clear();
     this.#alsoInFiles.clear();
     this.#published = [];
@@ -212,8 +247,15 @@ export class KeyStore {
 
   #take(secretKey: Uint8Array, source: KeySource, expectedPublicKey: string | undefined): AddedKey {
     if (this.#state === 'sealed') return { outcome: 'refused', reason: 'sealed' };
-    const held = this.#hold(secretKey);
+    return this.#takeHeld(this.#hold(secretKey), source, expectedPublicKey);
+  }
+
+  #takeHeld(held: HeldKey | undefined, source: KeySource, expectedPublicKey: string | undefined): AddedKey {
     if (held === undefined) return { outcome: 'refused', reason: 'invalid_secret_key' };
+    if (this.#state === 'sealed') {
+      this.#vault.removeKey(held.handle);
+      return { outcome: 'refused', reason: 'sealed' };
+    }
     const publicKey = encodeHex(held.publicKey);
     const first = this.#keys.get(publicKey);
     const mismatch = expectedPublicKey !== undefined && expectedPublicKey !== publicKey;
@@ -234,7 +276,7 @@ export class KeyStore {
   }
 
   /** Undefined for a scalar that is zero or not below the group order. */
-  #hold(secretKey: Uint8Array): ReturnType<SecretKeyVault['addKey']> | undefined {
+  #hold(secretKey: Uint8Array): HeldKey | undefined {
     try {
       return this.#vault.addKey(secretKey);
     } catch (error) {
@@ -248,11 +290,21 @@ export class KeyStore {
     this.#publishedIsCurrent = false;
   }
 
+  /** @param publicKeys ascending */
+  #listAll(publicKeys: readonly string[]): void {
+    if (publicKeys.length === 0) return;
+    if (this.#removedSince.size > 0) this.#publish(); // of these, too, some may have been removed before
+    this.#batchesSince.push(publicKeys);
+    this.#publishedIsCurrent = false;
+  }
+
   #publish(): void {
     // A key that was removed and is there again is among those listed since, or waits for the end of its batch.
     const stays = (publicKey: string) => !this.#removedSince.has(publicKey);
-    const old = this.#removedSince.size === 0 ? this.#published : this.#published.filter(stays);
-    this.#published = mergeSorted(old, [...this.#listedSince].sort());
+    const staying = (list: readonly string[]) => (this.#removedSince.size === 0 ? list : list.filter(stays));
+    const lists = [...this.#batchesSince.map(staying), [...this.#listedSince].sort()];
+    this.#published = lists.reduce(mergeSorted, staying(this.#published));
+    this.#batchesSince = [];
     this.#listedSince.clear();
     this.#removedSince.clear();
     this.#publishedIsCurrent = true;

@@ -8,12 +8,16 @@
 #include <string.h>
 
 #include "arguments.h"
+#include "derive.h"
 #include "keyring.h"
 #include "sign.h"
 #include "threads.h"
 
 /** Jobs in one batch. */
 enum { MAX_BATCH_JOBS = MAX_SIGNINGS };
+_Static_assert((int)MAX_DERIVATIONS >= (int)MAX_BATCH_JOBS, "public keys of a batch are made together");
+/** Keys taken in one call: what the JavaScript thread does meanwhile is nothing else. */
+enum { MAX_KEYS_AT_ONCE = 1024 };
 enum { MAX_THREADS = 256 };
 /**
  * How far the threads that sign for groups stand back: the main thread, the database's and whoever signs a message that
@@ -29,8 +33,8 @@ struct core {
   struct keyring *keyring; // NULL once it is closed for good
   struct point_cache *cache;
   struct threads *threads;            // NULL once they have ended
-  struct threads *group_threads;      // as many, for jobs that came in groups; NULL as well then
-  napi_threadsafe_function on_signed; // gives signed batches to the JavaScript thread
+  struct threads *group_threads;      // as many, for jobs that came in groups and for public keys; NULL as well then
+  napi_threadsafe_function on_signed; // gives batches that are done to the JavaScript thread
   napi_env env;
   uint32_t batches; // under way; they keep all of this
   bool closed;      // close was called, or the JavaScript thread ends: the keyring goes with the last batch
@@ -38,7 +42,7 @@ struct core {
 };
 
 struct job {
-  const blst_scalar *secret; // NULL: the handle was stale, the signature stays zero
+  const blst_scalar *secret; // NULL: the handle was stale, the result stays zero
   uint32_t slot;
   unsigned char root[ROOT_BYTES];
 };
@@ -48,8 +52,9 @@ struct batch {
   struct core *core;
   napi_deferred deferred;
   size_t count;
+  size_t result_bytes; // of each job: SIGNATURE_BYTES, or PUBLIC_KEY_BYTES, which needs no root
   struct job jobs[MAX_BATCH_JOBS];
-  unsigned char signatures[MAX_BATCH_JOBS * SIGNATURE_BYTES];
+  unsigned char results[MAX_BATCH_JOBS * SIGNATURE_BYTES];
 };
 
 static struct core *get_core(napi_env env, napi_value value) {
@@ -134,17 +139,33 @@ static void end_with_environment(void *data) {
 // ----------------------------------------------------------------------------------------------------------------
 // batches
 
-/** On a signing thread. Reads pinned secrets in place; nothing of JavaScript may be touched here. */
-static void sign_jobs(struct task *task) {
-  struct batch *batch = (struct batch *)task;
+static void sign_jobs(struct batch *batch) {
   struct signing signings[MAX_BATCH_JOBS];
   size_t count = 0;
   for (size_t index = 0; index < batch->count; index++) {
     const struct job *job = &batch->jobs[index];
     if (job->secret == NULL) continue;
-    signings[count++] = (struct signing){job->secret, job->root, &batch->signatures[index * SIGNATURE_BYTES]};
+    signings[count++] = (struct signing){job->secret, job->root, &batch->results[index * SIGNATURE_BYTES]};
   }
   if (count > 0) sign_roots(batch->core->cache, signings, count);
+}
+
+static void derive_jobs(struct batch *batch) {
+  struct derivation derivations[MAX_BATCH_JOBS];
+  size_t count = 0;
+  for (size_t index = 0; index < batch->count; index++) {
+    const struct job *job = &batch->jobs[index];
+    if (job->secret == NULL) continue;
+    derivations[count++] = (struct derivation){job->secret, &batch->results[index * PUBLIC_KEY_BYTES]};
+  }
+  if (count > 0) derive_public_keys(derivations, count);
+}
+
+/** On a signing thread. Reads pinned secrets in place; nothing of JavaScript may be touched here. */
+static void run_jobs(struct task *task) {
+  struct batch *batch = (struct batch *)task;
+  if (batch->result_bytes == PUBLIC_KEY_BYTES) derive_jobs(batch);
+  else sign_jobs(batch);
   // Its queue has no bound, and it ends after this thread (end_with_environment): only a fault of ours makes it refuse.
   if (napi_call_threadsafe_function(batch->core->on_signed, batch, napi_tsfn_nonblocking) != napi_ok) abort();
 }
@@ -154,14 +175,14 @@ static void answer_batch(napi_env env, napi_value function, void *context, void 
   (void)function;
   (void)context;
   struct batch *batch = data;
-  napi_value signatures, message, error;
+  napi_value results, message, error;
   void *bytes;
-  const size_t length = batch->count * SIGNATURE_BYTES;
+  const size_t length = batch->count * batch->result_bytes;
   if (env != NULL && batch->core->batches == 1) (void)napi_unref_threadsafe_function(env, batch->core->on_signed);
-  if (env != NULL && napi_create_arraybuffer(env, length, &bytes, &signatures) == napi_ok) {
-    memcpy(bytes, batch->signatures, length);
-    napi_resolve_deferred(env, batch->deferred, signatures);
-  } else if (env != NULL && napi_create_string_utf8(env, "no memory for signatures", NAPI_AUTO_LENGTH, &message) == napi_ok &&
+  if (env != NULL && napi_create_arraybuffer(env, length, &bytes, &results) == napi_ok) {
+    memcpy(bytes, batch->results, length);
+    napi_resolve_deferred(env, batch->deferred, results);
+  } else if (env != NULL && napi_create_string_utf8(env, "no memory for results", NAPI_AUTO_LENGTH, &message) == napi_ok &&
              napi_create_error(env, NULL, message, &error) == napi_ok) {
     napi_reject_deferred(env, batch->deferred, error);
   }
@@ -169,9 +190,9 @@ static void answer_batch(napi_env env, napi_value function, void *context, void 
 }
 
 /**
- * One promise of `count × 96` bytes. A job whose handle is stale gets zeros: no compressed point begins with a zero
- * byte.
- * @param roots of each job, or with `root_step` 0 one of all
+ * One promise of `count × 96` bytes of signatures, or `count × 48` of public keys. A job whose handle is stale gets
+ * zeros: no compressed point begins with a zero byte.
+ * @param roots of each job, or with `root_step` 0 one of all; NULL: public keys are wanted
  */
 static napi_value begin_batch(napi_env env, struct core *core, const double *handles, size_t count, const unsigned char *roots,
                               size_t root_step, bool is_group) {
@@ -184,10 +205,11 @@ static napi_value begin_batch(napi_env env, struct core *core, const double *han
   }
   batch->core = core;
   batch->count = count;
+  batch->result_bytes = roots == NULL ? PUBLIC_KEY_BYTES : SIGNATURE_BYTES;
   for (size_t index = 0; index < count; index++) {
     struct job *job = &batch->jobs[index];
     job->secret = keyring_pin(core->keyring, handle_from_number(handles[index]), &job->slot);
-    memcpy(job->root, roots + index * root_step, ROOT_BYTES);
+    if (roots != NULL) memcpy(job->root, roots + index * root_step, ROOT_BYTES);
   }
   // The process stays while a batch is under way, and only then.
   if (core->batches++ == 0) (void)napi_ref_threadsafe_function(env, core->on_signed);
@@ -221,6 +243,17 @@ static napi_value sign_group(napi_env env, napi_callback_info info) {
   return begin_batch(env, core, handles, count, root, 0, true);
 }
 
+static napi_value public_keys(napi_env env, napi_callback_info info) {
+  napi_value arguments[2];
+  size_t count = 0;
+  REQUIRE(get_arguments(env, info, 2, arguments), "publicKeys(keyring, handles)");
+  struct core *core = get_core(env, arguments[0]);
+  const double *handles = get_elements(env, arguments[1], napi_float64_array, &count);
+  REQUIRE(core != NULL && !core->closed, "publicKeys: not an open keyring");
+  REQUIRE(handles != NULL && count >= 1 && count <= MAX_BATCH_JOBS, "publicKeys: 1 to 16 handles");
+  return begin_batch(env, core, handles, count, NULL, 0, true);
+}
+
 // ----------------------------------------------------------------------------------------------------------------
 // keyring
 
@@ -232,8 +265,8 @@ static bool start_threads(napi_env env, struct core *core, uint32_t count) {
     return false;
   }
   (void)napi_unref_threadsafe_function(env, core->on_signed);
-  core->threads = threads_start(count, "bls signing", 0, sign_jobs);
-  core->group_threads = threads_start(count, "bls groups", GROUP_NICE, sign_jobs);
+  core->threads = threads_start(count, "bls signing", 0, run_jobs);
+  core->group_threads = threads_start(count, "bls groups", GROUP_NICE, run_jobs);
   const bool run = core->threads != NULL && core->group_threads != NULL;
   // After on_signed was made: what was added last is called first.
   if (run && napi_add_env_cleanup_hook(env, end_with_environment, core) == napi_ok) return true;
@@ -276,6 +309,18 @@ static napi_value open_keyring(napi_env env, napi_callback_info info) {
   return external;
 }
 
+/** Of a handle that was given just now. */
+static void derive_at_once(struct core *core, uint64_t handle, unsigned char public_key[PUBLIC_KEY_BYTES]) {
+  uint32_t slot;
+  const blst_scalar *secret = keyring_pin(core->keyring, handle, &slot);
+  derive_public_keys(&(struct derivation){secret, public_key}, 1);
+  keyring_unpin(core->keyring, slot);
+}
+
+static napi_value throw_no_memory_for_keys(napi_env env) {
+  return throw_refusal(env, "no memory for another key, or it cannot be locked (RLIMIT_MEMLOCK)");
+}
+
 static napi_value add_key(napi_env env, napi_callback_info info) {
   napi_value arguments[3], result;
   REQUIRE(get_arguments(env, info, 3, arguments), "addKey(keyring, secretKey, publicKey)");
@@ -286,8 +331,9 @@ static napi_value add_key(napi_env env, napi_callback_info info) {
   REQUIRE(secret_key != NULL && public_key != NULL, "addKey: a secret key of 32 bytes, room for a public key of 48");
 
   uint64_t handle = 0;
-  switch (keyring_add(core->keyring, secret_key, &handle, public_key)) {
+  switch (keyring_add(core->keyring, secret_key, &handle)) {
     case KEYRING_ADDED:
+      derive_at_once(core, handle, public_key);
       TRY(napi_create_double(env, (double)handle, &result));
       return result;
     case KEYRING_NOT_A_SECRET_KEY:
@@ -296,7 +342,30 @@ static napi_value add_key(napi_env env, napi_callback_info info) {
     case KEYRING_NO_MEMORY:
       break;
   }
-  return throw_refusal(env, "no memory for another key, or it cannot be locked (RLIMIT_MEMLOCK)");
+  return throw_no_memory_for_keys(env);
+}
+
+/** All of them, or none: of those that were taken before memory ended nobody would know the handle. */
+static napi_value take_keys(napi_env env, napi_callback_info info) {
+  napi_value arguments[3];
+  size_t count = 0;
+  REQUIRE(get_arguments(env, info, 3, arguments), "takeKeys(keyring, secretKeys, handles)");
+  struct core *core = get_core(env, arguments[0]);
+  double *handles = get_elements(env, arguments[2], napi_float64_array, &count);
+  REQUIRE(core != NULL && !core->closed, "takeKeys: not an open keyring");
+  REQUIRE(handles != NULL && count >= 1 && count <= MAX_KEYS_AT_ONCE, "takeKeys: room for 1 to 1024 handles");
+  const unsigned char *secret_keys = get_bytes(env, arguments[1], count * SECRET_KEY_BYTES);
+  REQUIRE(secret_keys != NULL, "takeKeys: a secret key of 32 bytes for each handle");
+
+  for (size_t index = 0; index < count; index++) {
+    uint64_t handle = 0; // names no key: what it stays for one that is refused
+    if (keyring_add(core->keyring, secret_keys + index * SECRET_KEY_BYTES, &handle) == KEYRING_NO_MEMORY) {
+      while (index-- > 0) keyring_remove(core->keyring, (uint64_t)handles[index]);
+      return throw_no_memory_for_keys(env);
+    }
+    handles[index] = (double)handle;
+  }
+  return NULL;
 }
 
 static napi_value remove_key(napi_env env, napi_callback_info info) {
@@ -343,6 +412,8 @@ bool export_core(napi_env env, napi_value exports) {
   static const struct named_function functions[] = {
       {"openKeyring", open_keyring},
       {"addKey", add_key},
+      {"takeKeys", take_keys},
+      {"publicKeys", public_keys},
       {"removeKey", remove_key},
       {"unlockedKeys", unlocked_keys},
       {"wipeKeyring", wipe_keyring},

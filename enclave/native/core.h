@@ -1,4 +1,4 @@
-// The signing core for enclave/signing/bls/native.ts: keys in, batches of signatures out.
+// The signing core for enclave/signing/bls/native.ts: keys in, batches of signatures and of public keys out.
 #ifndef STRONGROOM_CORE_H
 #define STRONGROOM_CORE_H
 
@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-/** Export openKeyring, addKey, removeKey, wipeKeyring, closeKeyring and signBatch. */
+/** Export the functions that take a keyring, as load.ts describes them. */
 bool export_core(napi_env env, napi_value exports);
 
 #endif

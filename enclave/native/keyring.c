@@ -102,8 +102,7 @@ static void retire(struct keyring *keyring, uint32_t index) {
   if (keyring->slots[index].pins == 0) release(keyring, index);
 }
 
-enum keyring_result keyring_add(struct keyring *keyring, const unsigned char secret_key[SECRET_KEY_BYTES], uint64_t *handle,
-                                unsigned char public_key[PUBLIC_KEY_BYTES]) {
+enum keyring_result keyring_add(struct keyring *keyring, const unsigned char secret_key[SECRET_KEY_BYTES], uint64_t *handle) {
   if (keyring->first_free == NO_SLOT && !grow(keyring)) return KEYRING_NO_MEMORY;
   const uint32_t index = keyring->first_free;
   struct slot *slot = &keyring->slots[index];
@@ -114,10 +113,6 @@ enum keyring_result keyring_add(struct keyring *keyring, const unsigned char sec
     wipe(secret, sizeof *secret);
     return KEYRING_NOT_A_SECRET_KEY;
   }
-  blst_p1 point;
-  blst_sk_to_pk_in_g1(&point, secret);
-  blst_p1_compress(public_key, &point);
-
   keyring->first_free = slot->next_free;
   slot->generation += 1;
   slot->live = true;

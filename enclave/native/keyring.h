@@ -11,7 +11,7 @@
 #include "blst.h"
 #include "memory.h"
 
-enum { SECRET_KEY_BYTES = 32, PUBLIC_KEY_BYTES = 48 };
+enum { SECRET_KEY_BYTES = 32 };
 
 /**
  * Handles are `generation × HANDLE_INDEX_LIMIT + slot index`, below 2^53, so JavaScript holds them exactly. No handle
@@ -37,8 +37,7 @@ void keyring_wipe(struct keyring *keyring);
 void keyring_close(struct keyring *keyring);
 
 /** Take a copy of a big-endian secret scalar. KEYRING_NOT_A_SECRET_KEY: zero, or not below the group order. */
-enum keyring_result keyring_add(struct keyring *keyring, const unsigned char secret_key[SECRET_KEY_BYTES], uint64_t *handle,
-                                unsigned char public_key[PUBLIC_KEY_BYTES]);
+enum keyring_result keyring_add(struct keyring *keyring, const unsigned char secret_key[SECRET_KEY_BYTES], uint64_t *handle);
 
 /**
  * Make the handle stale and wipe the key, at once or when the last batch that reads it ends. Stale handles are ignored.

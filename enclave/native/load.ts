@@ -38,6 +38,18 @@ export interface Addon {
    * it
    */
   addKey(keyring: Keyring, secretKey: Uint8Array, publicKey: Uint8Array): number;
+  /**
+   * Take many secret keys without their public keys, which `publicKeys` gives later.
+   * @param secretKeys 32 bytes each, big endian, copied
+   * @param handles written; 1 to 1024. 0, which names no key, for a scalar that is zero or not below the group order
+   * @throws Error when there is no (locked) memory for all of them: then none is taken
+   */
+  takeKeys(keyring: Keyring, secretKeys: Uint8Array, handles: Float64Array): void;
+  /**
+   * Derive the public keys of 1 to 16 keys on one of the threads that sign groups.
+   * @returns 48 bytes a key, in order; zeros where the handle was stale when the batch was queued
+   */
+  publicKeys(keyring: Keyring, handles: Float64Array): Promise<ArrayBuffer>;
   removeKey(keyring: Keyring, handle: number): void;
   /** Keys whose memory is not locked, or not left out of core dumps. */
   unlockedKeys(keyring: Keyring): number;

@@ -94,13 +94,14 @@ function partsOf(endpoint: string) {
 
 async function measure(name: string, run: () => Promise<void>): Promise<void> {
   const turns = watchTurns();
-  const [startedAt, cpu] = [performance.now(), process.cpuUsage()];
+  const [startedAt, cpu, mainCpu] = [performance.now(), process.cpuUsage(), process.threadCpuUsage()];
   await run();
   const seconds = (performance.now() - startedAt) / 1000;
   const { user, system } = process.cpuUsage(cpu);
+  const main = process.threadCpuUsage(mainCpu);
   const [longestMs, usualMs] = turns.stop();
   console.log(
-    `${name}: ${seconds.toFixed(3)} s, ${((user + system) / 1e6).toFixed(3)} s CPU;` +
+    `${name}: ${seconds.toFixed(3)} s, ${((user + system) / 1e6).toFixed(3)} s CPU, ${((main.user + main.system) / 1e6).toFixed(3)} s of it on the main thread;` +
       ` turns of the event loop took at most ${longestMs.toFixed(1)} ms, 99 % of them ${usualMs.toFixed(1)} ms`,
   );
 }

@@ -1,5 +1,6 @@
 // What every BLS core must do, whichever computes: run by test/signing/bls/native.test.ts and bls-portable.test.ts.
-// Signatures and secret keys are in bls-signatures.ts; here are handles, the queue, and the core's life.
+// Signatures and secret keys are in bls-signatures.ts, many keys added together in bls-many-keys.ts; here are handles,
+// the queue, and the core's life.
 
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { SignerError } from '../../enclave/api/errors.ts';
@@ -7,6 +8,7 @@ import type { KeyHandle } from '../../enclave/keys/store.ts';
 import type { BlsCore } from '../../enclave/signing/bls/bls.ts';
 import { MAX_QUEUED_JOBS } from '../../enclave/signing/bls/queue.ts';
 import { bytesOf, expectedSignature, hex, outcome, ROOT, secretKeyOf } from '../support/bls.ts';
+import { blsManyKeysContract } from './bls-many-keys.ts';
 import { blsSignaturesContract } from './bls-signatures.ts';
 
 /** The most jobs a core may have under way per thread, by the bound on how long a priority job waits. */
@@ -25,6 +27,10 @@ const jobsHaveStarted = () => Promise.resolve();
 export function blsCoreContract(open: (cores: number) => BlsCore): void {
   describe('its signatures', () => {
     blsSignaturesContract(() => open(CORES));
+  });
+
+  describe('many keys added together', () => {
+    blsManyKeysContract(() => open(CORES));
   });
 
   describe('its keys and jobs', () => {

@@ -1,7 +1,7 @@
 // The key store on a real BLS core: what is found, what is listed, and when.
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { KeyStore, type LoadedKey, type SecretKeyVault } from '../../enclave/keys/store.ts';
+import { type HeldKey, KeyStore, type LoadedKey, type SecretKeyVault } from '../../enclave/keys/store.ts';
 import type { BlsCore } from '../../enclave/signing/bls/bls.ts';
 import { openBlsCore } from '../../enclave/signing/bls/open.ts';
 import { encodeHex } from '../../formats/hex.ts';
@@ -258,6 +258,80 @@ describe('a refresh', () => {
   });
 });
 
+describe('keys that a batch lets the core hold first', () => {
+  const secrets = (...numbers: number[]) => Buffer.concat(numbers.map((number) => testSecret(number)));
+  const counted = () => (core.memoryLocked ? 0 : core.unlockedKeys());
+
+  it('are loaded only when they are added, and a secret of another public key is refused', async () => {
+    await store.batch(async (batch) => {
+      const [first, second, invalid] = await batch.hold(Buffer.concat([secrets(1, 2), Buffer.alloc(32)]));
+      expect(store.find(publicKey(1))).toBeUndefined();
+      expect(batch.addHeld(first, 'dynamodb', publicKey(1))).toMatchObject({ outcome: 'added' });
+      const refused = batch.addHeld(second, 'dynamodb', publicKey(3));
+      expect(refused).toEqual({ outcome: 'refused', reason: 'public_key_mismatch' });
+      const nothing = batch.addHeld(invalid, 'dynamodb', publicKey(4));
+      expect(nothing).toEqual({ outcome: 'refused', reason: 'invalid_secret_key' });
+      await expect(core.sign((second as HeldKey).handle, ROOT, 'normal')).rejects.toThrow();
+    });
+    store.completeFirstLoad();
+    expect(store.publicKeys()).toEqual(ascending(1));
+    expect(await core.sign((store.find(publicKey(1)) as LoadedKey).handle, ROOT, 'normal')).toHaveLength(96);
+  });
+
+  it('are wiped when they are let go, or are there already', async () => {
+    store.add(testSecret(1), 'memory');
+    await store.batch(async (batch) => {
+      const [first, second] = await batch.hold(secrets(1, 2));
+      expect(batch.addHeld(first, 'dynamodb', publicKey(1))).toMatchObject({ outcome: 'duplicate' });
+      batch.letGo(second);
+      for (const held of [first, second]) {
+        await expect(core.sign((held as HeldKey).handle, ROOT, 'normal')).rejects.toThrow();
+      }
+    });
+    if (!core.memoryLocked) expect(counted()).toBe(1);
+    expect(await core.sign((store.find(publicKey(1)) as LoadedKey).handle, ROOT, 'normal')).toHaveLength(96);
+  });
+
+  it('do not come back when the store is sealed meanwhile', async () => {
+    await store.batch(async (batch) => {
+      const [held] = await batch.hold(secrets(1));
+      store.seal();
+      expect(batch.addHeld(held, 'dynamodb', publicKey(1))).toEqual({ outcome: 'refused', reason: 'sealed' });
+      await expect(batch.hold(secrets(2))).rejects.toMatchObject({ reason: 'sealed' });
+    });
+    expect(store.find(publicKey(1))).toBeUndefined();
+  });
+});
+
+describe('the list after batches', () => {
+  it('has what was removed and added while others ended, each key once', async () => {
+    store.completeFirstLoad();
+    const numbers = (from: number, count: number) => Array.from({ length: count }, (_, at) => from + at);
+    await store.batch(async (batch) => {
+      for (const number of numbers(1, 30)) batch.add(testSecret(number), 'dynamodb');
+    });
+    store.remove(publicKey(3)); // before anybody asked for the list
+    store.remove(publicKey(4));
+    const gate = Promise.withResolvers<void>();
+    const slow = store.batch(async (batch) => {
+      for (const number of [4, 35, 36, 37]) batch.add(testSecret(number), 'dynamodb');
+      batch.remove(publicKey(5));
+      await gate.promise;
+    });
+    store.remove(publicKey(35)); // of a batch that has not ended
+    store.remove(publicKey(36));
+    store.add(testSecret(36), 'memory');
+    store.remove(publicKey(6));
+    store.add(testSecret(6), 'memory');
+    const others = numbers(1, 30).filter((number) => ![3, 4].includes(number));
+    expect(store.publicKeys()).toEqual(ascending(...others, 36));
+    gate.resolve();
+    await slow;
+    store.remove(publicKey(7));
+    expect(store.publicKeys()).toEqual(ascending(...others.filter((number) => ![5, 7].includes(number)), 4, 36, 37));
+  });
+});
+
 describe('sealing', () => {
   it('forgets every key, wipes the core and answers the list with an error', async () => {
     store.add(testSecret(1), 'memory');
@@ -294,6 +368,7 @@ it('names keys as the core computes them', () => {
 function watch(vault: SecretKeyVault, eye: { removeKey: (handle: number) => void }): SecretKeyVault {
   return {
     addKey: (secretKey) => vault.addKey(secretKey),
+    addKeys: (secretKeys) => vault.addKeys(secretKeys),
     removeKey: (handle) => {
       eye.removeKey(handle);
       vault.removeKey(handle);

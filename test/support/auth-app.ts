@@ -135,6 +135,7 @@ const KEYLESS_CORE: BlsCore = {
   memoryLocked: false,
   unlockedKeys: () => 0,
   addKey: nothing('a key'),
+  addKeys: nothing('a key'),
   removeKey: () => undefined,
   sign: nothing('signing'),
   signGroup: nothing('signing'),

@@ -42,6 +42,8 @@ export interface ReplicaOptions extends Partial<TableLoaderOptions> {
   readonly endpoint?: string;
   readonly masterKey?: string;
   readonly clock?: Clock;
+  /** Default: portable. */
+  readonly coreKind?: BlsCore['kind'];
 }
 
 export interface KeyTableWorld {
@@ -101,10 +103,16 @@ export function newTableKey(number: number, changes: Partial<NewTableKey> = {}):
 }
 
 async function openReplica(serverEndpoint: string, tableName: string, options: ReplicaOptions = {}): Promise<Replica> {
-  const { endpoint = serverEndpoint, masterKey = 'one', clock = systemClock, ...changes } = options;
+  const {
+    endpoint = serverEndpoint,
+    masterKey = 'one',
+    clock = systemClock,
+    coreKind = 'portable',
+    ...changes
+  } = options;
   const client: DynamoDBClient = createDynamoDBClient(dynamoDBClientOptions(endpoint, PATIENT));
   const log = recordingLog();
-  const core = await openBlsCore({ prefer: 'portable', cores: 1, log });
+  const core = await openBlsCore({ prefer: coreKind, cores: 1, log });
   const store = new KeyStore({}, { vault: core, clock });
   const sealer = new KeySealer(createHash('sha256').update(masterKey).digest());
   const parts = { client, tableName, sealer, freshness: new TableFreshness(), clock, log };

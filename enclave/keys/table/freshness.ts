@@ -6,58 +6,67 @@
 
 import { SHARDS, shardOf } from './rows.ts';
 
-interface ShardMemory {
+/** What is remembered of the keys of one shard. */
+export class ShardFreshness {
   /** The revision that was read before the last complete read of the shard began; undefined until there was one. */
-  revision: number | undefined;
+  #revision: number | undefined;
   /** The generation of every key seen, and of keys that this process deleted until the next complete read. */
-  readonly generations: Map<string, number>;
-}
+  readonly #generations = new Map<string, number>();
 
-export class TableFreshness {
-  readonly #shards: readonly ShardMemory[] = SHARDS.map(() => ({ revision: undefined, generations: new Map() }));
-
-  revision(shard: number): number | undefined {
-    return this.#shard(shard).revision;
+  get revision(): number | undefined {
+    return this.#revision;
   }
 
   /** The generation this process last saw, or gave by a change of its own. */
   generation(publicKey: string): number | undefined {
-    return this.#shard(shardOf(publicKey)).generations.get(publicKey);
+    return this.#generations.get(publicKey);
   }
 
-  /** The keys of a shard that were seen, and are not known to be gone. */
-  keysOf(shard: number): Iterable<string> {
-    return this.#shard(shard).generations.keys();
+  /** The keys that were seen, and are not known to be gone. */
+  keys(): Iterable<string> {
+    return this.#generations.keys();
   }
 
   /** Whether a row of this generation is the one last seen or a later one. */
   isFresh(publicKey: string, generation: number): boolean {
-    const { revision, generations } = this.#shard(shardOf(publicKey));
-    const seen = generations.get(publicKey);
-    if (seen === generation || (seen === undefined && revision === undefined)) return true;
+    const seen = this.#generations.get(publicKey);
+    if (seen === generation || (seen === undefined && this.#revision === undefined)) return true;
     // What was not there at the last complete read can only have come by a change after it.
-    return generation > Math.max(seen ?? 0, revision ?? 0);
+    return generation > Math.max(seen ?? 0, this.#revision ?? 0);
   }
 
   /** A row was verified and is fresh, or this process has changed it; deleting counts. */
   note(publicKey: string, generation: number): void {
-    const { generations } = this.#shard(shardOf(publicKey));
-    generations.set(publicKey, Math.max(generation, generations.get(publicKey) ?? 0));
+    this.#generations.set(publicKey, Math.max(generation, this.#generations.get(publicKey) ?? 0));
   }
 
   /** The whole shard was read, starting after `revision` was: keys that were not there are forgotten. */
-  completeRead(shard: number, revision: number, present: ReadonlySet<string>): void {
-    const memory = this.#shard(shard);
-    for (const [publicKey, generation] of memory.generations) {
+  completeRead(revision: number, present: ReadonlySet<string>): void {
+    for (const [publicKey, generation] of this.#generations) {
       // What was written after the read began may be missing from it.
-      if (!present.has(publicKey) && generation <= revision) memory.generations.delete(publicKey);
+      if (!present.has(publicKey) && generation <= revision) this.#generations.delete(publicKey);
     }
-    memory.revision = Math.max(memory.revision ?? 0, revision);
+    this.#revision = Math.max(this.#revision ?? 0, revision);
+  }
+}
+
+export class TableFreshness {
+  readonly #shards = SHARDS.map(() => new ShardFreshness());
+
+  /** Finding the shard of a key takes a hash: whoever has many keys of one asks here. */
+  ofShard(shard: number): ShardFreshness {
+    const freshness = this.#shards[shard];
+    if (freshness === undefined) throw new Error('a shard is 0 to 15');
+    return freshness;
   }
 
-  #shard(shard: number): ShardMemory {
-    const memory = this.#shards[shard];
-    if (memory === undefined) throw new Error('a shard is 0 to 15');
-    return memory;
+  /** As ShardFreshness says. */
+  isFresh(publicKey: string, generation: number): boolean {
+    return this.ofShard(shardOf(publicKey)).isFresh(publicKey, generation);
+  }
+
+  /** As ShardFreshness says. */
+  note(publicKey: string, generation: number): void {
+    this.ofShard(shardOf(publicKey)).note(publicKey, generation);
   }
 }

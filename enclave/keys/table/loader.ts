@@ -43,6 +43,9 @@ export interface TableLoad {
   readonly seconds: number;
 }
 
+/** The table is out of reach, or a signing worker ended with the keys that were on their way. */
+const PASSING: ReadonlySet<string> = new Set(['key_table_unavailable', 'signing_unavailable']);
+
 /** Pauses after failed first loads, doubled each time. */
 const FIRST_RETRY_MS = 100;
 const MAX_RETRY_MS = 5_000;
@@ -112,7 +115,7 @@ export class TableLoader implements KeyTableLoader {
       try {
         return await this.refresh();
       } catch (error) {
-        if (!(error instanceof SignerError && error.reason === 'key_table_unavailable')) throw error;
+        if (!(error instanceof SignerError && PASSING.has(error.reason))) throw error;
       }
       await pause(pauseMs, undefined, { signal: this.#stop.signal });
     }
@@ -218,7 +221,7 @@ export class TableLoader implements KeyTableLoader {
 
   /** A revision never goes back: not even when the table says so. */
   #revisionOf(shard: number, read: number): number {
-    const known = this.#parts.freshness.revision(shard) ?? 0;
+    const known = this.#parts.freshness.ofShard(shard).revision ?? 0;
     if (read < known)
       this.#parts.log.error({ shard, revision: read, was: known }, 'a shard of the key table went back');
     return Math.max(read, known);
@@ -226,7 +229,8 @@ export class TableLoader implements KeyTableLoader {
 
   #finishShard(shard: number, revision: number, read: ShardRead): void {
     const { freshness, log } = this.#parts;
-    freshness.completeRead(shard, Math.max(revision, freshness.revision(shard) ?? 0), read.present);
+    const seen = freshness.ofShard(shard);
+    seen.completeRead(Math.max(revision, seen.revision ?? 0), read.present);
     const before = this.#shards[shard]?.refused;
     for (const [key, reason] of read.refused) {
       if (before?.get(key) !== reason)

@@ -2,7 +2,7 @@
 // with every change. Decoding trusts nobody: a row of another shape, or in the place of another key, is refused with a
 // reason. Whether its content is ours is for seal.ts to say.
 
-import { createHash } from 'node:crypto';
+import { createHash, hash } from 'node:crypto';
 import { canonicalPublicKey } from '../../../formats/hex.ts';
 import type { AttributeValue, CreateTableCommandInput } from '../../aws/dynamodb.ts';
 import type { KeyStatus } from './types.ts';
@@ -49,9 +49,7 @@ export function keyTableDefinition(tableName: string): CreateTableCommandInput {
 
 /** The first nibble of the SHA-256 of the public key's bytes. @param publicKey canonical */
 export function shardOf(publicKey: string): number {
-  const [first = 0] = createHash('sha256')
-    .update(Buffer.from(publicKey.slice(2), 'hex'))
-    .digest();
+  const [first = 0] = hash('sha256', Buffer.from(publicKey.slice(2), 'hex'), 'buffer');
   return first >> 4;
 }
 
@@ -117,8 +115,8 @@ export function decodeRow(item: Item): DecodedRow {
       generation,
       createdAt,
       updatedAt,
-      detailsDigest: Buffer.from(detailsDigest),
-      sealedSecret: Buffer.from(sealedSecret),
+      detailsDigest: asBuffer(detailsDigest),
+      sealedSecret: asBuffer(sealedSecret),
       backup: item['backup']?.S,
       deposit: item['deposit']?.S,
     },
@@ -133,6 +131,11 @@ export function digestOfDetails(backup: string | undefined, deposit: string | un
 
 const DIGEST_BYTES = 32;
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+
+/** The same bytes. */
+function asBuffer({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
+  return Buffer.from(buffer, byteOffset, byteLength);
+}
 
 function wholeNumber(value: AttributeValue | undefined): number | undefined {
   const number = Number(value?.N ?? Number.NaN);

@@ -17,7 +17,11 @@ const FORMAT_VERSION = 1;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 const SEALED_BYTES = 1 + NONCE_BYTES + SECRET_KEY_BYTES + TAG_BYTES;
+const PUBLIC_KEY_BYTES = 48;
 const GENERATION_BYTES = 8;
+const TIME_BYTES = 24;
+const DIGEST_BYTES = 32;
+const ASSOCIATED_BYTES = 1 + PUBLIC_KEY_BYTES + 1 + GENERATION_BYTES + 2 * TIME_BYTES + DIGEST_BYTES;
 const STATUS_BYTE = { inactive: 0, active: 1 } as const;
 
 export type UnsealedRow = Omit<TableRow, 'sealedSecret'>;
@@ -74,15 +78,15 @@ export class KeySealer {
 }
 
 function associatedData(row: UnsealedRow): Buffer {
-  const generation = Buffer.alloc(GENERATION_BYTES);
-  generation.writeBigUInt64BE(BigInt(row.generation));
-  return Buffer.concat([
-    Buffer.of(FORMAT_VERSION),
-    Buffer.from(row.publicKey.slice(2), 'hex'),
-    Buffer.of(STATUS_BYTE[row.status]),
-    generation,
-    Buffer.from(row.createdAt, 'ascii'),
-    Buffer.from(row.updatedAt, 'ascii'),
-    row.detailsDigest,
-  ]);
+  assert.equal(row.detailsDigest.length, DIGEST_BYTES);
+  const data = Buffer.alloc(ASSOCIATED_BYTES);
+  let at = data.writeUInt8(FORMAT_VERSION);
+  at += data.write(row.publicKey.slice(2), at, 'hex');
+  at = data.writeUInt8(STATUS_BYTE[row.status], at);
+  at = data.writeBigUInt64BE(BigInt(row.generation), at);
+  at += data.write(row.createdAt, at, 'ascii');
+  at += data.write(row.updatedAt, at, 'ascii');
+  at += row.detailsDigest.copy(data, at);
+  assert.equal(at, ASSOCIATED_BYTES);
+  return data;
 }

@@ -1,16 +1,18 @@
 // Reads one shard of the key table into a batch of the KeyStore: adds what is ours, fresh and wanted, removes what is
-// not there or not wanted any more, and says why each other row is refused. It looks at rows in small slices, one shard
-// at a time, because adding a key takes 0.1 ms of the thread that signatures pass through.
+// not there or not wanted any more, and says why each other row is refused. Rows are looked at in small slices, one
+// shard at a time, on the thread that signatures pass through; the public keys of new secrets are derived beside it, on
+// the threads that sign, and each row is judged when its own is there: what holds then decides, not what held before.
 
+import { strict as assert } from 'node:assert';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '../../../observe/clock.ts';
 import type { Log } from '../../../observe/log.ts';
 import { SignerError } from '../../api/errors.ts';
-import type { KeyBatch, KeyRefusal, KeyStore } from '../store.ts';
+import type { HeldKey, KeyBatch, KeyRefusal, KeyStore } from '../store.ts';
 import { readPage, type TableConnection } from './calls.ts';
 import type { TableFreshness } from './freshness.ts';
-import { decodeRow, type Item, LOAD_PROJECTION, type TableRow } from './rows.ts';
-import type { KeySealer } from './seal.ts';
+import { decodeRow, type Item, LOAD_PROJECTION, partitionOf, type TableRow } from './rows.ts';
+import { type KeySealer, SECRET_KEY_BYTES } from './seal.ts';
 import type { KeyStatus } from './types.ts';
 
 export interface ShardReaderParts extends TableConnection {
@@ -36,7 +38,7 @@ export interface ShardRead {
 }
 
 /** Rows of one Query: few enough that taking its answer apart does not hold up signing. */
-const PAGE_ROWS = 50;
+const PAGE_ROWS = 250;
 /** How long the main thread works at once; then everything else has its turn. */
 const SLICE_MS = 4;
 
@@ -52,23 +54,67 @@ export type ReadShard = (shard: number, revision: number, batch: KeyBatch) => Pr
 export function shardReader(parts: ShardReaderParts): ReadShard {
   const inSlices = slices(parts.clock);
   return async (shard, revision, batch) => {
-    const reading = startReading(parts, revision, batch);
+    const reading = startReading(parts, { shard, revision, batch });
     let after: string | undefined;
     do {
       const page = await readPage(parts, shard, { after, limit: PAGE_ROWS, projection: LOAD_PROJECTION });
-      await inSlices(page.items, (item) => {
-        parts.signal.throwIfAborted();
-        reading.take(item);
-      });
+      const rows: TableRow[] = [];
+      const held = await holding(batch, page.items.length, (secretKeys) =>
+        inSlices(page.items, (item) => {
+          parts.signal.throwIfAborted();
+          const at = rows.length * SECRET_KEY_BYTES;
+          const row = reading.take(item, secretKeys.subarray(at, at + SECRET_KEY_BYTES));
+          if (row !== undefined) rows.push(row);
+        }).then(() => rows.length),
+      );
+      let next = 0;
+      try {
+        await inSlices(rows, (row) => {
+          parts.signal.throwIfAborted();
+          reading.conclude(row, { held: held[next++] });
+        });
+      } finally {
+        for (const left of held.slice(next)) batch.letGo(left);
+      }
       after = page.next;
     } while (after !== undefined);
-    await inSlices([...parts.freshness.keysOf(shard)], reading.removeUnlessWanted);
+    await inSlices([...parts.freshness.ofShard(shard).keys()], reading.removeUnlessWanted);
     return reading;
   };
 }
 
-function startReading(parts: ShardReaderParts, revision: number, batch: KeyBatch) {
-  const { store, sealer, freshness, statusFilter, log } = parts;
+/** What the batch holds of the secrets that `fill` has put there; they are wiped, whatever happens. */
+async function holding(
+  batch: KeyBatch,
+  most: number,
+  fill: (secretKeys: Buffer) => Promise<number>,
+): Promise<readonly (HeldKey | undefined)[]> {
+  const secretKeys = Buffer.alloc(most * SECRET_KEY_BYTES);
+  let held: Promise<readonly (HeldKey | undefined)[]> | undefined;
+  try {
+    const count = await fill(secretKeys);
+    if (count > 0) held = batch.hold(secretKeys.subarray(0, count * SECRET_KEY_BYTES));
+  } finally {
+    secretKeys.fill(0);
+  }
+  return (await held) ?? [];
+}
+
+interface Reading {
+  readonly shard: number;
+  /** Read before; rows may be newer. */
+  readonly revision: number;
+  readonly batch: KeyBatch;
+}
+
+/** What became of a new secret on its way into the vault. */
+interface NewKey {
+  readonly held: HeldKey | undefined;
+}
+
+function startReading(parts: ShardReaderParts, { shard, revision, batch }: Reading) {
+  const { store, sealer, statusFilter, log, isWithheld } = parts;
+  const seen = parts.freshness.ofShard(shard);
   const counts: Record<KeyStatus, number> = { active: 0, inactive: 0 };
   const refused = new Map<string, string>();
   const present = new Set<string>();
@@ -79,19 +125,28 @@ function startReading(parts: ShardReaderParts, revision: number, batch: KeyBatch
    */
   const inactive = new Set<string>();
 
-  const load = (row: TableRow, secretKey: Buffer): string | undefined => {
-    const { publicKey } = row;
+  const isNewer = (publicKey: string) => (seen.generation(publicKey) ?? 0) > revision;
+
+  /** Whether the key would be loaded if its row were judged now. */
+  const needsKey = ({ publicKey, status, generation }: TableRow): boolean =>
+    statusFilter.has(status) &&
+    store.find(publicKey) === undefined &&
+    !isWithheld(publicKey) &&
+    seen.isFresh(publicKey, generation);
+
+  const load = ({ publicKey }: TableRow, newKey: NewKey | undefined): string | undefined => {
     wanted.add(publicKey);
-    if (parts.isWithheld(publicKey)) return undefined;
-    const isFirstSight = freshness.generation(publicKey) === undefined;
     const loaded = store.find(publicKey);
-    if (loaded !== undefined) {
-      if (isFirstSight && loaded.source !== 'dynamodb') {
-        log.warn({ public_key: publicKey, source: loaded.source }, 'a key of the table is loaded from another source');
+    if (isWithheld(publicKey) || loaded !== undefined) {
+      batch.letGo(newKey?.held);
+      const isFirstSight = seen.generation(publicKey) === undefined;
+      if (!isWithheld(publicKey) && isFirstSight && loaded?.source !== 'dynamodb') {
+        log.warn({ public_key: publicKey, source: loaded?.source }, 'a key of the table is loaded from another source');
       }
       return undefined;
     }
-    const added = batch.add(secretKey, 'dynamodb', publicKey);
+    assert(newKey !== undefined, 'a row that needs its key is judged with it');
+    const added = batch.addHeld(newKey.held, 'dynamodb', publicKey);
     if (added.outcome !== 'refused') return undefined;
     if (added.reason === 'sealed') throw new SignerError('sealed');
     wanted.delete(publicKey);
@@ -100,49 +155,53 @@ function startReading(parts: ShardReaderParts, revision: number, batch: KeyBatch
 
   const deactivate = ({ publicKey, generation }: TableRow): void => {
     inactive.add(publicKey);
-    const isNews = freshness.generation(publicKey) !== generation;
+    const isNews = seen.generation(publicKey) !== generation;
     if (!isNews || store.find(publicKey)?.source !== 'filesystem') return;
     log.warn({ public_key: publicKey }, 'a key that is inactive in the table signs: a key file has it');
   };
 
   /** Why the row is refused, or undefined. */
-  const judge = (item: Item): string | undefined => {
-    const decoded = decodeRow(item);
-    if ('refused' in decoded) return decoded.refused;
-    const { row } = decoded;
-    const secretKey = sealer.open(row);
-    if (secretKey === undefined) return 'not sealed under this master key as it is';
-    try {
-      const { publicKey, status, generation } = row;
-      if (!freshness.isFresh(publicKey, generation)) {
-        // This process has changed the row since it was read here: the next look will see.
-        if (isNewer(publicKey)) return void wanted.add(publicKey);
-        return 'older than what was seen before';
-      }
-      const isLoaded = statusFilter.has(status);
-      if (!isLoaded && status === 'inactive') deactivate(row);
-      const refusal = isLoaded ? load(row, secretKey) : undefined;
-      freshness.note(publicKey, generation);
-      // A key that signs from another source is counted there; a copy in memory of an inactive row ends with this look.
-      const source = store.find(publicKey)?.source ?? 'dynamodb';
-      const countsElsewhere = source === 'filesystem' || (source === 'memory' && !inactive.has(publicKey));
-      if (refusal === undefined && !countsElsewhere) counts[status] += 1;
-      return refusal;
-    } finally {
-      secretKey.fill(0);
-    }
+  const judge = (row: TableRow, newKey: NewKey | undefined): string | undefined => {
+    const { publicKey, status, generation } = row;
+    const isLoaded = statusFilter.has(status);
+    const isFresh = seen.isFresh(publicKey, generation);
+    if (!isLoaded || !isFresh) batch.letGo(newKey?.held);
+    // This process has changed the row since it was read here: the next look will see.
+    if (!isFresh && isNewer(publicKey)) return void wanted.add(publicKey);
+    if (!isFresh) return 'older than what was seen before';
+    if (!isLoaded && status === 'inactive') deactivate(row);
+    const refusal = isLoaded ? load(row, newKey) : undefined;
+    seen.note(publicKey, generation);
+    // A key that signs from another source is counted there; a copy in memory of an inactive row ends with this look.
+    const source = store.find(publicKey)?.source ?? 'dynamodb';
+    const countsElsewhere = source === 'filesystem' || (source === 'memory' && !inactive.has(publicKey));
+    if (refusal === undefined && !countsElsewhere) counts[status] += 1;
+    return refusal;
   };
-  const isNewer = (publicKey: string) => (freshness.generation(publicKey) ?? 0) > revision;
+
+  const conclude = (row: TableRow, newKey?: NewKey): void => {
+    const refusal = judge(row, newKey);
+    if (refusal !== undefined) refused.set(row.publicKey, refusal);
+  };
 
   return {
     counts,
     refused,
     present,
-    take(item: Item): void {
+    conclude,
+    /** The row, and its secret in `place`, when `conclude` is to be told what became of that; all others are judged. */
+    take(item: Item, place: Buffer): TableRow | undefined {
       const sortKey = item['sk']?.S ?? '';
       present.add(sortKey);
-      const refusal = judge(item);
-      if (refusal !== undefined) refused.set(sortKey, refusal);
+      const opened = openRow(item, shard, sealer);
+      if ('refused' in opened) return void refused.set(sortKey, opened.refused);
+      try {
+        if (!needsKey(opened.row)) return void conclude(opened.row);
+        opened.secretKey.copy(place);
+        return opened.row;
+      } finally {
+        opened.secretKey.fill(0);
+      }
     },
     /** A key whose row is gone, refused, or of a status that is not loaded stops signing. */
     removeUnlessWanted(publicKey: string): void {
@@ -152,6 +211,20 @@ function startReading(parts: ShardReaderParts, revision: number, batch: KeyBatch
       if (source === 'dynamodb' || (source === 'memory' && inactive.has(publicKey))) batch.remove(publicKey);
     },
   };
+}
+
+/** The caller wipes the secret. */
+function openRow(
+  item: Item,
+  shard: number,
+  sealer: KeySealer,
+): { readonly row: TableRow; readonly secretKey: Buffer } | { readonly refused: string } {
+  const decoded = decodeRow(item);
+  if ('refused' in decoded) return decoded;
+  const { row } = decoded;
+  if (item['pk']?.S !== partitionOf(shard)) return { refused: 'in the answer for another shard' };
+  const secretKey = sealer.open(row);
+  return secretKey === undefined ? { refused: 'not sealed under this master key as it is' } : { row, secretKey };
 }
 
 /** Work on many things, from any number of callers, never longer than SLICE_MS without a turn for everything else. */

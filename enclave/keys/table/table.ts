@@ -167,7 +167,7 @@ function shardChanger(parts: KeyTableParts) {
     const changes = [...byShard].flatMap(([shard, keys]) =>
       chunksOf(keys, MAX_KEYS_PER_CHANGE).map((chunk) =>
         inTurn(shard, async () => {
-          const lowestGeneration = (freshness.revision(shard) ?? 0) + 1;
+          const lowestGeneration = (freshness.ofShard(shard).revision ?? 0) + 1;
           const { planned, generation } = await changeShard(parts, { shard, lowestGeneration }, chunk, plan);
           for (const [publicKey, { outcome, row }] of planned) {
             outcomes.set(publicKey, outcome);

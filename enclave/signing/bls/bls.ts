@@ -3,13 +3,16 @@
 // of a root's multiples (native/multiples.c).
 
 import type { SignerError } from '../../api/errors.ts';
-import type { KeyHandle } from '../../keys/store.ts';
+import type { HeldKey, KeyHandle } from '../../keys/store.ts';
 
 /** What one key of a group got: its signature, or why there is none. */
 export type GroupSignature = Uint8Array | SignerError;
 
 /** A lane of the core's queue. `priority` jobs are taken before `normal` ones. */
 export type Lane = 'normal' | 'priority';
+
+/** Of one `addKeys`. */
+export const MAX_KEYS_AT_ONCE = 1024;
 
 export interface BlsCore {
   readonly kind: 'native' | 'portable';
@@ -23,7 +26,18 @@ export interface BlsCore {
    * @returns the handle and the compressed public key (48 bytes)
    * @throws RangeError when the scalar is zero or not below the group order
    */
-  addKey(secretKey: Uint8Array): { readonly handle: KeyHandle; readonly publicKey: Uint8Array };
+  addKey(secretKey: Uint8Array): HeldKey;
+
+  /**
+   * Take copies of many secret keys (32 bytes each, big endian, at most MAX_KEYS_AT_ONCE) before it returns; the caller
+   * wipes its own then. The signing threads derive their public keys, behind the jobs of `sign` and beside those of
+   * groups.
+   * @returns in order; undefined where the scalar is zero or not below the group order
+   * Rejects with SignerError `signing_unavailable` when the core is closed, or wiped before their turn, and with
+   * another error when there is no memory: then none of them is held. Wiped in their turn, they come with stale
+   * handles.
+   */
+  addKeys(secretKeys: Uint8Array): Promise<readonly (HeldKey | undefined)[]>;
 
   /** Wipe a key. Jobs already under way with it finish; later ones reject. Unknown handles are ignored. */
   removeKey(handle: KeyHandle): void;

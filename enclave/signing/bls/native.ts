@@ -4,9 +4,11 @@
 
 import assert from 'node:assert/strict';
 import { availableParallelism } from 'node:os';
-import type { KeyHandle } from '../../keys/store.ts';
+import { SignerError } from '../../api/errors.ts';
+import type { HeldKey, KeyHandle } from '../../keys/store.ts';
 import type { Addon, Keyring, MemoryPolicy } from '../../native/load.ts';
 import type { BlsCore, GroupSignature, Lane } from './bls.ts';
+import { countSecretKeys, heldKeys, type InTurn, PUBLIC_KEY_BYTES, placesFor, splitPublicKeys } from './derivation.ts';
 import {
   createJobQueue,
   type Job,
@@ -28,8 +30,6 @@ const MAX_SINGLE_JOBS = 4;
 const BATCHES_PER_THREAD = 4;
 /** The addon's limit (core.c). */
 const MAX_THREADS = 256;
-
-const PUBLIC_KEY_BYTES = 48;
 
 type JobKind = 'single' | 'grouped';
 
@@ -57,6 +57,9 @@ export class NativeBlsCore implements BlsCore {
   readonly #batches: Record<JobKind, number> = { single: 0, grouped: 0 };
   /** Jobs in them. */
   #running = 0;
+  /** Of batches of public keys, which threads of groups derive. */
+  readonly #inPlace: InTurn;
+  #derivations = 0;
   #closed = false;
   /** Resolved when, after `close`, nothing is under way any more. */
   readonly #idle = Promise.withResolvers<void>();
@@ -65,6 +68,7 @@ export class NativeBlsCore implements BlsCore {
   constructor(addon: Addon, options: NativeBlsCoreOptions = {}) {
     this.#addon = addon;
     this.#threads = Math.min(options.cores ?? availableParallelism(), MAX_THREADS);
+    this.#inPlace = placesFor(this.#threads * BATCHES_PER_THREAD);
     this.#keyring = addon.openKeyring(options.mlock ?? 'best_effort', options.rootTables ?? true, this.#threads);
   }
 
@@ -76,11 +80,23 @@ export class NativeBlsCore implements BlsCore {
     return this.#addon.unlockedKeys(this.#keyring);
   }
 
-  addKey(secretKey: Uint8Array): { handle: KeyHandle; publicKey: Uint8Array } {
+  addKey(secretKey: Uint8Array): HeldKey {
     if (this.#closed) throw signingUnavailable('the core is closed');
     const publicKey = new Uint8Array(PUBLIC_KEY_BYTES);
     const handle = this.#addon.addKey(this.#keyring, secretKey, publicKey) as KeyHandle;
     return { handle, publicKey };
+  }
+
+  async addKeys(secretKeys: Uint8Array): Promise<readonly (HeldKey | undefined)[]> {
+    if (this.#closed) throw signingUnavailable('the core is closed');
+    const handles = new Float64Array(countSecretKeys(secretKeys));
+    if (handles.length === 0) return [];
+    this.#addon.takeKeys(this.#keyring, secretKeys, handles);
+    return heldKeys(
+      Array.from(handles, (handle) => handle as KeyHandle),
+      (batch) => this.#inPlace(() => this.#derive(batch)),
+      (handle) => this.removeKey(handle),
+    );
   }
 
   removeKey(handle: KeyHandle): void {
@@ -113,7 +129,29 @@ export class NativeBlsCore implements BlsCore {
   }
 
   get #batchesUnderWay(): number {
-    return this.#batches.single + this.#batches.grouped;
+    return this.#batches.single + this.#batches.grouped + this.#derivations;
+  }
+
+  #noteIdle(): void {
+    if (this.#closed && this.#batchesUnderWay === 0) this.#idle.resolve();
+  }
+
+  async #derive(handles: readonly KeyHandle[]): Promise<readonly (Uint8Array | undefined)[]> {
+    if (this.#closed) throw signingUnavailable('the core is closed');
+    this.#derivations += 1;
+    try {
+      const answer = await this.#addon.publicKeys(this.#keyring, Float64Array.from(handles));
+      const publicKeys = splitPublicKeys(new Uint8Array(answer), handles.length);
+      // Handle 0 is what the addon calls a scalar that it refused.
+      const isGone = (handle: KeyHandle, index: number) => handle !== 0 && publicKeys[index] === undefined;
+      if (handles.some(isGone)) throw signingUnavailable('the keys are not loaded any more');
+      return publicKeys;
+    } catch (error) {
+      throw error instanceof SignerError ? error : signingUnavailable('public keys could not be derived', error);
+    } finally {
+      this.#derivations -= 1;
+      this.#noteIdle();
+    }
   }
 
   /** Each thread gets a fair share of the queue, as far as batches go. */
@@ -153,7 +191,7 @@ export class NativeBlsCore implements BlsCore {
     this.#dispatch();
     if (signatures === undefined) rejectJobs(jobs, signingUnavailable('the batch failed', failure));
     else settleJobs(jobs, signatures);
-    if (this.#closed && this.#batchesUnderWay === 0) this.#idle.resolve();
+    this.#noteIdle();
   }
 
   /** Async, so that what the addon throws comes after the batches that are begun meanwhile. */

@@ -1,6 +1,7 @@
 // What the portable BLS core sends its workers: for each job the number of the key's slot (4 bytes, little endian) and
 // the root (32 bytes). The answer is 96 bytes a job in the same order, under the batch's number: an answer is never
-// taken for that of another batch, not even when a worker skips one on its way down.
+// taken for that of another batch, not even when a worker skips one on its way down. Keys whose public keys are asked
+// for go as the numbers of their slots, and come back as 48 bytes each, zeros where blst refuses the secret.
 
 import { type Job, ROOT_BYTES } from './queue.ts';
 
@@ -10,6 +11,16 @@ const JOB_BYTES = SLOT_BYTES + ROOT_BYTES;
 export interface BatchMessage {
   readonly number: number;
   readonly jobs: Uint8Array<ArrayBuffer>;
+}
+
+export interface DerivationMessage {
+  readonly number: number;
+  readonly slots: readonly number[];
+}
+
+export interface DerivedMessage {
+  readonly number: number;
+  readonly publicKeys: Uint8Array<ArrayBuffer>;
 }
 
 export interface SignedMessage {

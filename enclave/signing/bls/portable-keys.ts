@@ -4,8 +4,7 @@
 
 import { SignerError } from '../../api/errors.ts';
 import type { KeyHandle } from '../../keys/store.ts';
-
-export const SECRET_KEY_BYTES = 32;
+import { countSecretKeys, SECRET_KEY_BYTES } from './derivation.ts';
 
 /** Keys one core can hold. The address range is reserved at the start, the memory taken as keys come. */
 export const MAX_KEYS = 1_048_576;
@@ -23,6 +22,8 @@ export interface PortableKeys {
   readonly region: SharedArrayBuffer;
   /** Take a copy of a valid secret. */
   add(secretKey: Uint8Array): KeyHandle;
+  /** Copies of many, of which a worker has to say whether they are valid: all of them, or none. */
+  addAll(secretKeys: Uint8Array): KeyHandle[];
   /** Unknown and stale handles are ignored. */
   remove(handle: KeyHandle): void;
   wipe(): void;
@@ -71,20 +72,37 @@ export function createPortableKeys(): PortableKeys {
     return slot?.live && slot.generation === Math.floor(handle / MAX_KEYS) ? [index, slot] : undefined;
   };
 
+  const add = (secretKey: Uint8Array): KeyHandle => {
+    const [index, slot] = takeSlot();
+    secretAt(index).set(secretKey);
+    slot.generation += 1;
+    slot.live = true;
+    live += 1;
+    return (slot.generation * MAX_KEYS + index) as KeyHandle;
+  };
+
+  const remove = (handle: KeyHandle): void => {
+    const found = find(handle);
+    if (found !== undefined) retire(...found);
+  };
+
   return {
     region,
-    add(secretKey) {
-      const [index, slot] = takeSlot();
-      secretAt(index).set(secretKey);
-      slot.generation += 1;
-      slot.live = true;
-      live += 1;
-      return (slot.generation * MAX_KEYS + index) as KeyHandle;
+    add,
+    addAll(secretKeys) {
+      const count = countSecretKeys(secretKeys);
+      const handles: KeyHandle[] = [];
+      try {
+        for (let at = 0; at < count; at++) {
+          handles.push(add(secretKeys.subarray(at * SECRET_KEY_BYTES, (at + 1) * SECRET_KEY_BYTES)));
+        }
+        return handles;
+      } catch (error) {
+        for (const handle of handles) remove(handle);
+        throw error;
+      }
     },
-    remove(handle) {
-      const found = find(handle);
-      if (found !== undefined) retire(...found);
-    },
+    remove,
     wipe() {
       for (const [index, slot] of slots.entries()) if (slot.live) retire(index, slot);
     },

@@ -7,10 +7,18 @@ import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import { SecretKey } from '@chainsafe/blst';
 import type { Log } from '../../../observe/log.ts';
-import type { KeyHandle } from '../../keys/store.ts';
+import type { SignerError } from '../../api/errors.ts';
+import type { HeldKey, KeyHandle } from '../../keys/store.ts';
 import type { BlsCore, GroupSignature, Lane } from './bls.ts';
-import { type BatchMessage, encodeBatch, type SignedMessage } from './portable-batch.ts';
-import { createPortableKeys, SECRET_KEY_BYTES } from './portable-keys.ts';
+import { heldKeys, SECRET_KEY_BYTES, splitPublicKeys } from './derivation.ts';
+import {
+  type BatchMessage,
+  type DerivationMessage,
+  type DerivedMessage,
+  encodeBatch,
+  type SignedMessage,
+} from './portable-batch.ts';
+import { createPortableKeys } from './portable-keys.ts';
 import { createJobQueue, type Job, settleJobs, signingUnavailable } from './queue.ts';
 
 /** Jobs a worker may have before it: what a priority job waits for at most when all workers are busy. */
@@ -21,6 +29,9 @@ export const MAX_WORKER_JOBS = 16;
  * so that batches are full.
  */
 const MAX_BATCH_JOBS = MAX_WORKER_JOBS / 2;
+
+/** What MAX_DERIVATIONS public keys take, in signatures. */
+const DERIVATION_JOBS = 4;
 
 /** How long a worker that ended stays away: by how many times its place failed in a row without signing anything. */
 const RESTART_DELAYS_MS = [0, 100, 1_000, 10_000];
@@ -38,10 +49,21 @@ interface PinnedJob {
   readonly job: Job;
 }
 
+/** Keys whose public keys somebody waits for. */
+interface Derivation {
+  readonly handles: readonly KeyHandle[];
+  resolve(publicKeys: readonly (Uint8Array | undefined)[]): void;
+  reject(error: SignerError): void;
+}
+
+type PinnedDerivation = Derivation & { readonly slots: readonly number[] };
+
 interface SigningWorker {
   readonly thread: Worker;
   /** With the worker now, by number. */
   readonly batches: Map<number, readonly PinnedJob[]>;
+  /** As well, of keys that are being added. */
+  readonly derivations: Map<number, PinnedDerivation>;
   outstanding: number;
   /** Ends of the workers in this place since one of them signed. */
   failuresInARow: number;
@@ -54,6 +76,7 @@ export class PortableBlsCore implements BlsCore {
   readonly #workerUrl: URL;
   readonly #keys = createPortableKeys();
   readonly #queue = createJobQueue(() => this.#dispatch());
+  readonly #derivations: Derivation[] = [];
   readonly #workers = new Set<SigningWorker>();
   readonly #restarts = new Set<NodeJS.Timeout>();
   #nextBatch = 0;
@@ -72,10 +95,24 @@ export class PortableBlsCore implements BlsCore {
     return this.#keys.count();
   }
 
-  addKey(secretKey: Uint8Array): { handle: KeyHandle; publicKey: Uint8Array } {
+  addKey(secretKey: Uint8Array): HeldKey {
     if (this.#closed) throw signingUnavailable('the core is closed');
     const publicKey = publicKeyOf(secretKey);
     return { handle: this.#keys.add(secretKey), publicKey };
+  }
+
+  async addKeys(secretKeys: Uint8Array): Promise<readonly (HeldKey | undefined)[]> {
+    if (this.#closed) throw signingUnavailable('the core is closed');
+    if (this.#workers.size === 0) throw signingUnavailable('no signing worker is alive');
+    const handles = this.#keys.addAll(secretKeys);
+    const derive = (batch: readonly KeyHandle[]) => {
+      const { promise, resolve, reject } = Promise.withResolvers<readonly (Uint8Array | undefined)[]>();
+      this.#derivations.push({ handles: batch, resolve, reject });
+      return promise;
+    };
+    const held = heldKeys(handles, derive, (handle) => this.removeKey(handle));
+    this.#dispatch();
+    return held;
   }
 
   removeKey(handle: KeyHandle): void {
@@ -108,17 +145,26 @@ export class PortableBlsCore implements BlsCore {
   async close(): Promise<void> {
     this.#closed = true;
     this.#keys.wipe();
-    this.#queue.rejectAll(signingUnavailable('the core is closed'));
+    this.#rejectWaiting('the core is closed');
     for (const restart of this.#restarts) clearTimeout(restart);
-    if (this.load().running > 0) await this.#idle.promise;
+    if (!this.#isIdle) await this.#idle.promise;
     await Promise.all([...this.#workers].map((worker) => worker.thread.terminate()));
   }
 
   #startWorker(failuresInARow: number): void {
     const thread = new Worker(this.#workerUrl, { workerData: { region: this.#keys.region }, execArgv: [] });
-    const worker: SigningWorker = { thread, batches: new Map(), outstanding: 0, failuresInARow };
+    const worker: SigningWorker = {
+      thread,
+      batches: new Map(),
+      derivations: new Map(),
+      outstanding: 0,
+      failuresInARow,
+    };
     thread.unref();
-    thread.on('message', (signed: SignedMessage) => this.#onSigned(worker, signed));
+    thread.on('message', (answer: SignedMessage | DerivedMessage) => {
+      if ('publicKeys' in answer) this.#onDerived(worker, answer);
+      else this.#onSigned(worker, answer);
+    });
     thread.on('error', (error) => this.#log.error({ err: error }, 'a signing worker failed'));
     thread.on('exit', () => this.#onExit(worker));
     this.#workers.add(worker);
@@ -127,11 +173,41 @@ export class PortableBlsCore implements BlsCore {
   /** Give the least busy worker a fair share of the queue, until all are full or nothing waits. */
   #dispatch(): void {
     while (this.#queue.length > 0) {
-      const worker = leastBusy(this.#workers);
-      if (worker === undefined || worker.outstanding > MAX_WORKER_JOBS - MAX_BATCH_JOBS) return;
+      const worker = leastBusy(this.#workers, hasRoomToSign);
+      if (worker === undefined) break;
       const share = Math.min(Math.ceil(this.#queue.length / this.#workers.size), MAX_BATCH_JOBS);
       this.#send(worker, this.#queue.takeEither({ single: share, grouped: share }));
     }
+    while (this.#derivations.length > 0) {
+      const worker = leastBusy(this.#workers, hasRoomToDerive);
+      if (worker === undefined) return;
+      this.#sendDerivation(worker, this.#derivations.shift() as Derivation);
+    }
+  }
+
+  #sendDerivation(worker: SigningWorker, derivation: Derivation): void {
+    const slots = derivation.handles.flatMap((handle) => this.#keys.pin(handle) ?? []);
+    if (slots.length < derivation.handles.length) {
+      for (const slot of slots) this.#keys.unpin(slot);
+      derivation.reject(signingUnavailable('the keys are not loaded any more'));
+      return;
+    }
+    const message: DerivationMessage = { number: this.#nextBatch++, slots };
+    worker.derivations.set(message.number, { ...derivation, slots });
+    worker.thread.ref();
+    worker.thread.postMessage(message);
+  }
+
+  #onDerived(worker: SigningWorker, { number, publicKeys }: DerivedMessage): void {
+    const derivation = worker.derivations.get(number);
+    assert(derivation !== undefined);
+    worker.derivations.delete(number);
+    worker.failuresInARow = 0;
+    if (busyness(worker) === 0) worker.thread.unref();
+    for (const slot of derivation.slots) this.#keys.unpin(slot);
+    this.#dispatch();
+    derivation.resolve(splitPublicKeys(publicKeys, derivation.slots.length));
+    this.#noteIdle();
   }
 
   #send(worker: SigningWorker, jobs: readonly Job[]): void {
@@ -155,7 +231,7 @@ export class PortableBlsCore implements BlsCore {
     worker.batches.delete(number);
     worker.outstanding -= batch.length;
     worker.failuresInARow = 0;
-    if (worker.outstanding === 0) worker.thread.unref();
+    if (busyness(worker) === 0) worker.thread.unref();
     for (const { slot } of batch) this.#keys.unpin(slot);
     this.#dispatch();
     settleJobs(
@@ -171,6 +247,11 @@ export class PortableBlsCore implements BlsCore {
       this.#keys.unpin(slot);
       job.reject(signingUnavailable('the signing worker ended'));
     }
+    for (const { slots, reject } of worker.derivations.values()) {
+      for (const slot of slots) this.#keys.unpin(slot);
+      reject(signingUnavailable('the signing worker ended'));
+    }
+    worker.derivations.clear();
     this.#noteIdle();
     if (!this.#closed) this.#replace(worker);
   }
@@ -190,18 +271,46 @@ export class PortableBlsCore implements BlsCore {
       }, delayMs);
       this.#restarts.add(restart.unref());
     }
-    if (this.#workers.size === 0) this.#queue.rejectAll(signingUnavailable('no signing worker is alive'));
+    if (this.#workers.size === 0) this.#rejectWaiting('no signing worker is alive');
     else this.#dispatch();
   }
 
+  #rejectWaiting(why: string): void {
+    this.#queue.rejectAll(signingUnavailable(why));
+    for (const { reject } of this.#derivations.splice(0)) reject(signingUnavailable(why));
+  }
+
+  get #isIdle(): boolean {
+    return [...this.#workers].every((worker) => busyness(worker) === 0);
+  }
+
   #noteIdle(): void {
-    if (this.#closed && this.load().running === 0) this.#idle.resolve();
+    if (this.#closed && this.#isIdle) this.#idle.resolve();
   }
 }
 
-function leastBusy(workers: Iterable<SigningWorker>): SigningWorker | undefined {
+/** What is before a worker, in signatures. */
+function busyness({ outstanding, derivations }: SigningWorker): number {
+  return outstanding + derivations.size * DERIVATION_JOBS;
+}
+
+/** One batch of public keys may always be with a worker, so that they come also while it signs without a pause. */
+function hasRoomToDerive(worker: SigningWorker): boolean {
+  return worker.derivations.size === 0 || busyness(worker) + DERIVATION_JOBS <= MAX_WORKER_JOBS;
+}
+
+function hasRoomToSign({ outstanding }: SigningWorker): boolean {
+  return outstanding <= MAX_WORKER_JOBS - MAX_BATCH_JOBS;
+}
+
+function leastBusy(
+  workers: Iterable<SigningWorker>,
+  hasRoom: (worker: SigningWorker) => boolean,
+): SigningWorker | undefined {
   let best: SigningWorker | undefined;
-  for (const worker of workers) if (best === undefined || worker.outstanding < best.outstanding) best = worker;
+  for (const worker of workers) {
+    if (hasRoom(worker) && (best === undefined || busyness(worker) < busyness(best))) best = worker;
+  }
   return best;
 }
 

@@ -50,6 +50,10 @@ export function fleetKeys(): FleetKeys {
       handles += 1;
       return { handle: handles as KeyHandle, publicKey };
     },
+    addKeys: async (secretKeys) =>
+      Array.from({ length: secretKeys.length / 32 }, (_, at) =>
+        vault.addKey(secretKeys.subarray(32 * at, 32 * at + 32)),
+      ),
     removeKey() {},
     wipe() {},
   };

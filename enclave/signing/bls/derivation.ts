@@ -1,0 +1,78 @@
+// Public keys of many secrets that a core has taken already, in batches for its signing threads: what both cores do
+// alike. All of them or none: of keys that nobody is told of, none stays.
+
+import type { HeldKey, KeyHandle } from '../../keys/store.ts';
+import { MAX_KEYS_AT_ONCE } from './bls.ts';
+import { signingUnavailable } from './queue.ts';
+
+/** Keys of one batch: 1.3 ms of a thread, which is less than what a batch of signatures takes. */
+export const MAX_DERIVATIONS = 16;
+export const PUBLIC_KEY_BYTES = 48;
+export const SECRET_KEY_BYTES = 32;
+
+/** Derives the public keys of at most MAX_DERIVATIONS; undefined for a secret that is refused. */
+export type DerivePublicKeys = (handles: readonly KeyHandle[]) => Promise<readonly (Uint8Array | undefined)[]>;
+
+/** How many secret keys lie there one after another. @throws TypeError when that is no whole number, or too many */
+export function countSecretKeys(secretKeys: Uint8Array): number {
+  const count = secretKeys.length / SECRET_KEY_BYTES;
+  if (!Number.isInteger(count)) throw new TypeError('a secret key has 32 bytes');
+  if (count > MAX_KEYS_AT_ONCE) throw new TypeError(`at most ${MAX_KEYS_AT_ONCE} keys are added at once`);
+  return count;
+}
+
+/** @throws what `derive` throws, when no batch is under way any more and all of the keys are removed */
+export async function heldKeys(
+  handles: readonly KeyHandle[],
+  derive: DerivePublicKeys,
+  removeKey: (handle: KeyHandle) => void,
+): Promise<readonly (HeldKey | undefined)[]> {
+  const batches: KeyHandle[][] = [];
+  for (let from = 0; from < handles.length; from += MAX_DERIVATIONS) {
+    batches.push(handles.slice(from, from + MAX_DERIVATIONS));
+  }
+  const ended = await Promise.allSettled(batches.map(derive));
+  const failed = ended.find((batch) => batch.status === 'rejected');
+  if (failed !== undefined) {
+    for (const handle of handles) removeKey(handle);
+    throw failed.reason;
+  }
+  const publicKeys = ended.flatMap((batch) => (batch.status === 'fulfilled' ? batch.value : []));
+  return handles.map((handle, index) => {
+    const publicKey = publicKeys[index];
+    if (publicKey !== undefined) return { handle, publicKey };
+    removeKey(handle);
+    return undefined;
+  });
+}
+
+/**
+ * The public keys of one batch out of its answer, 48 bytes a key. No compressed point begins with a zero byte:
+ * undefined where there are zeros.
+ */
+export function splitPublicKeys(answer: Uint8Array, count: number): (Uint8Array | undefined)[] {
+  if (answer.length !== count * PUBLIC_KEY_BYTES) throw signingUnavailable('public keys are missing');
+  return Array.from({ length: count }, (_, index) => {
+    const publicKey = answer.subarray(index * PUBLIC_KEY_BYTES, (index + 1) * PUBLIC_KEY_BYTES);
+    return publicKey[0] === 0 ? undefined : publicKey;
+  });
+}
+
+export type InTurn = <T>(work: () => Promise<T>) => Promise<T>;
+
+/** Runs at most `limit` at once, first come, first served. */
+export function placesFor(limit: number): InTurn {
+  let free = limit;
+  const waiting: (() => void)[] = [];
+  return async (work) => {
+    if (free > 0) free -= 1;
+    else await new Promise<void>((resolve) => waiting.push(resolve));
+    try {
+      return await work();
+    } finally {
+      const next = waiting.shift();
+      if (next === undefined) free += 1;
+      else next();
+    }
+  };
+}
