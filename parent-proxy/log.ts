@@ -1,15 +1,12 @@
 // The parent proxy's own log, in the form of the signer's: one JSON object a line. Credentials are never a field. What
 // happens with every connection of a flood is said once a minute: the metrics count, the log explains.
 
+import type { LogFields, Log as SignerLog } from '../observe/log.ts';
 import type { PausingClock } from './clock.ts';
 
 export type LogModule = 'server' | 'ingress' | 'egress' | 'logs' | 'configuration' | 'credentials';
 
-export interface Log {
-  info(fields: object, message: string): void;
-  warn(fields: object, message: string): void;
-  error(fields: object, message: string): void;
-}
+export type Log = Pick<SignerLog, 'info' | 'warn' | 'error'>;
 
 export interface Logger {
   module(name: LogModule): Log;
@@ -19,7 +16,7 @@ export interface Logger {
 const PACE_MS = 60_000;
 
 export function createLogger(output: { write(line: string): unknown }, clock: PausingClock): Logger {
-  const write = (level: string, module: LogModule, fields: object, msg: string): void => {
+  const write = (level: string, module: LogModule, fields: LogFields, msg: string): void => {
     const time = new Date(clock.now()).toISOString();
     output.write(`${JSON.stringify({ level, time, module, ...fields, msg })}\n`);
   };
@@ -33,7 +30,7 @@ export function createLogger(output: { write(line: string): unknown }, clock: Pa
 }
 
 /** A warning that is written at most once a minute, with how many were not. */
-export function pacedWarning(log: Log, clock: PausingClock, message: string): (fields: object) => void {
+export function pacedWarning(log: Log, clock: PausingClock, message: string): (fields: LogFields) => void {
   let nextAt = Number.NEGATIVE_INFINITY;
   let suppressed = 0;
   return (fields) => {

@@ -6,7 +6,6 @@ import { type AwsClientOptions, awsClientConfiguration, CALL_WATCHER_STEP, callW
 
 export type {
   AttributeValue,
-  BatchGetItemCommandOutput,
   BatchStatementRequest,
   CreateTableCommandInput,
   DynamoDBClient,

@@ -5,14 +5,8 @@
 import { strict as assert } from 'node:assert';
 import { setTimeout as pause } from 'node:timers/promises';
 import { SignerError } from '../api/errors.ts';
-import {
-  BatchGetItemCommand,
-  type DynamoDBClient,
-  ofOneTable,
-  ScanCommand,
-  TransactGetItemsCommand,
-  type TransactWriteItem,
-} from '../aws/dynamodb.ts';
+import { readBatchOfItems } from '../aws/batch-read.ts';
+import { type DynamoDBClient, ScanCommand, TransactGetItemsCommand, type TransactWriteItem } from '../aws/dynamodb.ts';
 import { jittered, RETRY_PAUSE_MS, transactWrite, type WriteOutcome } from '../aws/dynamodb-transact.ts';
 import { awsFault } from '../aws/errors.ts';
 import type { Item } from './state-rows.ts';
@@ -30,17 +24,9 @@ export async function readBatch(
   pks: readonly string[],
   projection: object = {},
 ): Promise<ReadonlyMap<string, Item>> {
-  const rows = new Map<string, Item>();
-  let wanted: Item[] = pks.map(keyOf);
-  for (let round = 1; wanted.length > 0; round++) {
-    if (round > MAX_READ_ROUNDS) throw new Error('the table leaves rows of a read unprocessed');
-    if (round > 1) await pause(jittered(RETRY_PAUSE_MS * round));
-    const RequestItems = { [tableName]: { Keys: wanted, ConsistentRead: true, ...projection } };
-    const answer = await client.send(new BatchGetItemCommand({ RequestItems }));
-    for (const item of ofOneTable(answer.Responses) ?? []) rows.set(item['pk']?.S ?? '', item);
-    wanted = ofOneTable(answer.UnprocessedKeys)?.Keys ?? [];
-  }
-  return rows;
+  const keys = pks.map(keyOf);
+  const items = await readBatchOfItems({ client, tableName, keys, maxRounds: MAX_READ_ROUNDS, projection });
+  return new Map(items.map((item) => [item['pk']?.S ?? '', item]));
 }
 
 /** The rows that exist, by pk, all from one moment. */

@@ -1,22 +1,13 @@
 // How the key table is called: consistent reads that are complete or fail, and transactions that are tried again with
 // one token until their outcome is known. A fault that stays is SignerError `key_table_unavailable`.
 
-import { strict as assert } from 'node:assert';
-import { setTimeout as pause } from 'node:timers/promises';
 import { SignerError } from '../../api/errors.ts';
-import {
-  BatchGetItemCommand,
-  type DynamoDBClient,
-  ofOneTable,
-  QueryCommand,
-  type TransactWriteItem,
-} from '../../aws/dynamodb.ts';
-import { jittered, RETRY_PAUSE_MS, transactWrite, type WriteOutcome } from '../../aws/dynamodb-transact.ts';
+import { readBatchOfItems } from '../../aws/batch-read.ts';
+import { type DynamoDBClient, QueryCommand, type TransactWriteItem } from '../../aws/dynamodb.ts';
+import { transactWrite, type WriteOutcome } from '../../aws/dynamodb-transact.ts';
 import { awsFault } from '../../aws/errors.ts';
 import { type Item, keyOfRevision, partitionOf, revisionIn, SHARDS } from './rows.ts';
 
-/** The service's own limit. */
-export const MAX_BATCH_GET_ITEMS = 100;
 /** Rounds of one batch read while the service leaves rows unprocessed. */
 const MAX_READ_ROUNDS = 8;
 export interface TableConnection {
@@ -32,20 +23,7 @@ export interface Page {
 
 /** The rows that exist among at most MAX_BATCH_GET_ITEMS keys, in no order. */
 export function readItems({ client, tableName }: TableConnection, keys: readonly Item[]): Promise<Item[]> {
-  assert(keys.length <= MAX_BATCH_GET_ITEMS);
-  return reading(async () => {
-    const found: Item[] = [];
-    let wanted: Item[] = [...keys];
-    for (let round = 1; wanted.length > 0; round++) {
-      if (round > MAX_READ_ROUNDS) throw new Error('the table leaves rows of a read unprocessed');
-      if (round > 1) await pause(jittered(RETRY_PAUSE_MS * round));
-      const RequestItems = { [tableName]: { Keys: wanted, ConsistentRead: true } };
-      const answer = await client.send(new BatchGetItemCommand({ RequestItems }));
-      found.push(...(ofOneTable(answer.Responses) ?? []));
-      wanted = ofOneTable(answer.UnprocessedKeys)?.Keys ?? [];
-    }
-    return found;
-  });
+  return reading(() => readBatchOfItems({ client, tableName, keys, maxRounds: MAX_READ_ROUNDS }));
 }
 
 /** The revision of every shard, 0 where nothing was ever written. */

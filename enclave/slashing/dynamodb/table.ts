@@ -2,14 +2,11 @@
 // item is still the one that was read. Nothing here decides about a message. Items that fail their check come back as
 // `damaged`; whatever goes wrong on the way is `slashing_unavailable`, never a refusal.
 
-import { setTimeout as pause } from 'node:timers/promises';
 import { SignerError } from '../../api/errors.ts';
+import { readBatchOfItems } from '../../aws/batch-read.ts';
 import {
-  BatchGetItemCommand,
-  type BatchGetItemCommandOutput,
   type DynamoDBClient,
   GetItemCommand,
-  ofOneTable,
   PutItemCommand,
   ScanCommand,
   type TransactWriteItem,
@@ -34,7 +31,6 @@ export const MAX_BATCH_ITEMS = 100;
 const SCAN_PAGE_ITEMS = 500;
 /** Rounds of one BatchGetItem while the service leaves keys unprocessed. */
 const MAX_READ_ROUNDS = 8;
-const READ_PAUSE_MS = 50;
 
 /** What is stored at a key: an item that passed its check, none, or one that failed it. */
 export type Stored = MarkItem | undefined | 'damaged';
@@ -95,19 +91,14 @@ export function slashingTable(client: DynamoDBClient, tableName: string, integri
     },
 
     async readMany(keys) {
-      const items = new Map<string, Item>();
-      let wanted = keys.map((key): Item => ({ pk: { S: partitionOf(key) } }));
-      for (let round = 1; wanted.length > 0; round++) {
-        if (round > MAX_READ_ROUNDS) return unavailable(new Error('the table leaves keys of a batch unread'));
-        if (round > 1) await pause(READ_PAUSE_MS * round);
-        const RequestItems = { [tableName]: { Keys: wanted, ConsistentRead: true } };
-        const answer = await client
-          .send(new BatchGetItemCommand({ RequestItems }))
-          .then(foundAndLeft)
-          .catch(unavailable);
-        for (const item of answer.found) items.set(item['pk']?.S ?? '', item);
-        wanted = answer.left;
-      }
+      const wanted = keys.map((key): Item => ({ pk: { S: partitionOf(key) } }));
+      const found = await readBatchOfItems({
+        client,
+        tableName,
+        keys: wanted,
+        maxRounds: MAX_READ_ROUNDS,
+      }).catch(unavailable);
+      const items = new Map(found.map((item) => [item['pk']?.S ?? '', item]));
       return keys.map((key) => decode(key, items.get(partitionOf(key))));
     },
 
@@ -171,13 +162,6 @@ export function slashingTable(client: DynamoDBClient, tableName: string, integri
       } while (start !== undefined);
     },
   };
-}
-
-function foundAndLeft({
-  Responses,
-  UnprocessedKeys,
-}: BatchGetItemCommandOutput): Readonly<Record<'found' | 'left', Item[]>> {
-  return { found: ofOneTable(Responses) ?? [], left: ofOneTable(UnprocessedKeys)?.Keys ?? [] };
 }
 
 interface CancellationReason {
