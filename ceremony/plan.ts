@@ -2,6 +2,7 @@
 // enough custody keys to open the master key, and what about it an auditor would ask. Everything is read off the
 // definition; no key is called.
 
+import { extendedOnce } from '../formats/register.ts';
 import { type Ceremony, type CustodyKey, canonicalBytes, ceremonyDigest } from './definition.ts';
 import { isMultiRegion, keyArn } from './key-arn.ts';
 
@@ -11,6 +12,8 @@ export interface CeremonyPlan {
   readonly canonical: string;
   /** SHA-384, hex. */
   readonly digest: string;
+  /** What PCR17 of an enclave with this ceremony is: the register, not the digest. */
+  readonly pcr17: string;
   readonly losses: readonly Loss[];
   readonly warnings: readonly Warning[];
 }
@@ -39,10 +42,12 @@ export interface Warning {
 }
 
 export function planCeremony(ceremony: Ceremony): CeremonyPlan {
+  const digest = ceremonyDigest(ceremony);
   return {
     ceremony,
     canonical: canonicalBytes(ceremony).toString('ascii'),
-    digest: ceremonyDigest(ceremony).toString('hex'),
+    digest: digest.toString('hex'),
+    pcr17: extendedOnce(digest).toString('hex'),
     losses: [...lossesOf(ceremony, 'account'), ...lossesOf(ceremony, 'region')],
     warnings: [...thresholdWarnings(ceremony), ...placeWarnings(ceremony), ...restWarnings(ceremony)],
   };

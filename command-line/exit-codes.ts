@@ -11,6 +11,7 @@ export const EXIT = {
   evidenceNotAuthentic: 5,
   evidenceNotExpected: 6,
   notConfirmed: 7,
+  noReferenceValues: 8,
   /** EX_SOFTWARE of sysexits(3) */
   bug: 70,
   /** EX_CONFIG */

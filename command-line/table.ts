@@ -4,17 +4,27 @@ import { printable } from './text.ts';
 
 export const MAX_COLUMNS = 100;
 const GAP = '  ';
+const MIN_COLUMNS = 40;
 /** A last column narrower than this is not worth wrapping into. */
 const MIN_WRAPPED_COLUMNS = 20;
+
+/** How wide lines are for this output: a terminal's own width, within bounds; a pipe has none. */
+export function columnsOf({ columns }: { readonly columns?: number | undefined }): number {
+  return Math.min(MAX_COLUMNS, Math.max(MIN_COLUMNS, columns ?? MAX_COLUMNS));
+}
 
 /**
  * Rows under headings. The last column takes what is left of the line and wraps; the others are as wide as they are.
  */
-export function renderTable(headings: readonly string[], rows: readonly (readonly string[])[]): string {
+export function renderTable(
+  headings: readonly string[],
+  rows: readonly (readonly string[])[],
+  columns = MAX_COLUMNS,
+): string {
   const cells = [headings, ...rows].map((row) => row.map(printable));
   const widths = headings.map((_, column) => Math.max(...cells.map((row) => row[column]?.length ?? 0)));
   const before = widths.slice(0, -1).reduce((sum, width) => sum + width + GAP.length, 0);
-  const room = Math.max(MIN_WRAPPED_COLUMNS, MAX_COLUMNS - before);
+  const room = Math.max(MIN_WRAPPED_COLUMNS, columns - before);
   return cells
     .flatMap((row) => {
       const [first = '', ...rest] = wrap(row.at(-1) ?? '', room);
@@ -26,9 +36,12 @@ export function renderTable(headings: readonly string[], rows: readonly (readonl
 }
 
 /** One field a line. */
-export function renderFields(fields: readonly (readonly [name: string, value: string])[]): string {
+export function renderFields(
+  fields: readonly (readonly [name: string, value: string])[],
+  columns = MAX_COLUMNS,
+): string {
   const [heading, ...rows] = fields;
-  return heading === undefined ? '' : renderTable(heading, rows);
+  return heading === undefined ? '' : renderTable(heading, rows, columns);
 }
 
 /** Lines of at most `columns`, broken after spaces, and within words that are longer. */

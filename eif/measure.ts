@@ -2,10 +2,8 @@
 // A measurement says which bytes were started; that they are good is for whoever read and built them.
 
 import { createHash, hash } from 'node:crypto';
+import { extendedOnce } from '../formats/register.ts';
 import type { EnclaveImage } from './format/format.ts';
-
-/** A PCR starts as 48 zero bytes (AWS, Nitro Enclaves: Cryptographic attestation). */
-const EMPTY_PCR = Buffer.alloc(48);
 
 export type Measurements = Readonly<Record<string, string>>;
 
@@ -24,18 +22,13 @@ export function measureImage(image: EnclaveImage, later: MeasuredLater = {}): Me
   const { kernel, cmdline } = image;
   const hex = (value: Buffer): string => value.toString('hex');
   return {
-    PCR0: hex(extended(sha384(kernel, cmdline, ...image.ramdisks))),
-    PCR1: hex(extended(sha384(kernel, cmdline, ...(init === undefined ? [] : [init])))),
-    PCR2: hex(extended(sha384(...application))),
-    ...(later.signingCertificate === undefined ? {} : { PCR8: hex(extended(sha384(later.signingCertificate))) }),
-    ...(later.configuration === undefined ? {} : { PCR16: hex(extended(sha384(later.configuration))) }),
-    ...(later.ceremonyDigest === undefined ? {} : { PCR17: hex(extended(later.ceremonyDigest)) }),
+    PCR0: hex(extendedOnce(sha384(kernel, cmdline, ...image.ramdisks))),
+    PCR1: hex(extendedOnce(sha384(kernel, cmdline, ...(init === undefined ? [] : [init])))),
+    PCR2: hex(extendedOnce(sha384(...application))),
+    ...(later.signingCertificate === undefined ? {} : { PCR8: hex(extendedOnce(sha384(later.signingCertificate))) }),
+    ...(later.configuration === undefined ? {} : { PCR16: hex(extendedOnce(sha384(later.configuration))) }),
+    ...(later.ceremonyDigest === undefined ? {} : { PCR17: hex(extendedOnce(later.ceremonyDigest)) }),
   };
-}
-
-/** A PCR that was extended once: SHA-384 of its old value and the new data. */
-function extended(data: Uint8Array): Buffer {
-  return sha384(EMPTY_PCR, data);
 }
 
 function sha384(...parts: readonly Uint8Array[]): Buffer {

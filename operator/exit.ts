@@ -16,6 +16,7 @@ export const EXIT_MEANINGS: Readonly<Record<OperatorExitCode, string>> = {
   5: 'the evidence of the enclave is not authentic: nothing was sent',
   6: 'authentic evidence of another image than expected, or of debug mode: nothing was sent',
   7: 'not confirmed: nothing was sent',
+  8: 'verify: authentic evidence, and no reference values were given',
   70: 'a bug in this program',
 };
 

@@ -7,10 +7,10 @@ import { createHash } from 'node:crypto';
 import { isIPv6 } from 'node:net';
 import { z } from 'zod';
 import { renderPath, type Violation, yamlViolations } from '../command-line/violations.ts';
-import { extendedOnce } from '../enclave/api/attestation.ts';
 import { type EgressEndpoint, egressEndpointsSchema } from '../enclave/api/egress.ts';
 import { MAX_CONFIGURATION_BYTES } from '../enclave/api/parent-ports.ts';
 import { type ParentProxyOptions, parentProxySchema } from '../enclave/api/parent-proxy.ts';
+import { extendedOnce } from '../formats/register.ts';
 import { parseStrictYaml, type StrictDocument } from '../formats/yaml.ts';
 
 /** The enclave's listeners. */

@@ -93,7 +93,7 @@ function openVsock(enclaveCid: number): Transport {
 
 function checkReport({ digest, pcr16, endpoints, options }: ProxyConfiguration): string {
   const names = endpoints.map(({ hostname, port, vsock_port }) => `  vsock ${vsock_port} → ${hostname}:${port}\n`);
-  return `strongroom parent-proxy: the configuration is valid\n\nSHA-384  ${digest}\nPCR16    ${pcr16}\n\negress\n${names.join('') || '  none\n'}${options.enclave_cid === LOOPBACK_CID ? `\nWARNING: ${OPEN_TO_ALL}\n` : ''}`;
+  return `strongroom parent-proxy: the configuration is valid\n\nDigest (SHA-384) ${digest}\nPCR16            ${pcr16}\n\negress\n${names.join('') || '  none\n'}${options.enclave_cid === LOOPBACK_CID ? `\nWARNING: ${OPEN_TO_ALL}\n` : ''}`;
 }
 
 /** SIGTERM and SIGINT: the first ends gracefully, a second one at once. SIGHUP: the log file was rotated. */

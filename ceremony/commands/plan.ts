@@ -7,7 +7,7 @@ import { readCeremonyFile } from './ceremony-file.ts';
 import { type Command, CommandError, readArguments } from './command.ts';
 
 export const plan: Command = {
-  help: `Print a custody ceremony, its digest, which losses it survives, and warnings
+  help: `Print a custody ceremony, its digest, its PCR17, which losses it survives, and warnings
 
 Usage: strongroom ceremony plan FILE [--output table|json]
 
@@ -32,11 +32,12 @@ Examples:
   },
 };
 
-function asJson({ ceremony, canonical, digest, losses, warnings }: CeremonyPlan): string {
+function asJson({ ceremony, canonical, digest, pcr17, losses, warnings }: CeremonyPlan): string {
   const body = {
     ceremony: ceremonyBlock(ceremony),
     canonical,
     digest_sha384: digest,
+    pcr17,
     survivable_key_losses: spareKeys(ceremony),
     losses: losses.map(({ of, name, keysLeft, survivable }) => ({ of, name, keys_left: keysLeft, survivable })),
     warnings,
@@ -45,12 +46,13 @@ function asJson({ ceremony, canonical, digest, losses, warnings }: CeremonyPlan)
 }
 
 function asTable(planned: CeremonyPlan): string {
-  const { ceremony, digest, losses, warnings } = planned;
+  const { ceremony, digest, pcr17, losses, warnings } = planned;
   const { generation, kmsThreshold, kmsKeys, retiredKmsKeys, rootTokenRecipients } = ceremony;
   const spare = spareKeys(ceremony);
   const lines = [
     `Ceremony generation ${generation}: ${kmsThreshold} of ${kmsKeys.length} custody keys open the master key`,
     `Digest (SHA-384) ${digest}`,
+    `PCR17            ${pcr17}`,
     '',
     'Custody keys',
     ...keyLines(kmsKeys),

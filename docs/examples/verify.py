@@ -29,7 +29,7 @@ BINDING_TAG = bytes.fromhex("7374726f6e67726f6f6d2072612d746c7320763100")
 ES384_HEADER, ECDSA_WITH_SHA384 = bytes.fromhex("a1013822"), "1.2.840.10045.4.3.3"
 MAX_DOCUMENT_BYTES, MAX_TLS_CERTIFICATE_BYTES = 12288, 16384
 CLOCK_SKEW_MS, UTC = 300_000, datetime.timezone.utc
-EXIT = {"expected": 0, "no_reference_values": 1, "not_authentic": 5, "not_expected": 6}
+EXIT = {"expected": 0, "not_authentic": 5, "not_expected": 6, "no_reference_values": 8}
 
 
 class Refused(Exception):

@@ -109,7 +109,7 @@ function asTable({ record }: BuiltImage): string {
   const { image, ceremony, configuration, measurements, inputs } = record;
   const lines = [
     `Image for ${image.architecture}, ${image.size} bytes from ${inputs.length} inputs, ${image.signed ? 'signed' : 'not signed'}`,
-    `Ceremony generation ${ceremony.generation}, digest ${ceremony.digest_sha384}`,
+    `Ceremony generation ${ceremony.generation}, digest (SHA-384) ${ceremony.digest_sha384}`,
     configuration === 'baked'
       ? 'Configuration baked in'
       : 'Configuration fetched from the parent at boot: PCR16 follows from it, see "strongroom eif describe --config"',

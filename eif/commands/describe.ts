@@ -138,7 +138,7 @@ function ceremonyLine(compiled: ImageDescription['compiled']): string {
   if (compiled === undefined) return 'Ceremony: none that can be read; this is no image of this version of strongroom';
   const { ceremony } = compiled;
   const { generation, kmsThreshold, kmsKeys } = ceremony;
-  return `Ceremony: generation ${generation}, ${kmsThreshold} of ${kmsKeys.length} custody keys, digest ${ceremonyDigest(ceremony).toString('hex')}`;
+  return `Ceremony: generation ${generation}, ${kmsThreshold} of ${kmsKeys.length} custody keys, digest (SHA-384) ${ceremonyDigest(ceremony).toString('hex')}`;
 }
 
 function configurationLine({ compiled, baked, measurements }: ImageDescription): string {

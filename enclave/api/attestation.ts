@@ -18,7 +18,6 @@ export const CLIENT_NONCE_BYTES = { min: 16, max: 64 } as const;
 
 /** Bytes of `user_data`, `nonce` and `public_key` each at most (AWS Nitro Enclaves attestation process, §3.1). */
 export const MAX_DOCUMENT_FIELD_BYTES = 1024;
-export const PCR_BYTES = 48;
 export const PCR_COUNT = 32;
 /** Where the configuration's and the ceremony's SHA-384 are extended. */
 export const CONFIGURATION_PCR = 16;
@@ -37,9 +36,4 @@ export function keyBinding(spki: Uint8Array): Buffer {
  */
 export function connectionNonce(clientNonce: Uint8Array, exported: Uint8Array): Buffer {
   return createHash('sha256').update(clientNonce).update(exported).digest();
-}
-
-/** The value of a register that was zero and was extended once. @param digest what it was extended with */
-export function extendedOnce(digest: Uint8Array): Buffer {
-  return createHash('sha384').update(Buffer.alloc(PCR_BYTES)).update(digest).digest();
 }

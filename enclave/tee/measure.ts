@@ -2,7 +2,7 @@
 // extended once and locked, before anything acts on them (specification/enclave.md#measured-configuration). A register
 // that somebody has used before is refused: its value would not say what this boot runs.
 
-import { extendedOnce, PCR_BYTES } from '../api/attestation.ts';
+import { extendedOnce, PCR_BYTES } from '../../formats/register.ts';
 import type { Nsm, NsmDescription } from './nsm/nsm.ts';
 
 /** The image's (0, 1, 2), its signature's (8), and ours. */

@@ -1,5 +1,5 @@
 // A verdict that is no success, as the failure of a command: exit 5 when the evidence is bad, 6 when it is good and of
-// somebody else, 1 when nobody said whom to expect. The code of each failing check is in the message.
+// somebody else, 8 when no reference values were given. The code of each failing check is in the message.
 
 import { EXIT } from '../../command-line/exit-codes.ts';
 import { CommandFailure, type OperatorExitCode } from '../exit.ts';
@@ -9,7 +9,7 @@ import type { Verdict } from './verify.ts';
 const EXIT_OF_FAULT: Readonly<Record<Fault, OperatorExitCode>> = {
   not_authentic: EXIT.evidenceNotAuthentic,
   not_expected: EXIT.evidenceNotExpected,
-  no_reference_values: EXIT.failed,
+  no_reference_values: EXIT.noReferenceValues,
 };
 
 export class AttestationFailure extends CommandFailure {
@@ -22,11 +22,6 @@ export class AttestationFailure extends CommandFailure {
     this.name = 'AttestationFailure';
     this.failures = verdict.failures;
   }
-}
-
-/** 0 only when authentic and expected. */
-export function exitCodeOf(verdict: Verdict): OperatorExitCode {
-  return verdict.expected ? EXIT.ok : EXIT_OF_FAULT[describe(verdict).fault];
 }
 
 interface Description {

@@ -5,8 +5,9 @@
 
 import { type KeyObject, verify as verifySignature } from 'node:crypto';
 import { bounded } from '../../command-line/text.ts';
-import { MAX_DOCUMENT_FIELD_BYTES, PCR_BYTES, PCR_COUNT } from '../../enclave/api/attestation.ts';
+import { MAX_DOCUMENT_FIELD_BYTES, PCR_COUNT } from '../../enclave/api/attestation.ts';
 import { CborError, type CborValue, decodeCbor, encodeCbor } from '../../formats/cbor.ts';
+import { PCR_BYTES } from '../../formats/register.ts';
 import { demand, EvidenceError, type FailureCode } from './failure.ts';
 
 /** The NSM's answers are no longer (specification/enclave.md#nsm). */

@@ -1,9 +1,10 @@
-// Evidence kept in a file: an attestation document as it came, in base64 or in hex, or a PEM certificate that carries
-// one. What is none of these is taken for a document, whose verification then says what is wrong with it.
+// Evidence kept in a file, or from standard input: an attestation document as it came, in base64 or in hex, or a PEM
+// certificate that carries one. What is none of these is taken for a document, whose verification then says what is
+// wrong with it.
 
 import { readFileSync, statSync } from 'node:fs';
 import { bounded } from '../../command-line/text.ts';
-import { localFailure } from '../exit.ts';
+import { type CommandFailure, localFailure } from '../exit.ts';
 
 const MAX_FILE_BYTES = 64 * 1024;
 const MAX_PATH_CHARACTERS = 200;
@@ -14,15 +15,16 @@ export type EvidenceFile =
   /** DER. */
   | { readonly kind: 'certificate'; readonly bytes: Buffer };
 
-/** @throws CommandFailure when the file cannot be read, or holds several certificates */
-export function readEvidenceFile(path: string): EvidenceFile {
-  const content = readBounded(path);
+/** @param path `-` is standard input @throws CommandFailure when it cannot be read, or holds several certificates */
+export async function readEvidence(path: string, stdin: AsyncIterable<Buffer | string>): Promise<EvidenceFile> {
+  const place = path === '-' ? 'standard input' : bounded(path, MAX_PATH_CHARACTERS);
+  const content = path === '-' ? await readStream(stdin, place) : readBounded(path, place);
   const text = content.toString('latin1');
   const certificates = [...text.matchAll(PEM_CERTIFICATE)].map(([, body = '']) => Buffer.from(body, 'base64'));
   const [certificate, ...others] = certificates;
   if (others.length > 0) {
     throw localFailure(
-      `${bounded(path, MAX_PATH_CHARACTERS)} holds ${certificates.length} certificates`,
+      `${place} holds ${certificates.length} certificates`,
       'keep the attested one, which is self-signed, in a file of its own',
     );
   }
@@ -37,13 +39,27 @@ function decodeText(text: string): Buffer | undefined {
   return /^[A-Za-z0-9+/_-]+={0,2}$/.test(compact) ? Buffer.from(compact, 'base64') : undefined;
 }
 
-function readBounded(path: string): Buffer {
-  const place = bounded(path, MAX_PATH_CHARACTERS);
+async function readStream(stdin: AsyncIterable<Buffer | string>, place: string): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of stdin) {
+    chunks.push(Buffer.from(chunk));
+    bytes += chunk.length;
+    if (bytes > MAX_FILE_BYTES) throw tooLarge(place);
+  }
+  return Buffer.concat(chunks);
+}
+
+function readBounded(path: string, place: string): Buffer {
   try {
     if (statSync(path).size <= MAX_FILE_BYTES) return readFileSync(path);
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable';
     throw localFailure(`${place} cannot be read (${code})`);
   }
-  throw localFailure(`${place} is larger than ${MAX_FILE_BYTES} bytes: it holds no attestation document`);
+  throw tooLarge(place);
+}
+
+function tooLarge(place: string): CommandFailure {
+  return localFailure(`${place} is larger than ${MAX_FILE_BYTES} bytes: it holds no attestation document`);
 }

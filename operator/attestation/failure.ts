@@ -81,7 +81,7 @@ export const FAILURES = {
   },
   no_reference_values: {
     fault: 'no_reference_values',
-    meaning: 'there are no reference values: nobody said which image is expected',
+    meaning: 'no reference values were given, which say what image is expected',
     advice: 'give the pcrs.json of the image with --pcrs, or single registers with --pcr 0=HEX',
   },
 } as const satisfies Record<string, FailureEntry>;

@@ -4,7 +4,8 @@
 // `strongroom eif build` or of nitro-cli, and from N=HEX.
 
 import { bounded } from '../../command-line/text.ts';
-import { PCR_BYTES, PCR_COUNT } from '../../enclave/api/attestation.ts';
+import { PCR_COUNT } from '../../enclave/api/attestation.ts';
+import { PCR_BYTES } from '../../formats/register.ts';
 import { parseStrictJson } from '../../formats/strict-json.ts';
 import type { AttestationDocument } from './document.ts';
 import type { Failure } from './failure.ts';

@@ -5,10 +5,11 @@
 import { bounded } from '../../command-line/text.ts';
 import { AttestationFailure } from '../attestation/attestation-failure.ts';
 import { verifyCertificate } from '../attestation/certificate-evidence.ts';
-import { readEvidenceFile } from '../attestation/evidence-file.ts';
+import { type EvidenceFile, readEvidence } from '../attestation/evidence-file.ts';
 import { type AttestationPolicy, DEFAULT_MAX_AGE_SECONDS } from '../attestation/peer-evidence.ts';
 import { readReferenceValues } from '../attestation/reference-values.ts';
-import { decisive, type Finding, jsonReport, type ReportContext, tableReport } from '../attestation/report.ts';
+import { decisive, type Findings, jsonReport, type ReportContext } from '../attestation/report.ts';
+import { tableReport } from '../attestation/report-table.ts';
 import { type VerifyOptions, verifyDocument } from '../attestation/verify.ts';
 import { localCommand } from '../command.ts';
 import { examine } from '../connect.ts';
@@ -20,6 +21,7 @@ import { COMMON_FLAGS, DEFAULT_TIMEOUT_SECONDS, readSeconds } from '../settings.
 
 const RFC3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/i;
 const MAX_NONCE_BYTES = 1024;
+const MAX_SUBJECT_CHARACTERS = 200;
 
 export const verify = localCommand({
   summary: 'Verify attestation evidence of an enclave and report every step',
@@ -39,7 +41,10 @@ export const verify = localCommand({
       meaning: `Give up on a URL after so long; ${DEFAULT_TIMEOUT_SECONDS}`,
     },
   },
-  argument: { name: 'EVIDENCE', meaning: 'A file (a document, or a PEM certificate with one), or an https: URL' },
+  argument: {
+    name: 'EVIDENCE',
+    meaning: 'A file (a document, or a PEM certificate with one), - (stdin), or an https: URL',
+  },
   examples: [
     'verify https://signer.example:9443 --pcrs pcrs.json --pcr 16=4b8d…',
     'verify document.bin --pcrs pcrs.json --at 2026-01-03T20:41:07Z --output json',
@@ -61,20 +66,27 @@ export const verify = localCommand({
     }
     const at = values.at === undefined ? now : readTime(values.at);
     const policy = { provider, referenceValues, maxAgeSeconds };
+    const live = { live: values.at === undefined };
     const findings = isUrl
       ? await findAtUrl(argument, { ...policy, now: Date.now }, timeoutSeconds)
-      : findInFile(argument, { ...policy, at, live: values.at === undefined, nonce: readNonce(values.nonce) });
-    const context = { subject: bounded(argument, 200), at, provider, referenceValues };
-    print(findings, context, createOutput(values.output === 'json' ? 'json' : 'table', terminal));
+      : findIn(await readEvidence(argument, terminal.stdin), {
+          ...policy,
+          at,
+          ...live,
+          nonce: readNonce(values.nonce),
+        });
+    const subject = argument === '-' ? 'standard input' : bounded(argument, MAX_SUBJECT_CHARACTERS);
+    const context: ReportContext = { subject, at, provider, referenceValues };
+    const output = createOutput(values.output === 'json' ? 'json' : 'table', terminal);
+    output.answer({ value: findings, text: jsonReport(findings, context) }, () =>
+      tableReport(findings, context, terminal.stdout),
+    );
     const verdict = decisive(findings);
     if (!verdict.expected) throw new AttestationFailure(verdict, context.subject);
   },
 });
 
-type Findings = readonly [Finding, ...Finding[]];
-
-function findInFile(path: string, options: VerifyOptions): Findings {
-  const { kind, bytes } = readEvidenceFile(path);
+function findIn({ kind, bytes }: EvidenceFile, options: VerifyOptions): Findings {
   if (kind === 'document') return [{ evidence: 'document', verdict: verifyDocument(bytes, options) }];
   return [{ evidence: 'certificate', verdict: verifyCertificate(bytes, options).verdict }];
 }
@@ -94,10 +106,6 @@ async function findAtUrl(written: string, attestation: AttestationPolicy, timeou
   } finally {
     deadline.end();
   }
-}
-
-function print(findings: Findings, context: ReportContext, output: ReturnType<typeof createOutput>): void {
-  output.answer({ value: findings, text: jsonReport(findings, context) }, () => tableReport(findings, context));
 }
 
 function flag(name: string, text: string | undefined): { readonly text: string; readonly origin: string } | undefined {

@@ -3,9 +3,10 @@
 // start, 16 to 31 are the enclave's; a document holds the locked ones only. Test keys only.
 
 import { createHash, randomBytes } from 'node:crypto';
-import { MAX_DOCUMENT_FIELD_BYTES, PCR_BYTES, PCR_COUNT } from '../../enclave/api/attestation.ts';
+import { MAX_DOCUMENT_FIELD_BYTES, PCR_COUNT } from '../../enclave/api/attestation.ts';
 import type { NsmDevice } from '../../enclave/tee/nsm/nsm.ts';
 import { type CborValue, decodeCbor, encodeCbor } from '../../formats/cbor.ts';
+import { PCR_BYTES } from '../../formats/register.ts';
 import { type Clock, systemClock } from '../../observe/clock.ts';
 import { type DocumentPayload, type DocumentShape, signDocument } from './document.ts';
 import { type Credential, createNsmPki, type NsmPki } from './pki.ts';

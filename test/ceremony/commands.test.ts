@@ -10,6 +10,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { encryptToRecipients, generateAgeIdentity } from '../../ceremony/age.ts';
 import { main } from '../../ceremony/main.ts';
 import { sealRootToken } from '../../ceremony/root-token.ts';
+import { extendedOnce } from '../../formats/register.ts';
 import { keyArn } from '../config/loading.ts';
 import { RECIPIENT } from './custody.ts';
 
@@ -144,6 +145,7 @@ describe('plan', () => {
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toBe(`Ceremony generation 1: 2 of 3 custody keys open the master key
 Digest (SHA-384) ${DIGEST}
+PCR17            ${extendedOnce(Buffer.from(DIGEST, 'hex')).toString('hex')}
 
 Custody keys
     1  ${keyArn(1)}
@@ -176,6 +178,7 @@ Warnings
       ceremony: { ...CEREMONY, retired_kms_keys: [] },
       survivable_key_losses: 1,
       digest_sha384: expect.stringMatching(/^[0-9a-f]{96}$/),
+      pcr17: expect.stringMatching(/^[0-9a-f]{96}$/),
       warnings: [{ code: 'account_holds_threshold' }, { code: 'account_loss' }, { code: 'single_recipient' }],
     });
     expect(plan.canonical).toMatch(/^strongroom ceremony v1\n\{.*\}\n$/);

@@ -5,10 +5,10 @@
 import { createHash } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { extendedOnce } from '../../enclave/api/attestation.ts';
 import { createKms } from '../../enclave/aws/kms.ts';
 import { TABLE_CREDENTIALS_CONTEXT } from '../../enclave/aws/table-credentials.ts';
 import { parseTableArn } from '../../enclave/aws/table-name.ts';
+import { extendedOnce } from '../../formats/register.ts';
 import { CUSTODY_REGION } from '../../rehearsal/custody.ts';
 import { kmsClientOptions } from '../../rehearsal/kms/server.ts';
 import { createNsmEmulator, testPcr } from '../../rehearsal/nsm/emulator.ts';

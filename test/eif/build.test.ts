@@ -2,13 +2,19 @@
 // bytes; what pcrs.json says is what an independent reader computes; a difference is named; what was not pinned or does
 // not fit is refused.
 
+import { spawnSync } from 'node:child_process';
 import { createHash, verify, X509Certificate } from 'node:crypto';
 import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { Decoder, Encoder } from 'cbor-x';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { measureOnce } from '../../enclave/tee/measure.ts';
+import { createNsm } from '../../enclave/tee/nsm/client.ts';
+import { createNsmEmulator } from '../../rehearsal/nsm/emulator.ts';
 import { keyArn } from '../config/loading.ts';
+import { runWithRoot } from '../operator/run-operator.ts';
 import { addonForTests } from '../support/addon.ts';
 import { NEEDS_OTHER_USER, otherUser } from '../support/nobody.ts';
 import {
@@ -27,6 +33,7 @@ import {
 import { copyOfCopy, copyProject } from './project-copy.ts';
 import { signingPair } from './signing-pair.ts';
 
+const PROGRAM = fileURLToPath(new URL('../../bin/strongroom', import.meta.url));
 const withAddon = addonForTests() && process.platform === 'linux' && process.arch === 'x64';
 const user = otherUser();
 
@@ -111,6 +118,47 @@ function fileIn(archive: Buffer, path: string): Buffer {
 
 const sha384 = (...parts: Buffer[]): Buffer => createHash('sha384').update(Buffer.concat(parts)).digest();
 const pcr = (digest: Buffer): string => sha384(Buffer.alloc(48), digest).toString('hex');
+
+/** What stands in a line as `PCR16  4b8d…`, as somebody would find it who compares by hand. */
+function registersIn(stdout: string): Record<string, string> {
+  return Object.fromEntries([...stdout.matchAll(/^ *(PCR\d+) +([0-9a-f]{96})$/gm)].map(([, name, hex]) => [name, hex]));
+}
+
+describe.runIf(withAddon)('the registers of one image', () => {
+  const program = (...argv: string[]): string => {
+    const { status, stdout, stderr } = spawnSync(PROGRAM, argv, { encoding: 'utf8' });
+    expect({ argv, status, stderr }).toEqual({ argv, status: 0, stderr: '' });
+    return stdout;
+  };
+
+  it('are the same in eif build, eif describe, ceremony plan, parent-proxy --check and operator verify', async () => {
+    const { measurements } = JSON.parse(built.record.toString()) as { measurements: Record<string, string> };
+    const { PCR0, PCR1, PCR2, PCR16, PCR17 } = measurements;
+    expect(registersIn(built.stdout)).toEqual(measurements);
+    expect(registersIn(eif(['describe', join(folder, 'image/image.eif')]).stdout)).toEqual(measurements);
+    const plan = program('ceremony', 'plan', join(inputs, 'ceremony.yaml'));
+    expect(registersIn(plan)).toEqual({ PCR17 });
+    const check = program('parent-proxy', '--check', '-c', join(inputs, 'strongroom.yaml'));
+    expect(registersIn(check)).toEqual({ PCR16 });
+    const ofImage = [PCR0, PCR1, PCR2].map((value = '', index) => [index, Buffer.from(value, 'hex')] as const);
+    const emulator = await createNsmEmulator({ pcrs: Object.fromEntries(ofImage) });
+    const nsm = createNsm(emulator.exchange);
+    // As the signer measures them: by their digests, of which the two commands say that they are digests.
+    for (const [index, text] of [
+      [16, check],
+      [17, plan],
+    ] as const) {
+      const digest = /^Digest \(SHA-384\) ([0-9a-f]{96})$/m.exec(text)?.[1] ?? '';
+      await measureOnce(nsm, index, Buffer.from(digest, 'hex'));
+    }
+    const document = join(folder, 'document.bin');
+    writeFileSync(document, await nsm.attest({}));
+    const argv = ['verify', document, '--pcrs', join(folder, 'image/pcrs.json')];
+    const { code, stdout } = await runWithRoot(argv, { rootFingerprint: emulator.rootFingerprint });
+    expect(code).toBe(0);
+    expect(registersIn(stdout)).toMatchObject(measurements);
+  });
+});
 
 describe.runIf(withAddon)('pcrs.json', () => {
   interface ImageRecord {

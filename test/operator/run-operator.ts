@@ -15,6 +15,9 @@ export interface RunOptions {
   readonly rootFingerprint: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly onStderr?: (text: string) => void;
+  readonly stdin?: Buffer;
+  /** Stdout is a terminal of so many columns. */
+  readonly columns?: number;
 }
 
 export async function runWithRoot(argv: readonly string[], options: RunOptions): Promise<Outcome> {
@@ -22,8 +25,8 @@ export async function runWithRoot(argv: readonly string[], options: RunOptions):
   const terminal = {
     // Nobody's profile.
     env: { XDG_CONFIG_HOME: '/nonexistent', ...options.env },
-    stdin: Readable.from([]),
-    stdout: stdout.stream,
+    stdin: Readable.from(options.stdin === undefined ? [] : [options.stdin]),
+    stdout: Object.assign(stdout.stream, options.columns === undefined ? {} : { columns: options.columns }),
     stderr: stderr.stream,
   } as unknown as Terminal;
   const provider = { name: 'the test authority', rootSha256: options.rootFingerprint };

@@ -6,8 +6,10 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { extendedOnce, keyBinding } from '../../enclave/api/attestation.ts';
+import { keyBinding } from '../../enclave/api/attestation.ts';
 import { createIdentity } from '../../enclave/tee/ratls/identity.ts';
+import { extendedOnce } from '../../formats/register.ts';
+import { AWS_NITRO } from '../../operator/attestation/provider.ts';
 import { testPcr } from '../../rehearsal/nsm/emulator.ts';
 import { createNsmPki } from '../../rehearsal/nsm/pki.ts';
 import { vectorPath } from '../support/vectors.ts';
@@ -93,13 +95,16 @@ describe.runIf(AWS_DOCUMENT !== undefined)('a document of AWS in a file', () => 
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     for (const shown of [
       'authentic and expected',
-      'i-0368fa67e156d6d23-enc019b8596b1a9dad6.us-east-1.aws  2026-01-03T20:40:25Z  2026-01-03T23:40:28Z',
+      '2026-01-03T20:40:25Z  2026-01-03T23:40:28Z  i-0368fa67e156d6d23-enc019b8596b1a9dad6.us-east-1.aws',
+      `PCR0   ${AWS_PCR0.slice(2)}\n`,
       'PCR0      match      the image',
       "PCR4      unchecked  the parent's instance id",
       'user data   69553adc61d6e9fcdecbe1ea49bb2b52a60238e0',
     ])
       expect(stdout).toContain(shown);
-    expect(Math.max(...stdout.split('\n').map((line) => line.length))).toBeLessThanOrEqual(100);
+    expect(stdout.split('\n')[0]).toBe('verdict    authentic and expected');
+    const prose = stdout.split('\n').filter((line) => !line.startsWith('PCR'));
+    expect(Math.max(...prose.map((line) => line.length))).toBeLessThanOrEqual(100);
   });
 
   it('in base64, in hex, tagged; reference values as nitro-cli writes them', async () => {
@@ -113,9 +118,9 @@ describe.runIf(AWS_DOCUMENT !== undefined)('a document of AWS in a file', () => 
       expect((await verify(`${file} ${ITS_TIME} --any-configuration --pcrs pcrs.json`)).code).toBe(0);
   });
 
-  it('1: authentic, and no reference values', async () => {
+  it('8: authentic, and no reference values: a code of its own, which wrong usage does not have', async () => {
     const { code, stdout, stderr } = await verify(`${AWS_DOCUMENT} ${ITS_TIME}`);
-    expect(code).toBe(1);
+    expect(code).toBe(8);
     expect(stdout).toContain('authentic; no reference values given');
     expect(stderr).toContain('no_reference_values: ');
   });
@@ -128,7 +133,12 @@ describe.runIf(AWS_DOCUMENT !== undefined)('a document of AWS in a file', () => 
   ])('5: %s', async (_, args) => {
     const { code, stdout } = await verify(`${AWS_DOCUMENT} ${args}`);
     expect(code).toBe(5);
-    expect(stdout).toContain('NOT authentic: everything below is unverified');
+    expect(stdout.split('\n')[0]).toBe('verdict    NOT authentic: everything below is unverified');
+    expect(stdout).toContain('PCR0      not evaluated  the image');
+    expect(stdout).not.toMatch(/^PCR\d+ +(?:match|MISMATCH|unchecked)/m);
+    const { stdout: json } = await verify(`${AWS_DOCUMENT} ${args} --output json`);
+    const results = JSON.parse(json).findings[0].document.pcrs.map(({ result }: { result: string }) => result);
+    expect(new Set(results)).toEqual(new Set(['not_evaluated']));
   });
 
   it('5: an expired one without reference values too, and what is no document', async () => {
@@ -160,6 +170,26 @@ describe.runIf(AWS_DOCUMENT !== undefined)('a document of AWS in a file', () => 
     expect(code).toBe(6);
     expect(stderr).toContain('debug: PCR0 is zero');
     expect((await verify(`${debug} --at 2022-10-12T13:50:07Z`)).code).toBe(6);
+  });
+
+  it('from standard input', async () => {
+    const given = [...ITS_TIME.split(' '), '--any-configuration', '--pcr', AWS_PCR0];
+    const stdin = readFileSync(AWS_DOCUMENT ?? '');
+    const root = { rootFingerprint: AWS_NITRO.rootSha256 };
+    const { code, stdout } = await runWithRoot(['verify', '-', ...given], { ...root, stdin });
+    expect(code).toBe(0);
+    expect(stdout).toContain('evidence   standard input\n');
+    const large = await runWithRoot(['verify', '-', ...given], { ...root, stdin: Buffer.alloc(65_537) });
+    expect(large).toMatchObject({ code: 1, stdout: '' });
+    expect(large.stderr).toContain('standard input is larger than 65536 bytes');
+  });
+
+  it('wraps to a terminal of 80 columns, registers in two halves', async () => {
+    const root = { rootFingerprint: AWS_NITRO.rootSha256, columns: 80 };
+    const given = [...ITS_TIME.split(' '), '--any-configuration', '--pcr', AWS_PCR0];
+    const { stdout } = await runWithRoot(['verify', AWS_DOCUMENT ?? '', ...given], root);
+    expect(Math.max(...stdout.split('\n').map((line) => line.length))).toBeLessThanOrEqual(80);
+    expect(stdout).toContain(`PCR0   ${AWS_PCR0.slice(2, 50)}\n       ${AWS_PCR0.slice(50)}\n`);
   });
 
   it('the nonce that it carries', async () => {
@@ -218,14 +248,14 @@ describe('a running enclave', () => {
     }
   });
 
-  it('6, 1 and 5: reported all the same', async () => {
+  it('6, 8 and 5: reported all the same', async () => {
     const server = await start(await makeEnclave({ pki }));
     const other = await verifyUnderRoot(server.url, '--pcr', `0=${OTHER}`, '--any-configuration');
     expect(other.code).toBe(6);
     expect(other.stdout).toContain(
       'the fresh document, bound to this connection: authentic, and NOT what was expected',
     );
-    expect((await verifyUnderRoot(server.url)).code).toBe(1);
+    expect((await verifyUnderRoot(server.url)).code).toBe(8);
     const stranger = await start(await makeEnclave({ pki: await createNsmPki() }));
     const { code, stdout } = await verifyUnderRoot(stranger.url, ...KNOWN);
     expect(code).toBe(5);

@@ -3,8 +3,8 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { renderViolations } from '../../command-line/violations.ts';
-import { extendedOnce } from '../../enclave/api/attestation.ts';
 import { optionAt } from '../../enclave/config/options.ts';
+import { extendedOnce } from '../../formats/register.ts';
 import { readProxyConfiguration } from '../../parent-proxy/configuration.ts';
 
 const NITRO = 'tee:\n  platform: nitro\n';

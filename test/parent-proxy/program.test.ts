@@ -50,7 +50,7 @@ describe('strongroom parent-proxy', () => {
     if (!loaded.ok) throw new Error('the file is good');
     const { status, stdout } = run('-c', file(yaml), '--check');
     expect(status).toBe(0);
-    expect(stdout).toContain(`PCR16    ${loaded.configuration.pcr16}\n`);
+    expect(stdout).toContain(`PCR16            ${loaded.configuration.pcr16}\n`);
     expect(stdout).toContain('vsock 8001 → localhost:4443\n');
   });
 

@@ -2,11 +2,11 @@
 
 import { createHash } from 'node:crypto';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { extendedOnce } from '../../enclave/api/attestation.ts';
 import { describeNsm, isDebugMode, measureOnce, readMeasurements } from '../../enclave/tee/measure.ts';
 import { createNsm } from '../../enclave/tee/nsm/client.ts';
 import type { Nsm } from '../../enclave/tee/nsm/nsm.ts';
 import { fillMixedRandom, nsmRandomBytes } from '../../enclave/tee/nsm/random.ts';
+import { extendedOnce } from '../../formats/register.ts';
 import { createNsmEmulator, type NsmEmulator, testPcr } from '../../rehearsal/nsm/emulator.ts';
 import { createNsmPki, type NsmPki } from '../../rehearsal/nsm/pki.ts';
 

@@ -3,7 +3,8 @@
 // ignored.
 
 import { CborError, type CborValue, decodeCbor, encodeCbor } from '../../../formats/cbor.ts';
-import { PCR_BYTES, PCR_COUNT } from '../../api/attestation.ts';
+import { PCR_BYTES } from '../../../formats/register.ts';
+import { PCR_COUNT } from '../../api/attestation.ts';
 import { type NsmDescription, NsmError } from './nsm.ts';
 
 export const NSM_OPERATIONS = [

@@ -5,14 +5,9 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import {
-  CMW_EVIDENCE,
-  connectionNonce,
-  DOCUMENT_MEDIA_TYPE,
-  extendedOnce,
-  keyBinding,
-} from '../../../enclave/api/attestation.ts';
+import { CMW_EVIDENCE, connectionNonce, DOCUMENT_MEDIA_TYPE, keyBinding } from '../../../enclave/api/attestation.ts';
 import { encodeCbor } from '../../../formats/cbor.ts';
+import { extendedOnce } from '../../../formats/register.ts';
 import { verifyCertificate } from '../../../operator/attestation/certificate-evidence.ts';
 import { parseReferenceFile } from '../../../operator/attestation/policy.ts';
 import { verifyDocument } from '../../../operator/attestation/verify.ts';

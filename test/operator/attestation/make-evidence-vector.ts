@@ -3,9 +3,10 @@
 // file of its own. The test authority signs it: nothing in it proves anything about a real enclave.
 
 import { createHash, X509Certificate } from 'node:crypto';
-import { connectionNonce, extendedOnce, keyBinding } from '../../../enclave/api/attestation.ts';
+import { connectionNonce, keyBinding } from '../../../enclave/api/attestation.ts';
 import { createNsm } from '../../../enclave/tee/nsm/client.ts';
 import { createIdentity } from '../../../enclave/tee/ratls/identity.ts';
+import { extendedOnce } from '../../../formats/register.ts';
 import { createNsmEmulator, testPcr } from '../../../rehearsal/nsm/emulator.ts';
 import { createNsmPki } from '../../../rehearsal/nsm/pki.ts';
 

@@ -3,10 +3,10 @@
 
 import { createHash } from 'node:crypto';
 import { describe, expect, it, test } from 'vitest';
-import { extendedOnce } from '../../../enclave/api/attestation.ts';
 import { createNsm } from '../../../enclave/tee/nsm/client.ts';
 import { type NsmDevice, NsmError } from '../../../enclave/tee/nsm/nsm.ts';
 import { type CborValue, decodeCbor, encodeCbor } from '../../../formats/cbor.ts';
+import { extendedOnce } from '../../../formats/register.ts';
 import { createNsmEmulator, testPcr } from '../../../rehearsal/nsm/emulator.ts';
 
 /** A device that answers every request so. */

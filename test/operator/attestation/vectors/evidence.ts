@@ -2,8 +2,8 @@
 // documents of a test authority that is made anew each time. Nothing of it proves anything about a real enclave.
 
 import 'reflect-metadata';
-import { extendedOnce } from '../../../../enclave/api/attestation.ts';
 import type { CborValue } from '../../../../formats/cbor.ts';
+import { extendedOnce } from '../../../../formats/register.ts';
 import {
   type DocumentPayload,
   type DocumentShape,

@@ -1,0 +1,115 @@
+// The report of a verification for a terminal: the verdict first. Text of the evidence is made fit for a terminal.
+
+import { columnsOf, renderFields, renderTable } from '../../command-line/table.ts';
+import { bounded } from '../../command-line/text.ts';
+import { FAILURES } from './failure.ts';
+import {
+  chainOf,
+  decisive,
+  type Finding,
+  type Findings,
+  faultOf,
+  openQuestion,
+  type RegisterReport,
+  type ReportContext,
+  registersOf,
+  rfc3339,
+  TITLES,
+  VERDICTS,
+} from './report.ts';
+import type { Verdict } from './verify.ts';
+
+const MAX_MODULE_ID_CHARACTERS = 256;
+/** `PCR16  ` and 48 bytes in hex. */
+const REGISTER_COLUMNS = 103;
+const NAME_COLUMNS = 7;
+
+/** What it is shown on: a terminal has a width. */
+type Shown = Parameters<typeof columnsOf>[0];
+
+export function tableReport(findings: Findings, context: ReportContext, shown: Shown = {}): string {
+  const verdict = decisive(findings);
+  const open = openQuestion(verdict, context);
+  const head = renderFields(
+    [
+      ['verdict', VERDICTS[faultOf(verdict)]],
+      ...(open === undefined ? [] : [['NOT asked', open] as const]),
+      ['evidence', context.subject],
+      ['judged at', rfc3339(context.at)],
+      ['root', `${context.provider.name}, SHA-256 ${context.provider.rootSha256}`],
+    ],
+    columnsOf(shown),
+  );
+  return [head, ...findings.map((finding) => tableFinding(finding, context, shown))].join('\n');
+}
+
+function tableFinding({ evidence, verdict }: Finding, context: ReportContext, shown: Shown): string {
+  const steps = verdict.steps.map(({ name, result, code, detail }) => {
+    const words = result === 'failed' ? `FAILED: ${code}` : result.replace('_', ' ');
+    return [name, words, detail];
+  });
+  const isBeforeSteps = !verdict.steps.some(({ result }) => result === 'failed');
+  const parts = [
+    `${TITLES[evidence]}: ${VERDICTS[faultOf(verdict)]}\n`,
+    ...verdict.failures
+      .filter(() => isBeforeSteps)
+      .map(({ code, detail }) =>
+        renderFields([[`${code}:`, `${FAILURES[code].meaning}: ${detail}`]], columnsOf(shown)),
+      ),
+    renderTable(['STEP', 'RESULT', 'DETAIL'], steps, columnsOf(shown)),
+    ...tableDocument(verdict, context, shown),
+  ];
+  return parts.join('\n');
+}
+
+function tableDocument(verdict: Verdict, { referenceValues }: ReportContext, shown: Shown): string[] {
+  const { document } = verdict;
+  if (document === undefined) return [];
+  const registers = registersOf(verdict, referenceValues);
+  const hex = (bytes: Buffer | undefined): string => bytes?.toString('hex') ?? 'none';
+  return [
+    renderTable(
+      ['FROM', 'UNTIL', 'SIGNED BY'],
+      chainOf(verdict).map(({ name, notBefore, notAfter }) => [rfc3339(notBefore), rfc3339(notAfter), name]),
+      columnsOf(shown),
+    ),
+    renderFields(
+      [
+        ['module id', bounded(document.moduleId, MAX_MODULE_ID_CHARACTERS)],
+        ['made at', rfc3339(document.timestamp)],
+        ['user data', hex(document.userData)],
+        ['nonce', hex(document.nonce)],
+        ['public key', hex(document.publicKey)],
+      ],
+      columnsOf(shown),
+    ),
+    renderTable(
+      ['REGISTER', 'RESULT', 'HOLDS'],
+      registers.map((register) => [`PCR${register.index}`, resultWords(register), contents(register)]),
+      columnsOf(shown),
+    ),
+    registers.map((register) => valueLines(register, shown)).join(''),
+  ];
+}
+
+/** As ceremony plan, parent-proxy --check and eif describe print a register: to be compared by eye, or by grep. */
+function valueLines({ index, value }: RegisterReport, { columns = REGISTER_COLUMNS }: Shown): string {
+  if (value === undefined || isZero(value)) return '';
+  const name = `PCR${index}`.padEnd(NAME_COLUMNS);
+  if (columns >= REGISTER_COLUMNS) return `${name}${value}\n`;
+  const half = value.length / 2;
+  return `${name}${value.slice(0, half)}\n${' '.repeat(NAME_COLUMNS)}${value.slice(half)}\n`;
+}
+
+function resultWords({ result }: RegisterReport): string {
+  return result === 'mismatch' ? 'MISMATCH' : result.replace('_', ' ');
+}
+
+function contents({ holds, value }: RegisterReport): string {
+  if (value === undefined) return `${holds} (not in the document)`.trim();
+  return isZero(value) ? `${holds} (zero)`.trim() : holds;
+}
+
+function isZero(value: string): boolean {
+  return /^0*$/.test(value);
+}
