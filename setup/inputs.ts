@@ -8,12 +8,13 @@ import { type Deployment, deploymentOf } from '../ceremony/deployment.ts';
 import { readCeremonyValue } from '../ceremony/yaml.ts';
 import { bounded } from '../command-line/text.ts';
 import type { Violation } from '../command-line/violations.ts';
-import { CEREMONY_PCR, CONFIGURATION_PCR, extendedOnce } from '../enclave/api/attestation.ts';
+import { CEREMONY_PCR, CONFIGURATION_PCR } from '../enclave/api/attestation.ts';
 import { tableNameIn } from '../enclave/aws/table-name.ts';
 import { networkOf } from '../enclave/boot/network.ts';
 import { loadConfig } from '../enclave/config/load.ts';
 import type { Config } from '../enclave/config/options.ts';
 import { encodeHex } from '../formats/hex.ts';
+import { extendedOnce } from '../formats/register.ts';
 import {
   combineReferenceValues,
   parseReferenceFile,
