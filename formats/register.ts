@@ -1,5 +1,6 @@
-// A register of a security module (PCR): what it holds once it was extended. A register is never equal to the digest that
-// it was extended with, and everybody who prints or compares one works it out here (specification/evidence.md#registers).
+// A register of a security module (PCR): what it holds once it was extended. A register is never equal to the digest
+// that it was extended with, and everybody who prints or compares one works it out here
+// (specification/evidence.md#registers).
 
 import { createHash } from 'node:crypto';
 
