@@ -1,17 +1,10 @@
 // The DynamoDB backend when the network and the service misbehave: nothing slashable is ever released, what was not
 // refused by the data is never called refused, and when the trouble is over it works again.
 
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { NO_MARKS } from '../../../enclave/slashing/history/rules.ts';
-import type { SlashableMessage, SlashingBackend } from '../../../enclave/slashing/types.ts';
-import {
-  FAULTS,
-  type FaultName,
-  type FaultProxy,
-  faultTimes,
-  randomFaults,
-  startFaultProxy,
-} from '../../support/fault-proxy.ts';
+import type { SlashableMessage } from '../../../enclave/slashing/types.ts';
+import { FAULTS, type FaultName, faultTimes, randomFaults } from '../../support/fault-proxy.ts';
 import {
   block,
   checkOne,
@@ -23,42 +16,14 @@ import {
   verdictName,
   vote,
 } from '../../support/slashing.ts';
-import { type OpenOptions, type SlashingTables, startSlashingTables } from '../../support/slashing-dynamodb.ts';
+import { type OpenOptions, startSlashingTables } from '../../support/slashing-dynamodb.ts';
+import { outcome, SlashingTablesBehindProxy } from '../../support/slashing-dynamodb-world.ts';
 import { areSlashable, randomMessages } from '../../support/slashing-model.ts';
 
-let tables: SlashingTables;
-let proxy: FaultProxy;
-let tableName: string;
-const backends: SlashingBackend[] = [];
-
-beforeAll(async () => {
-  tables = await startSlashingTables();
-  proxy = await startFaultProxy(tables.server.endpoint);
-});
-
-afterEach(async () => {
-  proxy.setRule(undefined);
-  for (const backend of backends.splice(0)) await backend.close();
-});
-
-afterAll(async () => {
-  await proxy?.close();
-  await tables?.close();
-});
-
-/** A backend behind the proxy, on a table of its own unless one is named. */
-async function open(options: OpenOptions & { readonly table?: string } = {}): Promise<SlashingBackend> {
-  tableName = options.table ?? (await tables.create());
-  const backend = await tables.open(tableName, { endpoint: proxy.endpoint, ...options });
-  backends.push(backend);
-  return backend;
-}
+const world = new SlashingTablesBehindProxy();
+const { open } = world;
 
 const impatient: OpenOptions = { client: { requestTimeoutMs: 1_000, maxAttempts: 1 } };
-
-async function outcome(backend: SlashingBackend, message: SlashableMessage): Promise<string> {
-  return checkOne(backend, message).then(verdictName, (error: { reason?: string }) => `503 ${error.reason}`);
-}
 
 describe('an answer that is lost', () => {
   const lost: FaultName[] = ['dropAnswer', 'resetAfter', 'internalErrorAfterApplying'];
@@ -67,23 +32,23 @@ describe('an answer that is lost', () => {
     async (name) => {
       const backend = await open();
       expect(await outcome(backend, vote(1, 1, 2, 'a'))).toBe('safe');
-      proxy.setRule(faultTimes(1, FAULTS[name], 'PutItem'));
+      world.proxy.setRule(faultTimes(1, FAULTS[name], 'PutItem'));
       expect(kindOf(await outcome(backend, vote(1, 2, 3, 'b')))).toBe('repeat');
       expect(await outcome(backend, vote(1, 2, 3, 'c'))).toBe('double_vote');
       // The first record of a kind is a transaction, which the service applies once, however often it is sent.
-      proxy.setRule(faultTimes(1, FAULTS[name], 'TransactWriteItems'));
+      world.proxy.setRule(faultTimes(1, FAULTS[name], 'TransactWriteItems'));
       expect(['safe', 'repeat']).toContain(await outcome(backend, block(1, 5, 'first of its kind')));
-      expect(proxy.faults).toBeGreaterThanOrEqual(2);
+      expect(world.proxy.faults).toBeGreaterThanOrEqual(2);
       expect(await outcome(backend, block(1, 5, 'rival'))).toBe('double_block');
     },
   );
 
   test('another signer that wrote the same target in between is no record of ours: refused', async () => {
     const backend = await open();
-    const other = await open({ table: tableName, endpoint: tables.server.endpoint });
+    const other = await open({ table: world.tableName, endpoint: world.tables.server.endpoint });
     expect(await outcome(backend, vote(1, 1, 2, 'a'))).toBe('safe');
     expect(await outcome(other, vote(1, 2, 3, 'theirs'))).toBe('safe');
-    proxy.setRule(faultTimes(1, FAULTS.resetBefore, 'PutItem'));
+    world.proxy.setRule(faultTimes(1, FAULTS.resetBefore, 'PutItem'));
     expect(await outcome(backend, vote(1, 2, 3, 'ours'))).toBe('double_vote');
   });
 
@@ -93,9 +58,9 @@ describe('an answer that is lost', () => {
   ])('for good (%s): the caller gets 503, and later only the same message may be signed there', async (_of, write) => {
     const backend = await open(impatient);
     if (write === 'PutItem') expect(await outcome(backend, vote(1, 1, 2, 'earlier'))).toBe('safe');
-    proxy.setRule(({ operation }) => (operation === write ? FAULTS.hang : undefined));
+    world.proxy.setRule(({ operation }) => (operation === write ? FAULTS.hang : undefined));
     expect(await outcome(backend, vote(1, 2, 3, 'a'))).toBe('503 slashing_unavailable');
-    proxy.setRule(undefined);
+    world.proxy.setRule(undefined);
     expect(await outcome(backend, vote(1, 2, 3, 'b'))).toBe('double_vote');
     expect(await outcome(backend, vote(1, 2, 3, 'a'))).toBe('repeat');
     expect(await outcome(backend, vote(1, 3, 4, 'b'))).toBe('safe');
@@ -107,7 +72,7 @@ describe('a fault is 503, never 412', () => {
   test.each(faults)('%s without end', async (name) => {
     const backend = await open(impatient);
     expect(await outcome(backend, block(1, 10, 'a'))).toBe('safe');
-    proxy.setRule(() => FAULTS[name]);
+    world.proxy.setRule(() => FAULTS[name]);
     const checks = [block(1, 11, 'b'), block(1, 10, 'other'), block(2, 1, 'new key')];
     const results = await Promise.allSettled<unknown>([
       ...checks.map((message) => checkOne(backend, message)),
@@ -119,7 +84,7 @@ describe('a fault is 503, never 412', () => {
     for (const result of results) {
       expect(result).toMatchObject({ status: 'rejected', reason: { reason: 'slashing_unavailable' } });
     }
-    proxy.setRule(undefined);
+    world.proxy.setRule(undefined);
     await backend.checkHealth(new AbortController().signal);
     expect(await outcome(backend, block(1, 12, 'c'))).toBe('safe');
   });
@@ -128,25 +93,25 @@ describe('a fault is 503, never 412', () => {
     '%s once is overcome without the caller noticing',
     async (name) => {
       const backend = await open();
-      proxy.setRule(faultTimes(1, FAULTS[name], 'PutItem'));
+      world.proxy.setRule(faultTimes(1, FAULTS[name], 'PutItem'));
       expect(await outcome(backend, block(1, 10, 'a'))).toBe('safe');
     },
   );
 
   test('one message of a batch that fails fails the batch, and the others can be asked again', async () => {
     const backend = await open(impatient);
-    proxy.setRule(({ body }) => (body.includes(publicKeyOf(2)) ? FAULTS.throttled : undefined));
+    world.proxy.setRule(({ body }) => (body.includes(publicKeyOf(2)) ? FAULTS.throttled : undefined));
     const batch = [block(1, 1, 'a'), block(2, 1, 'a'), block(3, 1, 'a')];
     const floors = batch.map(() => NO_MARKS);
     await expect(backend.checkAndRecord(batch, floors)).rejects.toMatchObject({ reason: 'slashing_unavailable' });
-    proxy.setRule(undefined);
+    world.proxy.setRule(undefined);
     const verdicts = await backend.checkAndRecord(batch, floors);
     expect(verdicts.map(verdictName)).toEqual(['repeat', 'safe', 'repeat']);
   });
 
   test('a health check ends when its caller gives up', async () => {
     const backend = await open();
-    proxy.setRule(() => FAULTS.hang);
+    world.proxy.setRule(() => FAULTS.hang);
     const caller = new AbortController();
     const health = backend.checkHealth(caller.signal);
     caller.abort();
@@ -169,8 +134,8 @@ describe('while 30 % of all requests fail', () => {
 
   test.each([1, 2, 3])('%# several signers never release a slashable pair (seed %d)', async (seed) => {
     const signers = [await open()];
-    while (signers.length < SIGNERS) signers.push(await open({ table: tableName }));
-    proxy.setRule(randomFaults(seed, 0.3, disturbances));
+    while (signers.length < SIGNERS) signers.push(await open({ table: world.tableName }));
+    world.proxy.setRule(randomFaults(seed, 0.3, disturbances));
     const released: SlashableMessage[] = [];
     const messages = randomMessages({ count: ROUNDS, keys: 3, span: 60, seed });
     await Promise.all(
@@ -181,7 +146,7 @@ describe('while 30 % of all requests fail', () => {
         }
       }),
     );
-    expect(proxy.faults).toBeGreaterThan(ROUNDS / 10);
+    expect(world.proxy.faults).toBeGreaterThan(ROUNDS / 10);
     expect(released.length).toBeGreaterThan(10);
     const pairs = released.flatMap((one, index) => released.slice(index + 1).map((other) => [one, other] as const));
     expect(pairs.filter(([one, other]) => areSlashable(one, other))).toEqual([]);
@@ -189,7 +154,7 @@ describe('while 30 % of all requests fail', () => {
 
   test('rising messages are all signed in the end: 503 until they pass, never 412', async () => {
     const backend = await open();
-    proxy.setRule(randomFaults(4, 0.3, disturbances));
+    world.proxy.setRule(randomFaults(4, 0.3, disturbances));
     for (let epoch = 1; epoch <= 60; epoch++) {
       const message = vote(1, epoch - 1, epoch, epoch);
       const outcomes: string[] = [];
@@ -206,7 +171,7 @@ describe('an import that is disturbed', () => {
 
   test('by a lost answer is merged all the same', async () => {
     const backend = await open();
-    proxy.setRule(faultTimes(1, FAULTS.dropAnswer, 'TransactWriteItems'));
+    world.proxy.setRule(faultTimes(1, FAULTS.dropAnswer, 'TransactWriteItems'));
     await backend.importHistories(stream(large));
     expect(await collect(backend.exportHistories())).toHaveLength(150);
   });
@@ -214,7 +179,7 @@ describe('an import that is disturbed', () => {
   test('in its second transaction has only refused more, and can be repeated', async () => {
     const backend = await open({ client: { maxAttempts: 1 } });
     let transactions = 0;
-    proxy.setRule(({ operation }) =>
+    world.proxy.setRule(({ operation }) =>
       operation === 'TransactWriteItems' && transactions++ === 1 ? FAULTS.resetBefore : undefined,
     );
     await expect(backend.importHistories(stream(large))).rejects.toMatchObject({ reason: 'slashing_unavailable' });
@@ -227,9 +192,9 @@ describe('an import that is disturbed', () => {
 
   test('by a signer that writes between its read and its write: both prevail', async () => {
     const backend = await open();
-    const signer = await open({ table: tableName, endpoint: tables.server.endpoint });
+    const signer = await open({ table: world.tableName, endpoint: world.tables.server.endpoint });
     let epoch = 0;
-    proxy.setRule(async ({ operation }) => {
+    world.proxy.setRule(async ({ operation }) => {
       if (operation !== 'TransactWriteItems' || epoch === 3) return undefined;
       epoch += 1;
       expect(await outcome(signer, vote(1, 2, 10 + epoch, epoch))).toBe('safe');
@@ -248,7 +213,7 @@ test('a server that stops makes the backend unavailable, and it recovers when th
   const own = await startSlashingTables({ persistent: true });
   try {
     const backend = await own.open(await own.create(), impatient);
-    backends.push(backend);
+    world.backends.push(backend);
     expect(await outcome(backend, block(1, 10, 'a'))).toBe('safe');
     await own.server.stop();
     expect(await outcome(backend, block(1, 11, 'b'))).toBe('503 slashing_unavailable');

@@ -1,7 +1,7 @@
 // Writes that share a request: each has a condition and an outcome of its own, whatever befalls the request and the
 // others in it. A shared request is believed about what it applied, and about nothing else.
 
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { partitionOf } from '../../../enclave/slashing/dynamodb/items.ts';
 import { MAX_STATEMENTS } from '../../../enclave/slashing/dynamodb/statements.ts';
 import type { SlashableMessage, SlashingBackend } from '../../../enclave/slashing/types.ts';
@@ -9,46 +9,21 @@ import {
   FAULTS,
   type Fault,
   type FaultName,
-  type FaultProxy,
   faultTimes,
   type ProxiedRequest,
   randomFaults,
-  startFaultProxy,
 } from '../../support/fault-proxy.ts';
 import { recordingLog } from '../../support/recording-log.ts';
-import { block, checkOne, history, publicKeyOf, stream, verdictName, vote } from '../../support/slashing.ts';
-import { type OpenOptions, type SlashingTables, startSlashingTables } from '../../support/slashing-dynamodb.ts';
+import { block, history, publicKeyOf, stream, vote } from '../../support/slashing.ts';
+import type { OpenOptions } from '../../support/slashing-dynamodb.ts';
+import { outcome, SlashingTablesBehindProxy } from '../../support/slashing-dynamodb-world.ts';
 import { areSlashable } from '../../support/slashing-model.ts';
 
 const KEYS = 10;
 
-let tables: SlashingTables;
-let proxy: FaultProxy;
-let tableName: string;
+const world = new SlashingTablesBehindProxy();
+const { open } = world;
 let requests: ProxiedRequest[] = [];
-const backends: SlashingBackend[] = [];
-
-beforeAll(async () => {
-  tables = await startSlashingTables();
-  proxy = await startFaultProxy(tables.server.endpoint);
-});
-
-afterEach(async () => {
-  proxy.setRule(undefined);
-  for (const backend of backends.splice(0)) await backend.close();
-});
-
-afterAll(async () => {
-  await proxy?.close();
-  await tables?.close();
-});
-
-async function open(options: OpenOptions & { readonly table?: string } = {}): Promise<SlashingBackend> {
-  tableName = options.table ?? (await tables.create());
-  const backend = await tables.open(tableName, { endpoint: proxy.endpoint, ...options });
-  backends.push(backend);
-  return backend;
-}
 
 /** A signer that has signed for so many keys before, source 1 and target 2: it knows their items. */
 async function openWarm(options: OpenOptions & { readonly keys?: number } = {}): Promise<SlashingBackend> {
@@ -61,7 +36,7 @@ async function openWarm(options: OpenOptions & { readonly keys?: number } = {}):
 /** From now on: keeps what arrives. */
 function observe(fault?: (request: ProxiedRequest) => Fault | undefined): void {
   requests = [];
-  proxy.setRule((request) => {
+  world.proxy.setRule((request) => {
     requests.push(request);
     return fault?.(request);
   });
@@ -69,10 +44,6 @@ function observe(fault?: (request: ProxiedRequest) => Fault | undefined): void {
 
 function votes(target: number, root: string, keys = KEYS): SlashableMessage[] {
   return Array.from({ length: keys }, (_, key) => vote(key, target - 1, target, root));
-}
-
-async function outcome(backend: SlashingBackend, message: SlashableMessage): Promise<string> {
-  return checkOne(backend, message).then(verdictName, (error: { reason?: string }) => `503 ${error.reason}`);
 }
 
 /** All at once, as requests of different clients. */
@@ -96,7 +67,7 @@ function sharedKeys(): string[][] {
 
 async function storedTarget(key: number): Promise<string | undefined> {
   const pk = partitionOf({ kind: 'attestation', publicKey: publicKeyOf(key) });
-  return (await tables.item(tableName, pk))?.['target_epoch']?.N;
+  return (await world.tables.item(world.tableName, pk))?.['target_epoch']?.N;
 }
 
 const impatient: OpenOptions = { client: { requestTimeoutMs: 1_000, maxAttempts: 1 } };
@@ -164,7 +135,7 @@ describe('what shares a request', () => {
 describe('each has an outcome of its own', () => {
   test('what another signer wrote in between is judged anew, and the others are safe', async () => {
     const backend = await openWarm();
-    const other = await open({ table: tableName, endpoint: tables.server.endpoint });
+    const other = await open({ table: world.tableName, endpoint: world.tables.server.endpoint });
     expect(await outcome(other, vote(1, 2, 4, 'theirs'))).toBe('safe');
     expect(await outcome(other, vote(2, 2, 3, 'theirs'))).toBe('safe');
     const expected = all('safe');
@@ -176,22 +147,22 @@ describe('each has an outcome of its own', () => {
   test('an item that was altered beside its old code is 503 for its key alone, and is not overwritten', async () => {
     const backend = await openWarm();
     const pk = partitionOf({ kind: 'attestation', publicKey: publicKeyOf(5) });
-    const altered = { ...(await tables.item(tableName, pk)), source_epoch: { N: '0' } };
-    await tables.putItem(tableName, altered);
+    const altered = { ...(await world.tables.item(world.tableName, pk)), source_epoch: { N: '0' } };
+    await world.tables.putItem(world.tableName, altered);
     const expected = all('safe');
     expected[5] = 'slashing_integrity';
     expect(await together(backend, votes(3, 'a'))).toEqual(expected);
-    expect(await tables.item(tableName, pk)).toEqual(altered);
+    expect(await world.tables.item(world.tableName, pk)).toEqual(altered);
   });
 
   test('an item that was deleted is not made again', async () => {
     const backend = await openWarm();
     const pk = partitionOf({ kind: 'attestation', publicKey: publicKeyOf(5) });
-    await tables.deleteItem(tableName, pk);
+    await world.tables.deleteItem(world.tableName, pk);
     const expected = all('safe');
     expected[5] = 'slashing_rollback';
     expect(await together(backend, votes(3, 'a'))).toEqual(expected);
-    expect(await tables.item(tableName, pk)).toBeUndefined();
+    expect(await world.tables.item(world.tableName, pk)).toBeUndefined();
   });
 
   const codes = ['ThrottlingError', 'ProvisionedThroughputExceeded', 'RequestLimitExceeded', 'InternalServerError'];
@@ -234,7 +205,7 @@ describe('a shared request whose answer is lost', () => {
 
   test('while another signer wrote the same target of one key: refused for that key', async () => {
     const backend = await openWarm();
-    const other = await open({ table: tableName, endpoint: tables.server.endpoint });
+    const other = await open({ table: world.tableName, endpoint: world.tables.server.endpoint });
     expect(await outcome(other, vote(7, 2, 3, 'theirs'))).toBe('safe');
     observe(faultTimes(1, FAULTS.dropAnswer, 'BatchExecuteStatement') as never);
     const expected = all('repeat');
@@ -313,7 +284,7 @@ describe('behind requests that are slow', () => {
   async function twoHeld(backend: SlashingBackend, slow: Promise<void>): Promise<Promise<string>[]> {
     const arrived = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     requests = [];
-    proxy.setRule(async (request) => {
+    world.proxy.setRule(async (request) => {
       requests.push(request);
       const key = arrived.findIndex((_, index) => request.body.includes(publicKeyOf(index)));
       arrived[key]?.resolve();
@@ -366,8 +337,8 @@ describe('while 30 % of all requests fail', () => {
     'signers that sign for many keys at once never release a slashable pair (seed %d)',
     async (seed) => {
       const signers = [await open()];
-      while (signers.length < SIGNERS) signers.push(await open({ table: tableName }));
-      proxy.setRule(randomFaults(seed, 0.3, disturbances));
+      while (signers.length < SIGNERS) signers.push(await open({ table: world.tableName }));
+      world.proxy.setRule(randomFaults(seed, 0.3, disturbances));
       const released: SlashableMessage[] = [];
       for (let target = 2; target < 22; target++) {
         const rounds = signers.map(async (signer, turn) => {
@@ -381,7 +352,7 @@ describe('while 30 % of all requests fail', () => {
         });
         await Promise.all(rounds);
       }
-      expect(proxy.faults).toBeGreaterThan(20);
+      expect(world.proxy.faults).toBeGreaterThan(20);
       expect(released.length).toBeGreaterThan(KEYS * 5);
       const pairs = released.flatMap((one, index) => released.slice(index + 1).map((other) => [one, other] as const));
       expect(pairs.filter(([one, other]) => areSlashable(one, other))).toEqual([]);

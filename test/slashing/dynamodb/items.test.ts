@@ -1,10 +1,9 @@
 // What the DynamoDB backend makes of a table that somebody altered, emptied, rolled back, or gave it by mistake.
 
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { type Item, partitionOf, slashingTableDefinition } from '../../../enclave/slashing/dynamodb/items.ts';
 import { NO_MARKS } from '../../../enclave/slashing/history/rules.ts';
 import type { SlashableMessage, SlashingBackend } from '../../../enclave/slashing/types.ts';
-import { type FaultProxy, startFaultProxy } from '../../support/fault-proxy.ts';
 import {
   block,
   checkOne,
@@ -16,51 +15,19 @@ import {
   verdictName,
   vote,
 } from '../../support/slashing.ts';
-import { type OpenOptions, type SlashingTables, startSlashingTables } from '../../support/slashing-dynamodb.ts';
+import { BLOCK, SlashingTablesBehindProxy, VOTE } from '../../support/slashing-dynamodb-world.ts';
 
-let tables: SlashingTables;
-let proxy: FaultProxy;
-let tableName: string;
-const backends: SlashingBackend[] = [];
-
-beforeAll(async () => {
-  tables = await startSlashingTables();
-  proxy = await startFaultProxy(tables.server.endpoint);
-});
-
-afterEach(async () => {
-  for (const backend of backends.splice(0)) await backend.close();
-});
-
-afterAll(async () => {
-  await proxy?.close();
-  await tables?.close();
-});
-
-async function open(options: OpenOptions & { readonly table?: string } = {}): Promise<SlashingBackend> {
-  tableName = options.table ?? (await tables.create());
-  const backend = await tables.open(tableName, { endpoint: proxy.endpoint, ...options });
-  backends.push(backend);
-  return backend;
-}
-
-const BLOCK = partitionOf({ kind: 'block', publicKey: publicKeyOf(1) });
-const VOTE = partitionOf({ kind: 'attestation', publicKey: publicKeyOf(1) });
-
-async function itemAt(pk: string): Promise<Item> {
-  const item = await tables.item(tableName, pk);
-  if (item === undefined) throw new Error(`no item at ${pk}`);
-  return item;
-}
+const world = new SlashingTablesBehindProxy();
+const { open, itemAt } = world;
 
 async function verdict(backend: SlashingBackend, message: SlashableMessage): Promise<string> {
   return verdictName(await checkOne(backend, message));
 }
 
 async function trips(work: () => Promise<unknown>): Promise<number> {
-  const before = proxy.requests;
+  const before = world.proxy.requests;
   await work();
-  return proxy.requests - before;
+  return world.proxy.requests - before;
 }
 
 describe('an item that was altered', () => {
@@ -80,11 +47,11 @@ describe('an item that was altered', () => {
     '%s: every request of that key is 503, in every process, and nothing is overwritten',
     async (_name, pk, change) => {
       const writer = await open();
-      const newcomer = await open({ table: tableName });
+      const newcomer = await open({ table: world.tableName });
       await checkOne(writer, block(1, 10, 'a'));
       await checkOne(writer, vote(1, 3, 4, 'a'));
       const damaged = change(await itemAt(pk));
-      await tables.putItem(tableName, damaged);
+      await world.tables.putItem(world.tableName, damaged);
       const isBlock = pk === BLOCK;
       for (const backend of [writer, newcomer]) {
         for (const step of [0, 1, -4, 50]) {
@@ -100,7 +67,9 @@ describe('an item that was altered', () => {
         ).rejects.toMatchObject({ reason: 'slashing_integrity' });
       }
       expect(await itemAt(pk)).toEqual(damaged);
-      expect(await tables.item(tableName, partitionOf({ kind: 'block', publicKey: publicKeyOf(2) }))).toBeUndefined();
+      expect(
+        await world.tables.item(world.tableName, partitionOf({ kind: 'block', publicKey: publicKeyOf(2) })),
+      ).toBeUndefined();
     },
   );
 
@@ -109,7 +78,7 @@ describe('an item that was altered', () => {
     await checkOne(backend, block(1, 10, 'a'));
     await checkOne(backend, block(2, 20, 'a'));
     const other = await itemAt(partitionOf({ kind: 'block', publicKey: publicKeyOf(2) }));
-    await tables.putItem(tableName, { ...other, pk: { S: BLOCK } });
+    await world.tables.putItem(world.tableName, { ...other, pk: { S: BLOCK } });
     expect(await verdict(backend, block(1, 30, 'b'))).toBe('slashing_integrity');
     expect(await verdict(backend, block(2, 30, 'b'))).toBe('safe');
   });
@@ -121,7 +90,7 @@ describe('an item that went back in time', () => {
     await checkOne(backend, vote(1, 3, 4, 'a'));
     const earlier = await itemAt(VOTE);
     await checkOne(backend, vote(1, 4, 5, 'b'));
-    await tables.putItem(tableName, earlier);
+    await world.tables.putItem(world.tableName, earlier);
     for (const message of [vote(1, 4, 5, 'c'), vote(1, 5, 6, 'c'), vote(1, 3, 4, 'a')]) {
       expect(await verdict(backend, message)).toBe('slashing_rollback');
     }
@@ -131,7 +100,7 @@ describe('an item that went back in time', () => {
   test('and by a process that was told by its memory only', async () => {
     const writer = await open();
     await checkOne(writer, vote(1, 3, 4, 'a'));
-    const told = await open({ table: tableName });
+    const told = await open({ table: world.tableName });
     const floors = { ...NO_MARKS, sourceEpoch: 4, targetEpoch: 5 };
     expect((await told.checkAndRecord([vote(1, 5, 6, 'c')], [floors])).map(verdictName)).toEqual(['slashing_rollback']);
   });
@@ -139,17 +108,17 @@ describe('an item that went back in time', () => {
   test('an item that was deleted is missed', async () => {
     const backend = await open();
     await checkOne(backend, block(1, 10, 'a'));
-    await tables.deleteItem(tableName, BLOCK);
+    await world.tables.deleteItem(world.tableName, BLOCK);
     expect(await verdict(backend, block(1, 11, 'b'))).toBe('slashing_rollback');
     expect(await verdict(backend, block(1, 10, 'a'))).toBe('slashing_rollback');
-    expect(await tables.item(tableName, BLOCK)).toBeUndefined();
+    expect(await world.tables.item(world.tableName, BLOCK)).toBeUndefined();
   });
 });
 
 describe('round trips', () => {
   test('a check is one while nobody else signs for the key, and two after somebody did, and the first time', async () => {
     const backend = await open();
-    const other = await open({ table: tableName });
+    const other = await open({ table: world.tableName });
     expect(await trips(() => checkOne(backend, vote(1, 0, 1, 'a')))).toBe(2);
     expect(await trips(() => checkOne(backend, vote(1, 1, 2, 'a')))).toBe(1);
     expect(await trips(() => checkOne(other, vote(1, 2, 3, 'a')))).toBe(2);
@@ -161,23 +130,25 @@ describe('round trips', () => {
 
 describe('a table that is not the right one stops the start', () => {
   test('none of that name: the message says how to make it', async () => {
-    await expect(tables.open('absent')).rejects.toThrow(/does not exist.*strongroom setup tables/);
+    await expect(world.tables.open('absent')).rejects.toThrow(/does not exist.*strongroom setup tables/);
   });
 
   test('another network', async () => {
     await open();
-    await expect(tables.open(tableName, { root: OTHER_ROOT })).rejects.toThrow(/another genesis validators root/);
+    await expect(world.tables.open(world.tableName, { root: OTHER_ROOT })).rejects.toThrow(
+      /another genesis validators root/,
+    );
   });
 
   test('another master key', async () => {
     await open();
     const integrityKey = Buffer.alloc(32, 8);
-    await expect(tables.open(tableName, { integrityKey })).rejects.toThrow(/written with another key/);
+    await expect(world.tables.open(world.tableName, { integrityKey })).rejects.toThrow(/written with another key/);
   });
 
   test('another shape of key', async () => {
     const name = 'two-part-key';
-    await tables.server.createTable({
+    await world.tables.server.createTable({
       ...slashingTableDefinition(name),
       AttributeDefinitions: ['pk', 'sk'].map((AttributeName) => ({ AttributeName, AttributeType: 'S' })),
       KeySchema: [
@@ -185,19 +156,19 @@ describe('a table that is not the right one stops the start', () => {
         { AttributeName: 'sk', KeyType: 'RANGE' },
       ],
     });
-    await expect(tables.open(name)).rejects.toThrow(/another shape/);
+    await expect(world.tables.open(name)).rejects.toThrow(/another shape/);
   });
 
   test('many that open a new one at once all succeed, and bind it once', async () => {
-    const name = await tables.create();
-    const opened = await Promise.all(Array.from({ length: 8 }, () => tables.open(name)));
+    const name = await world.tables.create();
+    const opened = await Promise.all(Array.from({ length: 8 }, () => world.tables.open(name)));
     for (const backend of opened) await backend.close();
-    await expect(tables.open(name, { root: OTHER_ROOT })).rejects.toThrow(/another genesis validators root/);
+    await expect(world.tables.open(name, { root: OTHER_ROOT })).rejects.toThrow(/another genesis validators root/);
   });
 
   test('a table whose binding vanishes is unhealthy', async () => {
     const backend = await open();
-    await tables.deleteItem(tableName, 'NETWORK');
+    await world.tables.deleteItem(world.tableName, 'NETWORK');
     await expect(backend.checkHealth(new AbortController().signal)).rejects.toMatchObject({
       reason: 'slashing_unavailable',
     });

@@ -1,60 +1,30 @@
 // Jumps of a DynamoDB table: the floor first, then the item of every key; crashes in between, first records that race
 // with it, and items that cannot be raised.
 
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { partitionOf } from '../../../enclave/slashing/dynamodb/items.ts';
 import { NO_MARKS } from '../../../enclave/slashing/history/rules.ts';
 import type { SlashableMessage, SlashingBackend, StoreFloor } from '../../../enclave/slashing/types.ts';
-import { FAULTS, type FaultProxy, startFaultProxy } from '../../support/fault-proxy.ts';
+import { FAULTS } from '../../support/fault-proxy.ts';
 import { recordingLog } from '../../support/recording-log.ts';
 import { block, checkOne, collect, history, publicKeyOf, stream, verdictName, vote } from '../../support/slashing.ts';
-import { type OpenOptions, type SlashingTables, startSlashingTables } from '../../support/slashing-dynamodb.ts';
+import { outcome, SlashingTablesBehindProxy, VOTE } from '../../support/slashing-dynamodb-world.ts';
 
 const FLOOR: StoreFloor = { slot: 1000, sourceEpoch: 30, targetEpoch: 31 };
 const MANY = 700;
 
-let tables: SlashingTables;
-let proxy: FaultProxy;
-let tableName: string;
-const backends: SlashingBackend[] = [];
-
-beforeAll(async () => {
-  tables = await startSlashingTables();
-  proxy = await startFaultProxy(tables.server.endpoint);
-});
-
-afterEach(async () => {
-  proxy.setRule(undefined);
-  for (const backend of backends.splice(0)) await backend.close();
-});
-
-afterAll(async () => {
-  await proxy?.close();
-  await tables?.close();
-});
-
-async function open(options: OpenOptions & { readonly table?: string } = {}): Promise<SlashingBackend> {
-  tableName = options.table ?? (await tables.create());
-  const backend = await tables.open(tableName, { endpoint: proxy.endpoint, ...options });
-  backends.push(backend);
-  return backend;
-}
+const world = new SlashingTablesBehindProxy();
+const { open } = world;
 
 /** Not seen by the proxy. */
 function openBeside(): Promise<SlashingBackend> {
-  return open({ table: tableName, endpoint: tables.server.endpoint });
-}
-
-async function outcome(backend: SlashingBackend, message: SlashableMessage): Promise<string> {
-  return checkOne(backend, message).then(verdictName, (error: { reason?: string }) => `503 ${error.reason}`);
+  return open({ table: world.tableName, endpoint: world.tables.server.endpoint });
 }
 
 async function importKeys(backend: SlashingBackend, count: number): Promise<void> {
   const keys = Array.from({ length: count }, (_, key) => history(key, [[10, null]], [[3, 4, null]]));
   await backend.importHistories(stream(keys));
 }
-
-const VOTE = partitionOf({ kind: 'attestation', publicKey: publicKeyOf(1) });
 
 describe('the items of keys', () => {
   test('are raised over all pages of the table, for a signer that never reads the record again', async () => {
@@ -77,7 +47,7 @@ describe('the items of keys', () => {
     await checkOne(backend, vote(1, 3, 4, 'a'));
     await backend.jump(FLOOR);
     await backend.jump({ ...FLOOR, targetEpoch: 40 });
-    expect(await tables.item(tableName, VOTE)).toMatchObject({
+    expect(await world.tables.item(world.tableName, VOTE)).toMatchObject({
       target_epoch: { N: '40' },
       signed_target_epoch: { N: '4' },
       signed_source_epoch: { N: '3' },
@@ -85,7 +55,7 @@ describe('the items of keys', () => {
     await backend.importHistories(stream([history(1, [], [[5, 6, null]]), history(2, [[70, null]], [])]));
     expect(await backend.highestMarks()).toEqual({ blockSlot: 70, sourceEpoch: 3, targetEpoch: 4 });
     expect(await outcome(backend, vote(1, 30, 41, 'b'))).toBe('safe');
-    expect(await tables.item(tableName, VOTE)).not.toHaveProperty('signed_target_epoch');
+    expect(await world.tables.item(world.tableName, VOTE)).not.toHaveProperty('signed_target_epoch');
     expect(await backend.highestMarks()).toEqual({ blockSlot: 70, sourceEpoch: 30, targetEpoch: 41 });
   });
 
@@ -93,10 +63,10 @@ describe('the items of keys', () => {
     const log = recordingLog();
     const backend = await open({ log });
     await importKeys(backend, 3);
-    const damaged = { ...(await tables.item(tableName, VOTE)), target_epoch: { N: '2' } };
-    await tables.putItem(tableName, damaged);
+    const damaged = { ...(await world.tables.item(world.tableName, VOTE)), target_epoch: { N: '2' } };
+    await world.tables.putItem(world.tableName, damaged);
     await backend.jump(FLOOR);
-    expect(await tables.item(tableName, VOTE)).toEqual(damaged);
+    expect(await world.tables.item(world.tableName, VOTE)).toEqual(damaged);
     expect(await outcome(backend, vote(1, 50, 60, 'x'))).toBe('slashing_integrity');
     expect(await outcome(backend, vote(2, 30, 31, 'x'))).toBe('target_below_low_water_mark');
     const [, ...lines] = log.lines; // the first says that the store is new
@@ -108,7 +78,7 @@ describe('the items of keys', () => {
     await importKeys(backend, 20);
     const signer = await openBeside();
     let isSigned = false;
-    proxy.setRule(async ({ operation, body }) => {
+    world.proxy.setRule(async ({ operation, body }) => {
       if (operation === 'PutItem' && body.includes(VOTE) && !isSigned) {
         isSigned = true;
         expect(await outcome(signer, vote(1, 50, 60, 'later'))).toBe('safe');
@@ -127,9 +97,9 @@ describe('a jump that is disturbed', () => {
     const backend = await open({ client: { maxAttempts: 1 } });
     await importKeys(backend, 100);
     let writes = 0;
-    proxy.setRule(({ operation }) => (operation === 'PutItem' && writes++ > 80 ? FAULTS.resetBefore : undefined));
+    world.proxy.setRule(({ operation }) => (operation === 'PutItem' && writes++ > 80 ? FAULTS.resetBefore : undefined));
     await expect(backend.jump(FLOOR)).rejects.toMatchObject({ reason: 'slashing_unavailable' });
-    proxy.setRule(undefined);
+    world.proxy.setRule(undefined);
     // Who reads the floor obeys it, whatever the items say: the process itself, and whoever starts now.
     for (const signer of [backend, await openBeside()]) {
       for (let key = 0; key < 100; key++)
@@ -139,7 +109,7 @@ describe('a jump that is disturbed', () => {
       const items = Array.from({ length: 100 }, (_, key) =>
         partitionOf({ kind: 'block', publicKey: publicKeyOf(key) }),
       );
-      return Promise.all(items.map(async (pk) => (await tables.item(tableName, pk))?.['slot']?.N));
+      return Promise.all(items.map(async (pk) => (await world.tables.item(world.tableName, pk))?.['slot']?.N));
     };
     expect(new Set(await slots())).toEqual(new Set(['10', '1000']));
     await backend.jump({ slot: 0, sourceEpoch: 0, targetEpoch: 0 });
@@ -150,7 +120,7 @@ describe('a jump that is disturbed', () => {
     const backend = await open({ client: { maxAttempts: 1 } });
     await importKeys(backend, 30);
     let throttled = 0;
-    proxy.setRule(({ operation, body }) =>
+    world.proxy.setRule(({ operation, body }) =>
       operation === 'PutItem' && body.includes('signed_') && throttled++ < 40 ? FAULTS.throttled : undefined,
     );
     await backend.jump(FLOOR);
@@ -169,7 +139,7 @@ describe('a first record', () => {
     const signer = await open();
     const jumper = await openBeside();
     let hasJumped = false;
-    proxy.setRule(async ({ operation }) => {
+    world.proxy.setRule(async ({ operation }) => {
       if (operation === 'TransactWriteItems' && !hasJumped) {
         hasJumped = true;
         await jumper.jump(FLOOR);
@@ -183,7 +153,7 @@ describe('a first record', () => {
   test('is not kept from being written by other signers that use the store', async () => {
     const signer = await open();
     const other = await openBeside();
-    proxy.setRule(async ({ operation }) => {
+    world.proxy.setRule(async ({ operation }) => {
       if (operation === 'TransactWriteItems') await other.advance();
       return undefined;
     });
@@ -203,7 +173,7 @@ describe('a first record', () => {
     const backend = await open();
     const jumper = await openBeside();
     let hasJumped = false;
-    proxy.setRule(async ({ operation }) => {
+    world.proxy.setRule(async ({ operation }) => {
       if (operation === 'TransactWriteItems' && !hasJumped) {
         hasJumped = true;
         await jumper.jump(FLOOR);
@@ -214,7 +184,7 @@ describe('a first record', () => {
     const fresh = await openBeside();
     const [exported] = await collect(fresh.exportHistories([publicKeyOf(2)]));
     expect(exported).toMatchObject({ blocks: [{ slot: 1000 }], attestations: [{ sourceEpoch: 30, targetEpoch: 31 }] });
-    expect(await tables.item(tableName, VOTE)).toMatchObject({ target_epoch: { N: '31' } });
+    expect(await world.tables.item(world.tableName, VOTE)).toMatchObject({ target_epoch: { N: '31' } });
     expect(await fresh.highestMarks()).toEqual({ blockSlot: 10, sourceEpoch: 3, targetEpoch: 4 });
   });
 });
@@ -222,10 +192,10 @@ describe('a first record', () => {
 test('after a table went back in time, a jump makes its keys sign again, where the process knows no more', async () => {
   const backend = await open();
   await checkOne(backend, vote(1, 3, 4, 'a'));
-  const older = await tables.item(tableName, VOTE);
+  const older = await world.tables.item(world.tableName, VOTE);
   await checkOne(backend, vote(1, 4, 5, 'b'));
-  await tables.putItem(tableName, older ?? {});
-  await tables.deleteItem(tableName, partitionOf({ kind: 'block', publicKey: publicKeyOf(1) }));
+  await world.tables.putItem(world.tableName, older ?? {});
+  await world.tables.deleteItem(world.tableName, partitionOf({ kind: 'block', publicKey: publicKeyOf(1) }));
   expect(await outcome(backend, vote(1, 30, 32, 'c'))).toBe('slashing_rollback');
   await (await openBeside()).jump(FLOOR);
   const floors = { blockSlot: 900, sourceEpoch: 4, targetEpoch: 5 };

@@ -2,46 +2,22 @@
 // two regions could each accept a vote. The service here has no replicas, so the proxy answers DescribeTable as one
 // that has; everything else is real. A signer of another region is one whose client is configured for it.
 
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { NETWORK_PARTITION } from '../../../enclave/slashing/dynamodb/items.ts';
-import type { SlashingBackend } from '../../../enclave/slashing/types.ts';
-import { FAULTS, type FaultProxy, type FaultRule, startFaultProxy } from '../../support/fault-proxy.ts';
+import { FAULTS, type FaultRule } from '../../support/fault-proxy.ts';
 import { recordingLog } from '../../support/recording-log.ts';
 import { block, checkOne, history, publicKeyOf, stream, verdictName } from '../../support/slashing.ts';
-import { type OpenOptions, type SlashingTables, startSlashingTables } from '../../support/slashing-dynamodb.ts';
+import type { OpenOptions } from '../../support/slashing-dynamodb.ts';
+import { SlashingTablesBehindProxy } from '../../support/slashing-dynamodb-world.ts';
 
 const FLOOR = { slot: 1000, sourceEpoch: 30, targetEpoch: 31 };
 const ELSEWHERE: OpenOptions = { client: { region: 'us-west-2' } };
 
-let tables: SlashingTables;
-let proxy: FaultProxy;
-let tableName: string;
-const backends: SlashingBackend[] = [];
-
-beforeAll(async () => {
-  tables = await startSlashingTables();
-  proxy = await startFaultProxy(tables.server.endpoint);
-});
-
-afterEach(async () => {
-  proxy.setRule(undefined);
-  for (const backend of backends.splice(0)) await backend.close();
-});
-
-afterAll(async () => {
-  await proxy?.close();
-  await tables?.close();
-});
-
-async function open(options: OpenOptions & { readonly table?: string } = {}): Promise<SlashingBackend> {
-  tableName = options.table ?? (await tables.create());
-  const backend = await tables.open(tableName, { endpoint: proxy.endpoint, ...options });
-  backends.push(backend);
-  return backend;
-}
+const world = new SlashingTablesBehindProxy();
+const { open } = world;
 
 function described(table: object): FaultRule {
-  const body = JSON.stringify({ Table: { TableName: tableName, TableStatus: 'ACTIVE', ...table } });
+  const body = JSON.stringify({ Table: { TableName: world.tableName, TableStatus: 'ACTIVE', ...table } });
   return ({ operation }) => (operation === 'DescribeTable' ? { kind: 'answer', body } : undefined);
 }
 
@@ -54,25 +30,25 @@ const EVENTUAL: readonly (readonly [string, object])[] = [
 
 describe('a table that several regions write, each by itself', () => {
   test.each(EVENTUAL)('(%s) is refused while it is bound to no region, and nothing is written', async (_, table) => {
-    tableName = await tables.create();
-    proxy.setRule(described(table));
-    await expect(open({ table: tableName })).rejects.toThrow(/replicas in other regions.*Remove the replicas/);
-    expect(await tables.item(tableName, NETWORK_PARTITION)).toBeUndefined();
+    world.tableName = await world.tables.create();
+    world.proxy.setRule(described(table));
+    await expect(open({ table: world.tableName })).rejects.toThrow(/replicas in other regions.*Remove the replicas/);
+    expect(await world.tables.item(world.tableName, NETWORK_PARTITION)).toBeUndefined();
   });
 
   test.each(EVENTUAL)('(%s) is used in the region that it is bound to, with a warning', async (_, table) => {
     await open();
-    proxy.setRule(described(table));
+    world.proxy.setRule(described(table));
     const log = recordingLog();
-    const backend = await open({ table: tableName, log });
+    const backend = await open({ table: world.tableName, log });
     expect(verdictName(await checkOne(backend, block(1, 1, 'a')))).toBe('safe');
     expect(log.lines.map(({ message }) => message)).toEqual([expect.stringContaining('has replicas')]);
   });
 
   test.each([{}, REPLICAS])('is refused in another region (%o), with what to do', async (table) => {
     await open();
-    proxy.setRule(described(table));
-    await expect(open({ table: tableName, ...ELSEWHERE })).rejects.toThrow(
+    world.proxy.setRule(described(table));
+    await expect(open({ table: world.tableName, ...ELSEWHERE })).rejects.toThrow(
       /bound to another region.*stop all signers.*strongroom slashing jump/,
     );
   });
@@ -80,21 +56,21 @@ describe('a table that several regions write, each by itself', () => {
 
 test('a table with multi-Region strong consistency is refused: it takes no transactions', async () => {
   await open();
-  proxy.setRule(described({ ...REPLICAS, MultiRegionConsistency: 'STRONG' }));
-  await expect(open({ table: tableName })).rejects.toThrow(/takes no transactions/);
+  world.proxy.setRule(described({ ...REPLICAS, MultiRegionConsistency: 'STRONG' }));
+  await expect(open({ table: world.tableName })).rejects.toThrow(/takes no transactions/);
 });
 
 test('a table that may not be described is refused, with what to allow', async () => {
-  tableName = await tables.create();
-  proxy.setRule(({ operation }) => (operation === 'DescribeTable' ? FAULTS.accessDenied : undefined));
-  await expect(open({ table: tableName })).rejects.toThrow(/dynamodb:DescribeTable/);
+  world.tableName = await world.tables.create();
+  world.proxy.setRule(({ operation }) => (operation === 'DescribeTable' ? FAULTS.accessDenied : undefined));
+  await expect(open({ table: world.tableName })).rejects.toThrow(/dynamodb:DescribeTable/);
 });
 
 describe('a jump moves a table to another region', () => {
   test('before it nothing is signed or written there, after it nothing where it was', async () => {
     const here = await open();
     await checkOne(here, block(1, 10, 'a'));
-    const there = await open({ table: tableName, ...ELSEWHERE, isForJump: true });
+    const there = await open({ table: world.tableName, ...ELSEWHERE, isForJump: true });
     const unusable = { reason: 'slashing_unavailable' };
     await expect(checkOne(there, block(1, 11, 'b'))).rejects.toMatchObject(unusable);
     await expect(there.advance()).rejects.toMatchObject(unusable);
@@ -111,12 +87,12 @@ describe('a jump moves a table to another region', () => {
     await expect(here.checkHealth(new AbortController().signal)).rejects.toThrow(/bound to another region/);
     await expect(checkOne(here, block(1, 2000, 'c'))).rejects.toMatchObject(unusable);
     await expect(here.jump(FLOOR)).rejects.toMatchObject(unusable);
-    await expect(open({ table: tableName })).rejects.toThrow(/bound to another region/);
+    await expect(open({ table: world.tableName })).rejects.toThrow(/bound to another region/);
   });
 
   test('and a first record where it was fails, also before that signer has read the record again', async () => {
     const here = await open();
-    const there = await open({ table: tableName, ...ELSEWHERE, isForJump: true });
+    const there = await open({ table: world.tableName, ...ELSEWHERE, isForJump: true });
     await there.jump({ slot: 0, sourceEpoch: 0, targetEpoch: 0 });
     await expect(checkOne(here, block(1, 2000, 'c'))).rejects.toMatchObject({ reason: 'slashing_unavailable' });
     expect(await there.highestMarks()).toMatchObject({ blockSlot: null });

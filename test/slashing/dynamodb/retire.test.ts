@@ -1,56 +1,18 @@
 // Retired keys in a DynamoDB table: the mark of it stands in both items of a key, under their codes, and no write of a
 // signer passes it, whatever the signer remembers and however it writes.
 
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { type Item, partitionOf } from '../../../enclave/slashing/dynamodb/items.ts';
 import { rowIntegrity } from '../../../enclave/slashing/history/integrity.ts';
-import type { SlashableMessage, SlashingBackend } from '../../../enclave/slashing/types.ts';
 import { decodeHex, encodeHex } from '../../../formats/hex.ts';
-import { FAULTS, type FaultProxy, faultTimes, randomFaults, startFaultProxy } from '../../support/fault-proxy.ts';
-import { block, checkOne, history, MAIN_ROOT, publicKeyOf, stream, verdictName, vote } from '../../support/slashing.ts';
-import { type OpenOptions, type SlashingTables, startSlashingTables } from '../../support/slashing-dynamodb.ts';
+import { FAULTS, faultTimes, randomFaults } from '../../support/fault-proxy.ts';
+import { block, checkOne, history, MAIN_ROOT, publicKeyOf, stream, vote } from '../../support/slashing.ts';
+import { BLOCK, outcome, SlashingTablesBehindProxy, VOTE } from '../../support/slashing-dynamodb-world.ts';
 
 const KEYS = 6;
 
-let tables: SlashingTables;
-let proxy: FaultProxy;
-let tableName: string;
-const backends: SlashingBackend[] = [];
-
-beforeAll(async () => {
-  tables = await startSlashingTables();
-  proxy = await startFaultProxy(tables.server.endpoint);
-});
-
-afterEach(async () => {
-  proxy.setRule(undefined);
-  for (const backend of backends.splice(0)) await backend.close();
-});
-
-afterAll(async () => {
-  await proxy?.close();
-  await tables?.close();
-});
-
-async function open(options: OpenOptions & { readonly table?: string } = {}): Promise<SlashingBackend> {
-  tableName = options.table ?? (await tables.create());
-  const backend = await tables.open(tableName, { endpoint: proxy.endpoint, ...options });
-  backends.push(backend);
-  return backend;
-}
-
-const BLOCK = partitionOf({ kind: 'block', publicKey: publicKeyOf(1) });
-const VOTE = partitionOf({ kind: 'attestation', publicKey: publicKeyOf(1) });
-
-async function itemAt(pk: string): Promise<Item> {
-  const item = await tables.item(tableName, pk);
-  if (item === undefined) throw new Error(`no item at ${pk}`);
-  return item;
-}
-
-async function outcome(backend: SlashingBackend, message: SlashableMessage): Promise<string> {
-  return checkOne(backend, message).then(verdictName, (error: { reason?: string }) => `503 ${error.reason}`);
-}
+const world = new SlashingTablesBehindProxy();
+const { open, itemAt } = world;
 
 /** The codes as programs from before retired keys make them, of the numbers that stand in an item. */
 function earlierCode(item: Item): string {
@@ -93,7 +55,7 @@ describe('the items of a retired key', () => {
       await checkOne(backend, block(1, 10, 'a'));
       await checkOne(backend, vote(1, 1, 2, 'a'));
       await backend.retire([publicKeyOf(1)]);
-      for (const pk of [BLOCK, VOTE]) await tables.putItem(tableName, change(await itemAt(pk)));
+      for (const pk of [BLOCK, VOTE]) await world.tables.putItem(world.tableName, change(await itemAt(pk)));
       expect(await outcome(backend, block(1, 11, 'b'))).toBe('slashing_integrity');
       expect(await outcome(backend, vote(1, 2, 3, 'b'))).toBe('slashing_integrity');
       const damaged = { reason: 'slashing_integrity' };
@@ -109,7 +71,7 @@ describe('a mark that came after a signer looked', () => {
   async function mark(key: number): Promise<Item> {
     const pk = partitionOf({ kind: 'attestation', publicKey: publicKeyOf(key) });
     const marked = { ...(await itemAt(pk)), retired: { BOOL: true } };
-    await tables.putItem(tableName, marked);
+    await world.tables.putItem(world.tableName, marked);
     return marked;
   }
 
@@ -128,7 +90,7 @@ describe('a mark that came after a signer looked', () => {
     await Promise.all(votes(2).map((message) => outcome(backend, message)));
     const marked = await mark(1);
     let statements = '';
-    proxy.setRule(({ operation, body }) => {
+    world.proxy.setRule(({ operation, body }) => {
       if (operation === 'BatchExecuteStatement') statements += body;
       return undefined;
     });
@@ -141,10 +103,10 @@ describe('a mark that came after a signer looked', () => {
   test('is obeyed by a service that takes no such statement: every write is made by itself then', async () => {
     const backend = await open();
     await Promise.all(votes(2).map((message) => outcome(backend, message)));
-    const other = await open({ table: tableName });
+    const other = await open({ table: world.tableName });
     await other.retire([publicKeyOf(1)]);
     const invalid = { kind: 'error', status: 400, name: 'ValidationException' } as const;
-    proxy.setRule(({ body }) => (body.includes('IS MISSING') ? invalid : undefined));
+    world.proxy.setRule(({ body }) => (body.includes('IS MISSING') ? invalid : undefined));
     for (const target of [3, 4]) {
       const outcomes = await Promise.all(votes(target).map((message) => outcome(backend, message)));
       expect(outcomes).toEqual(votes(target).map((_, key) => (key === 1 ? 'key_retired' : 'safe')));
@@ -153,9 +115,9 @@ describe('a mark that came after a signer looked', () => {
 
   test('meets a first record that is on its way', async () => {
     const backend = await open();
-    const other = await open({ table: tableName, endpoint: tables.server.endpoint });
+    const other = await open({ table: world.tableName, endpoint: world.tables.server.endpoint });
     let isRetired = false;
-    proxy.setRule(async ({ operation }) => {
+    world.proxy.setRule(async ({ operation }) => {
       if (operation === 'TransactWriteItems' && !isRetired) {
         isRetired = true;
         await other.retire([publicKeyOf(1)]);
@@ -168,10 +130,10 @@ describe('a mark that came after a signer looked', () => {
 
   test('and one that a signer sets between the read and the write of an import stays', async () => {
     const backend = await open();
-    const other = await open({ table: tableName, endpoint: tables.server.endpoint });
+    const other = await open({ table: world.tableName, endpoint: world.tables.server.endpoint });
     await checkOne(other, block(1, 10, 'a'));
     let isRetired = false;
-    proxy.setRule(async ({ operation }) => {
+    world.proxy.setRule(async ({ operation }) => {
       if (operation === 'TransactWriteItems' && !isRetired) {
         isRetired = true;
         await other.retire([publicKeyOf(1)]);
@@ -190,14 +152,16 @@ describe('a retirement that is disturbed', () => {
     const keys = Array.from({ length: KEYS }, (_, key) => publicKeyOf(key));
     for (let key = 0; key < KEYS; key++) await checkOne(backend, block(key, 10, 'a'));
     let transactions = 0;
-    proxy.setRule(({ operation }) =>
+    world.proxy.setRule(({ operation }) =>
       operation === 'TransactWriteItems' && transactions++ === 2 ? FAULTS.resetBefore : undefined,
     );
     await expect(backend.retire(keys)).rejects.toMatchObject({ reason: 'slashing_unavailable' });
     let marks = 0;
     for (const publicKey of keys) {
       const [one, two] = await Promise.all(
-        (['block', 'attestation'] as const).map((kind) => tables.item(tableName, partitionOf({ kind, publicKey }))),
+        (['block', 'attestation'] as const).map((kind) =>
+          world.tables.item(world.tableName, partitionOf({ kind, publicKey })),
+        ),
       );
       expect(one?.['retired']).toEqual(two?.['retired']);
       if (one?.['retired'] !== undefined) marks += 1;
@@ -210,9 +174,9 @@ describe('a retirement that is disturbed', () => {
   test('by a lost answer is done all the same', async () => {
     const backend = await open();
     await checkOne(backend, block(1, 10, 'a'));
-    proxy.setRule(faultTimes(1, FAULTS.dropAnswer, 'TransactWriteItems'));
+    world.proxy.setRule(faultTimes(1, FAULTS.dropAnswer, 'TransactWriteItems'));
     await backend.retire([publicKeyOf(1)]);
-    proxy.setRule(faultTimes(1, FAULTS.dropAnswer, 'TransactWriteItems'));
+    world.proxy.setRule(faultTimes(1, FAULTS.dropAnswer, 'TransactWriteItems'));
     expect(await backend.reinstate([publicKeyOf(1)])).toEqual([publicKeyOf(1)]);
   });
 
@@ -220,9 +184,9 @@ describe('a retirement that is disturbed', () => {
     'while 30 %% of all requests fail, nothing is signed once it is done (seed %d)',
     async (seed) => {
       const backend = await open();
-      const signer = await open({ table: tableName });
+      const signer = await open({ table: world.tableName });
       const { dropAnswer, resetBefore, resetAfter, internalErrorAfterApplying, transactionConflict } = FAULTS;
-      proxy.setRule(
+      world.proxy.setRule(
         randomFaults(seed, 0.3, [dropAnswer, resetBefore, resetAfter, internalErrorAfterApplying, transactionConflict]),
       );
       let isDone = false;
@@ -241,7 +205,7 @@ describe('a retirement that is disturbed', () => {
           () => false,
         );
       await Promise.all(signing);
-      proxy.setRule(undefined);
+      world.proxy.setRule(undefined);
       expect(await signer.retiredKeys()).toEqual(keys);
     },
   );

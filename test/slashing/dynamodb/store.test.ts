@@ -1,46 +1,22 @@
 // The record of a DynamoDB slashing table: which store it is. It is made once, counts up by compare-and-swap, is
 // brought up to date once, and stops the start or every check when it is not the one that it was.
 
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { type Item, NETWORK_PARTITION } from '../../../enclave/slashing/dynamodb/items.ts';
 import { rowIntegrity } from '../../../enclave/slashing/history/integrity.ts';
 import type { SlashingBackend } from '../../../enclave/slashing/types.ts';
 import { decodeHex, encodeHex } from '../../../formats/hex.ts';
-import { FAULTS, type FaultProxy, randomFaults, startFaultProxy } from '../../support/fault-proxy.ts';
+import { FAULTS, randomFaults } from '../../support/fault-proxy.ts';
 import { block, checkOne, MAIN_ROOT, verdictName, vote } from '../../support/slashing.ts';
-import { type OpenOptions, type SlashingTables, startSlashingTables } from '../../support/slashing-dynamodb.ts';
+import { SlashingTablesBehindProxy } from '../../support/slashing-dynamodb-world.ts';
 
 const FLOOR = { slot: 1000, sourceEpoch: 30, targetEpoch: 31 };
 
-let tables: SlashingTables;
-let proxy: FaultProxy;
-let tableName: string;
-const backends: SlashingBackend[] = [];
-
-beforeAll(async () => {
-  tables = await startSlashingTables();
-  proxy = await startFaultProxy(tables.server.endpoint);
-});
-
-afterEach(async () => {
-  proxy.setRule(undefined);
-  for (const backend of backends.splice(0)) await backend.close();
-});
-
-afterAll(async () => {
-  await proxy?.close();
-  await tables?.close();
-});
-
-async function open(options: OpenOptions & { readonly table?: string } = {}): Promise<SlashingBackend> {
-  tableName = options.table ?? (await tables.create());
-  const backend = await tables.open(tableName, { endpoint: proxy.endpoint, ...options });
-  backends.push(backend);
-  return backend;
-}
+const world = new SlashingTablesBehindProxy();
+const { open } = world;
 
 async function record(): Promise<Item> {
-  const item = await tables.item(tableName, NETWORK_PARTITION);
+  const item = await world.tables.item(world.tableName, NETWORK_PARTITION);
   if (item === undefined) throw new Error('the table has no record');
   return item;
 }
@@ -63,25 +39,25 @@ function firstFormat(): Item {
 
 describe('a record of the first format', () => {
   test('is brought up to date once, by any number of signers that start at once', async () => {
-    tableName = await tables.create();
-    await tables.putItem(tableName, firstFormat());
-    const signers = await Promise.all(Array.from({ length: 8 }, () => open({ table: tableName })));
+    world.tableName = await world.tables.create();
+    await world.tables.putItem(world.tableName, firstFormat());
+    const signers = await Promise.all(Array.from({ length: 8 }, () => open({ table: world.tableName })));
     const ids = await Promise.all(signers.map(async (signer) => (await signer.identity()).id));
     expect(new Set(ids).size).toBe(1);
     expect(await record()).toMatchObject({ format_version: { N: '2' }, store_id: { S: ids[0] } });
   });
 
   test('is not believed with another key, nor altered', async () => {
-    tableName = await tables.create();
-    await tables.putItem(tableName, firstFormat());
-    await expect(open({ table: tableName, integrityKey: Buffer.alloc(32, 8) })).rejects.toThrow(/another key/);
-    await tables.putItem(tableName, { ...firstFormat(), integrity: { S: `0x${'00'.repeat(16)}` } });
-    await expect(open({ table: tableName })).rejects.toMatchObject({ reason: 'slashing_integrity' });
+    world.tableName = await world.tables.create();
+    await world.tables.putItem(world.tableName, firstFormat());
+    await expect(open({ table: world.tableName, integrityKey: Buffer.alloc(32, 8) })).rejects.toThrow(/another key/);
+    await world.tables.putItem(world.tableName, { ...firstFormat(), integrity: { S: `0x${'00'.repeat(16)}` } });
+    await expect(open({ table: world.tableName })).rejects.toMatchObject({ reason: 'slashing_integrity' });
   });
 
   test('is a rollback once a signer has seen a newer one', async () => {
     const backend = await open();
-    await tables.putItem(tableName, firstFormat());
+    await world.tables.putItem(world.tableName, firstFormat());
     await expect(health(backend)).rejects.toMatchObject({ reason: 'slashing_rollback' });
     await expect(backend.advance()).rejects.toMatchObject({ reason: 'slashing_rollback' });
   });
@@ -110,9 +86,9 @@ describe('a record that was altered', () => {
       await checkOne(backend, block(1, 1, 'a'));
       await backend.jump(FLOOR);
       const damaged = change(await record());
-      await tables.putItem(tableName, damaged);
+      await world.tables.putItem(world.tableName, damaged);
       const integrity = { reason: 'slashing_integrity' };
-      await expect(open({ table: tableName })).rejects.toMatchObject(integrity);
+      await expect(open({ table: world.tableName })).rejects.toMatchObject(integrity);
       await expect(health(backend)).rejects.toMatchObject(integrity);
       await expect(backend.identity()).rejects.toMatchObject(integrity);
       await expect(backend.advance()).rejects.toMatchObject(integrity);
@@ -127,9 +103,9 @@ describe('a record that was altered', () => {
 describe('a record that is gone', () => {
   test('stops the start where keys have records, and says what to do', async () => {
     await checkOne(await open(), block(1, 10, 'a'));
-    await tables.deleteItem(tableName, NETWORK_PARTITION);
-    await expect(open({ table: tableName })).rejects.toThrow(/lost its item NETWORK.*strongroom slashing jump/);
-    expect(await tables.item(tableName, NETWORK_PARTITION)).toBeUndefined();
+    await world.tables.deleteItem(world.tableName, NETWORK_PARTITION);
+    await expect(open({ table: world.tableName })).rejects.toThrow(/lost its item NETWORK.*strongroom slashing jump/);
+    expect(await world.tables.item(world.tableName, NETWORK_PARTITION)).toBeUndefined();
   });
 
   test('is made anew by a jump, with its floor, under another id; nothing is signed before', async () => {
@@ -137,8 +113,8 @@ describe('a record that is gone', () => {
     const { id } = await before.identity();
     const known = await record();
     await checkOne(before, block(1, 10, 'a'));
-    await tables.deleteItem(tableName, NETWORK_PARTITION);
-    const jumper = await open({ table: tableName, isForJump: true });
+    await world.tables.deleteItem(world.tableName, NETWORK_PARTITION);
+    const jumper = await open({ table: world.tableName, isForJump: true });
     await expect(checkOne(jumper, block(2, 2000, 'a'))).rejects.toMatchObject({ reason: 'slashing_unavailable' });
     await expect(jumper.retire([])).rejects.toMatchObject({ reason: 'slashing_unavailable' });
     const after = await jumper.jump(FLOOR, { revision: 2 ** 30 });
@@ -147,26 +123,26 @@ describe('a record that is gone', () => {
     expect(verdictName(await checkOne(jumper, block(2, 1000, 'a')))).toBe('block_below_low_water_mark');
     // The signer that knew the lost one stops: the floor, and the id of the store, are not those that it knows.
     await expect(health(before)).rejects.toThrow(/another store/);
-    await tables.putItem(tableName, known);
+    await world.tables.putItem(world.tableName, known);
     await expect(health(before)).rejects.toThrow(/another store/);
     await expect(checkOne(before, block(1, 5000, 'b'))).rejects.toMatchObject({ reason: 'slashing_unavailable' });
   });
 
   test('is not made by a jump of a signer that knew it', async () => {
     const backend = await open();
-    await tables.deleteItem(tableName, NETWORK_PARTITION);
+    await world.tables.deleteItem(world.tableName, NETWORK_PARTITION);
     await expect(backend.jump(FLOOR)).rejects.toMatchObject({ reason: 'slashing_unavailable' });
     await expect(checkOne(backend, block(1, 5, 'first'))).rejects.toMatchObject({ reason: 'slashing_unavailable' });
-    expect(await tables.item(tableName, NETWORK_PARTITION)).toBeUndefined();
+    expect(await world.tables.item(world.tableName, NETWORK_PARTITION)).toBeUndefined();
   });
 });
 
 test('revisions rise one by one while 30 % of all requests fail, and nobody loses a raised floor', async () => {
   const signers = [await open()];
-  while (signers.length < 3) signers.push(await open({ table: tableName }));
+  while (signers.length < 3) signers.push(await open({ table: world.tableName }));
   const { dropAnswer, resetBefore, resetAfter, internalErrorAfterApplying, transactionConflict } = FAULTS;
   const faults = [dropAnswer, resetBefore, resetAfter, internalErrorAfterApplying, transactionConflict];
-  proxy.setRule(randomFaults(11, 0.3, faults));
+  world.proxy.setRule(randomFaults(11, 0.3, faults));
   const answered: number[] = [];
   await Promise.all(
     signers.map(async (signer, turn) => {
@@ -177,8 +153,8 @@ test('revisions rise one by one while 30 % of all requests fail, and nobody lose
       }
     }),
   );
-  proxy.setRule(undefined);
-  expect(proxy.faults).toBeGreaterThan(20);
+  world.proxy.setRule(undefined);
+  expect(world.proxy.faults).toBeGreaterThan(20);
   expect(new Set(answered).size).toBe(answered.length);
   const [signer] = signers;
   await signer?.jump(FLOOR);
@@ -192,7 +168,7 @@ test('a process keeps to a floor that it has read, though the table has an older
   await checkOne(backend, vote(1, 3, 4, 'a'));
   const older = await record();
   await backend.jump(FLOOR);
-  await tables.putItem(tableName, older);
+  await world.tables.putItem(world.tableName, older);
   expect((await backend.identity()).floor).toBeNull();
   const below = await checkOne(backend, vote(2, 5, 6, 'new key'));
   expect(verdictName(below)).toBe('source_below_low_water_mark');

@@ -1,0 +1,56 @@
+// What most tests of the DynamoDB backend stand on: the service, a proxy before it whose faults a test decides, and
+// backends that are closed when the test ends.
+
+import { afterAll, afterEach, beforeAll } from 'vitest';
+import { type Item, partitionOf } from '../../enclave/slashing/dynamodb/items.ts';
+import type { SlashableMessage, SlashingBackend } from '../../enclave/slashing/types.ts';
+import { type FaultProxy, startFaultProxy } from './fault-proxy.ts';
+import { checkOne, publicKeyOf, verdictName } from './slashing.ts';
+import { type OpenOptions, type SlashingTables, startSlashingTables } from './slashing-dynamodb.ts';
+
+/** Where the items of the key stand that most tests use. */
+export const BLOCK = partitionOf({ kind: 'block', publicKey: publicKeyOf(1) });
+export const VOTE = partitionOf({ kind: 'attestation', publicKey: publicKeyOf(1) });
+
+/** Call it once, at the top of a test file: its members are there from `beforeAll` on. */
+export class SlashingTablesBehindProxy {
+  tables!: SlashingTables;
+  proxy!: FaultProxy;
+  /** Of the backend that was opened last. */
+  tableName!: string;
+  readonly backends: SlashingBackend[] = [];
+
+  constructor() {
+    beforeAll(async () => {
+      this.tables = await startSlashingTables();
+      this.proxy = await startFaultProxy(this.tables.server.endpoint);
+    });
+    afterEach(async () => {
+      this.proxy.setRule(undefined);
+      for (const backend of this.backends.splice(0)) await backend.close();
+    });
+    afterAll(async () => {
+      await this.proxy?.close();
+      await this.tables?.close();
+    });
+  }
+
+  /** A backend behind the proxy, on a table of its own unless one is named. */
+  readonly open = async (options: OpenOptions & { readonly table?: string } = {}): Promise<SlashingBackend> => {
+    this.tableName = options.table ?? (await this.tables.create());
+    const backend = await this.tables.open(this.tableName, { endpoint: this.proxy.endpoint, ...options });
+    this.backends.push(backend);
+    return backend;
+  };
+
+  readonly itemAt = async (pk: string): Promise<Item> => {
+    const item = await this.tables.item(this.tableName, pk);
+    if (item === undefined) throw new Error(`no item at ${pk}`);
+    return item;
+  };
+}
+
+/** The verdict's name, or the fault. */
+export function outcome(backend: SlashingBackend, message: SlashableMessage): Promise<string> {
+  return checkOne(backend, message).then(verdictName, (error: { reason?: string }) => `503 ${error.reason}`);
+}
