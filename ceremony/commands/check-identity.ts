@@ -9,6 +9,7 @@ import { type Ceremony, ceremonyDigest } from '../definition.ts';
 import { readCeremonyFile } from './ceremony-file.ts';
 import { type Command, CommandError, readArguments, type Terminal } from './command.ts';
 import { type IdentityFile, openWith, readIdentityFile } from './identity-file.ts';
+import { recipientPosition } from './recipient.ts';
 
 const CHALLENGE_BYTES = 32;
 
@@ -52,21 +53,13 @@ Examples:
 /** Positions in root_token_recipients that are to be proven. */
 function candidates(ceremony: Ceremony, identity: IdentityFile, named: string | undefined): readonly number[] {
   const { rootTokenRecipients: recipients } = ceremony;
-  if (named !== undefined) return [positionOf(recipients, named)];
+  if (named !== undefined) return [recipientPosition(recipients, named)];
   const all = [...recipients.keys()];
   if (identity.opener === 'strongroom' || all.length === 1) return all;
   const claimed = all.filter((at) => identity.claimedRecipients.includes(recipients[at] ?? ''));
   if (claimed.length > 0) return claimed;
   throw new CommandError(
     `the ceremony has ${all.length} recipients and age opens with ${identity.path}: name yours with --recipient`,
-  );
-}
-
-function positionOf(recipients: readonly string[], named: string): number {
-  const at = /^[1-9]\d*$/.test(named) ? Number(named) - 1 : recipients.indexOf(named);
-  if (at >= 0 && at < recipients.length) return at;
-  throw new CommandError(
-    `--recipient is none of the ceremony’s root_token_recipients: give its number, 1 to ${recipients.length}, or all of age1…`,
   );
 }
 

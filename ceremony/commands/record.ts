@@ -9,11 +9,18 @@ import { note } from '../../command-line/terminal.ts';
 import { ceremonyBlock, ceremonyDigest } from '../definition.ts';
 import { headOf } from '../transcript/chain.ts';
 import { ROLES, type Role, type Said, TRANSCRIPT_FORMAT } from '../transcript/entries.ts';
-import { type Appended, appendToTranscript, newFileOf, startTranscript } from '../transcript/file.ts';
+import {
+  type Appended,
+  appendToTranscript,
+  newFileOf,
+  readTranscriptFile,
+  startTranscript,
+} from '../transcript/file.ts';
 import { grouped } from '../transcript/page.ts';
 import { readCeremonyFile } from './ceremony-file.ts';
 import { type Arguments, type Command, CommandError, fileProblem, readArguments, type Terminal } from './command.ts';
 import { readInput } from './input.ts';
+import { recipientPosition } from './recipient.ts';
 import { readRegisters } from './registers-file.ts';
 
 export const recordStart: Command = {
@@ -58,10 +65,10 @@ Options:
   --role ROLE            ${ROLES.join(', ')}
   --organization TEXT    Whom the person acts for
   --identified-by TEXT   How the others know who it is: "passport seen by the witness"
-  --recipient age1…      The recipient whose identity this person holds; one of the ceremony's
+  --recipient N|age1…    The recipient whose identity this person holds, by its number in the ceremony or in full
 
 Examples:
-  strongroom ceremony record person transcript.jsonl --name "Alice Example" --role participant --recipient age1…
+  strongroom ceremony record person transcript.jsonl --name "Alice Example" --role participant --recipient 1
   strongroom ceremony record person transcript.jsonl --name "Wanda Wit" --role witness --organization "Audit Ltd"
 `,
 
@@ -75,7 +82,7 @@ Examples:
       role,
       ...optional(flags, 'organization', 'organization'),
       ...optional(flags, 'identified-by', 'identified_by'),
-      ...optional(flags, 'recipient', 'recipient'),
+      ...(flags['recipient'] === undefined ? {} : { recipient: await recipientOf(file, flags['recipient']) }),
     };
     await append(file, [said], terminal);
   },
@@ -187,6 +194,15 @@ function needed(flags: Arguments['flags'], name: string): string {
 function optional<Member extends string>(flags: Arguments['flags'], flag: string, member: Member) {
   const value = flags[flag];
   return (value === undefined ? {} : { [member]: value }) as { [Name in Member]?: string };
+}
+
+/** What is written by its number stands in the transcript in full. */
+async function recipientOf(file: string, named: string): Promise<string> {
+  const read = await readTranscriptFile(file).catch(explained);
+  if (!read.ok) throw new CommandError(refusal(file, read));
+  const [start] = read.entries;
+  const recipients = start?.entry === 'start' ? start.ceremony.root_token_recipients : [];
+  return recipients[recipientPosition(recipients, named)] ?? '';
 }
 
 function isRole(text: string): text is Role {

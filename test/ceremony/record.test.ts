@@ -65,7 +65,7 @@ beforeAll(async () => {
   writeFileSync(at('image.eif'), 'an image');
   await record('start', ['--ceremony', at('ceremony.yaml'), '--title', 'Custody ceremony', '--place', 'Room 4']);
   await record('person', ['--name', 'Lea', '--role', 'lead', '--organization', 'Stake AG']);
-  noted = await record('person', ['--name', 'Alice', '--role', 'participant', '--recipient', RECIPIENT]);
+  noted = await record('person', ['--name', 'Alice', '--role', 'participant', '--recipient', '1']);
   await record('statement', ['--by', 'Alice', '--text', '-'], 'First.\r\nSecond.\r\n');
   await record('file', ['--path', at('image.eif'), '--about', 'the image']);
   await record('pcrs', ['--pcrs', at('pcrs.json')]);
@@ -84,6 +84,11 @@ it('a record that goes on is verified only for whoever says so, and makes a draf
 
 it.each<[string, string[], string]>([
   ['an unknown role', ['person', '--name', 'B', '--role', 'boss'], '--role is one of lead, custodian, participant'],
+  [
+    'a recipient that is none',
+    ['person', '--name', 'B', '--role', 'witness', '--recipient', '2'],
+    'its number, 1 to 1',
+  ],
   ['a statement of a stranger', ['statement', '--by', 'Bob', '--text', 'x'], 'whom no line before introduces'],
   ['a file that is not there', ['file', '--path', '/nonexistent', '--about', 'x'], 'ENOENT'],
   ['a pcrs.json that is none', ['pcrs', '--pcrs', 'CEREMONY'], 'has no object "measurements"'],

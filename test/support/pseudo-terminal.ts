@@ -10,11 +10,14 @@ export interface Typed {
   readonly answer: string;
 }
 
-/** @param command for a shell */
+/**
+ * @param command for a shell
+ * @param options.always typed each time that its prompt comes, however often
+ */
 export async function atTerminal(
   command: string,
   conversation: readonly Typed[],
-  options: { readonly env?: Readonly<Record<string, string>>; readonly cwd?: string } = {},
+  options: { readonly env?: Readonly<Record<string, string>>; readonly cwd?: string; readonly always?: Typed } = {},
 ): Promise<{ readonly code: number | null; readonly shown: string }> {
   const child = tracked(
     spawn('script', ['--quiet', '--return', '--flush', '--command', command, '/dev/null'], {
@@ -28,7 +31,7 @@ export async function atTerminal(
   let answered = 0;
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     shown += text;
-    const [next] = open;
+    const next = open[0] ?? options.always;
     const at = next === undefined ? -1 : shown.indexOf(next.prompt, answered);
     if (next === undefined || at === -1) return;
     answered = at + next.prompt.length;

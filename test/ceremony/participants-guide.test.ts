@@ -1,0 +1,89 @@
+// Every command of docs/guides/participants.md, as it stands there and in its order, at a terminal, with the real
+// programs. Left out are the blocks that say what they need (AWS, a signer), and the rehearsal, which
+// test/e2e/rehearsal.test.ts runs.
+
+import { spawnSync } from 'node:child_process';
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { parseCeremony } from '../../ceremony/definition.ts';
+import { sealRootToken } from '../../ceremony/root-token.ts';
+import { ceremonyRegister } from '../../ceremony/transcript/meaning.ts';
+import { keyArn } from '../config/loading.ts';
+import { atTerminal } from '../support/pseudo-terminal.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const GUIDE = readFileSync(join(ROOT, 'docs/guides/participants.md'), 'utf8');
+const TOKEN = `sr_mgmt_${'t'.repeat(43)}`;
+const PASSPHRASE = { prompt: 'passphrase', answer: 'correct horse battery' };
+
+const blocks = [...GUIDE.matchAll(/^( *)```\n([\s\S]*?)^ *```$/gm)].map(([, indent = '', text = '']) =>
+  text.replaceAll(new RegExp(`^${indent}`, 'gm'), ''),
+);
+const withoutNeeds = blocks.filter((block) => !block.startsWith('# needs '));
+
+let folder: string;
+const at = (name: string): string => join(folder, name);
+
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'strongroom-participants-'));
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+/** What the lead, the operator and the table have by then. */
+async function prepare(recipients: readonly string[]): Promise<void> {
+  const block = {
+    generation: 1,
+    kms_threshold: 2,
+    kms_keys: [1, 2, 3].map((number) => ({ arns: [keyArn(number)] })),
+    root_token_recipients: recipients,
+  };
+  writeFileSync(at('ceremony.yaml'), JSON.stringify(block));
+  writeFileSync(at('strongroom.yaml'), 'network: mainnet\n');
+  const measurements = { PCR0: 'a'.repeat(96), PCR17: ceremonyRegister(parseCeremony(block)) };
+  writeFileSync(at('pcrs.json'), JSON.stringify({ measurements }));
+  const value = await sealRootToken(Buffer.from(TOKEN), recipients);
+  writeFileSync(at('row.json'), JSON.stringify({ Item: { pk: { S: 'ROOT_TOKEN_BOOTSTRAP' }, value: { S: value } } }));
+  copyFileSync(at('row.json'), at('rehearsal-row.json'));
+}
+
+async function run(block: string, env: Record<string, string> = {}): Promise<string> {
+  const commands = block.replaceAll(/^strongroom ceremony rehearse .*\n/gm, '');
+  writeFileSync(at('block.sh'), commands);
+  const PATH = `${join(ROOT, 'bin')}:${process.env['PATH']}`;
+  const { code, shown } = await atTerminal('sh -e block.sh', [], {
+    cwd: folder,
+    env: { ...env, PATH },
+    always: PASSPHRASE,
+  });
+  if (code !== 0) throw new Error(`exit code ${code} of\n${commands}\n${shown}`);
+  return shown;
+}
+
+const missing = ['age', 'jq', 'script'].filter((program) => spawnSync(program, ['--version']).status !== 0);
+if (missing.length > 0) console.warn(`SKIPPED: not installed: ${missing.join(', ')} (Debian: age, jq, bsdutils)`);
+
+it.skipIf(missing.length > 0)('every command of the guide works, and each says what the guide says', async () => {
+  expect(blocks.length - withoutNeeds.length).toBe(2);
+  const [keygen = '', underPassphrase = '', ...rest] = withoutNeeds;
+  await run(keygen);
+  const [bob = ''] = /age1[a-z0-9]{58}/.exec(await run(underPassphrase)) ?? [];
+  await prepare([readFileSync(at('alice.recipient'), 'utf8').trim(), bob]);
+  const shown: string[] = [];
+  let head = '';
+  const tokens: string[] = [];
+  for (const block of rest) {
+    const said = await run(block, { HEAD_ON_PAPER: head });
+    shown.push(said);
+    if (block.includes('record end')) head = /^\d+ ([0-9a-f]{64})\r?$/m.exec(said)?.[1] ?? '';
+    if (block.includes('> root-token')) tokens.push(readFileSync(at('root-token'), 'utf8'));
+  }
+  const all = shown.join('');
+  expect(all.match(/^PROVEN: /gm)).toHaveLength(2);
+  expect(all).toContain(readFileSync(at('challenge.txt'), 'utf8').trim());
+  expect(all.match(/sr_mgmt_/g)).toHaveLength(2); // the rehearsal's, and the one that is shown on purpose
+  expect(tokens).toEqual([TOKEN, `${TOKEN}\n`]);
+  expect(readFileSync(at('transcript.html'), 'utf8')).toContain('Alice Example');
+  expect(shown.at(-1)).toMatch(/^VERIFIED: transcript.jsonl has 1\d lines[\s\S]*the one that you noted/);
+});
