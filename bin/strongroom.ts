@@ -1,97 +1,68 @@
-// The command tree's root: which program a command belongs to. Each program reads its own arguments and decides its
-// exit code.
+// The command tree's root: which program a command belongs to, and the help of all of them. Each program reads its own
+// arguments and decides its exit code.
 
-const HELP = `strongroom: a remote signer for Ethereum validator keys
-
-Usage: strongroom COMMAND [ARGUMENTS]
-
-Commands:
-  server        Run the signer                              strongroom server -c strongroom.yaml
-  slashing      Export, import, prune or show the           strongroom slashing export -c strongroom.yaml
-                slashing protection records
-  ceremony      Plan the master key's custody, make and     strongroom ceremony plan ceremony.yaml
-                check age identities, record a ceremony,
-                open the root token
-  setup         Create the DynamoDB tables, print the       strongroom setup tables -c strongroom.yaml
-                policies of keys, roles and tables          strongroom setup kms-policy --help
-  operator      Look after a running signer: status, seal,  strongroom operator status
-                policies, tokens, keys, slashing records;
-                verify an enclave, and tunnel to it for     strongroom operator verify --help
-                validator clients                           strongroom operator tunnel --help
-  eif           Build, describe and compare images for      strongroom eif build --help
-                AWS Nitro Enclaves
-  web3signer    Run the signer with Web3Signer's options    strongroom web3signer --help
-  parent-proxy  On the parent instance of an enclave:       strongroom parent-proxy -c strongroom.yaml
-                carry its connections
-
-Options:
-  --help     This text; \`strongroom COMMAND --help\` for a command
-  --version  The version
-`;
+import { asksForHelp, quoted } from '../command-line/arguments.ts';
+import { followWords } from '../command-line/command.ts';
+import { EXIT } from '../command-line/exit-codes.ts';
+import { renderHelp } from '../command-line/help.ts';
+import { nearest } from '../command-line/nearest.ts';
+import { columnsOf } from '../command-line/wrap.ts';
+import { OVERVIEW, PROGRAMS } from './programs.ts';
 
 /** The first word tells the entry point of a container that was Web3Signer's: no command of our own begins so. */
 const OF_WEB3SIGNER = /^(?:-.+|eth1|eth2|filecoin)$/;
 const OWN_OPTIONS = ['--help', '-h', '--version'];
+/** Runs with no arguments at all: its configuration may be in the environment. */
+const RUNS_ALONE = ['server', 'web3signer', 'parent-proxy', 'completion'];
 
-const [command, ...rest] = commandLine(process.argv.slice(2));
+const [name, ...rest] = commandLine(process.argv.slice(2));
 
 function commandLine(argv: readonly string[]): readonly string[] {
   const [first = ''] = argv;
   return OF_WEB3SIGNER.test(first) && !OWN_OPTIONS.includes(first) ? ['web3signer', ...argv] : argv;
 }
 
-switch (command) {
-  case 'server':
-  case 'slashing': {
-    const { main } = await import('../enclave/main.ts');
-    await main(command, rest);
-    break;
-  }
-  case 'ceremony': {
-    const { main } = await import('../ceremony/main.ts');
-    const rehearse = {
-      summary: 'Run the entire first boot of a ceremony on this machine, with throw-away keys',
-      load: async () => (await import('../rehearsal/rehearse.ts')).rehearse,
-    };
-    process.exitCode = await main(rest, process, new Map([['rehearse', rehearse]]));
-    break;
-  }
-  case 'setup': {
-    const { main } = await import('../setup/main.ts');
-    process.exitCode = await main(rest);
-    break;
-  }
-  case 'operator': {
-    const { main } = await import('../operator/main.ts');
-    await main(rest);
-    break;
-  }
-  case 'web3signer': {
-    const { main } = await import('../web3signer/main.ts');
-    await main(rest);
-    break;
-  }
-  case 'parent-proxy': {
-    const { main } = await import('../parent-proxy/main.ts');
-    await main(rest);
-    break;
-  }
-  case 'eif': {
-    const { main } = await import('../eif/main.ts');
-    process.exitCode = await main(rest);
-    break;
-  }
-  case '--version': {
-    const { VERSION } = await import('../enclave/api/version.ts');
-    process.stdout.write(`strongroom ${VERSION}\n`);
-    break;
-  }
-  case '--help':
-  case '-h':
-  case 'help':
-    process.stdout.write(HELP);
-    break;
-  default:
-    process.stderr.write(command === undefined ? HELP : `strongroom: unknown command ${command}\n\n${HELP}`);
-    process.exitCode = 1;
+const program = name !== undefined && Object.hasOwn(PROGRAMS, name) ? PROGRAMS[name] : undefined;
+if (name === '--version') {
+  const { VERSION } = await import('../enclave/api/version.ts');
+  process.stdout.write(`strongroom ${VERSION}\n`);
+} else if (name === undefined) {
+  process.stderr.write(renderHelp([], OVERVIEW, columnsOf(process.stderr)));
+  process.exitCode = EXIT.failed;
+} else if (name === '--help' || name === '-h' || name === 'help') {
+  process.stdout.write(renderHelp([], OVERVIEW, columnsOf(process.stdout)));
+} else if (program === undefined) {
+  const near = nearest(name, Object.keys(PROGRAMS));
+  const advice = near === undefined ? `there are: ${Object.keys(PROGRAMS).join(', ')}` : `did you mean ${near}?`;
+  process.stderr.write(`strongroom: there is no command ${quoted(name)}\n  ${advice}\n`);
+  process.exitCode = EXIT.failed;
+} else if (name === 'operator' && rest[0] === 'completion' && !asksForHelp(rest)) {
+  process.stderr.write('warning: `strongroom operator completion` is `strongroom completion` now\n');
+  await PROGRAMS['completion']?.run(rest.slice(1));
+} else {
+  const help = await wantedHelp(name, program);
+  if (help === undefined) await program.run(rest);
+  else help();
+}
+
+/** Prints the help of the command that the words lead to, when it is asked for, or when the words end at a group. */
+async function wantedHelp(
+  word: string,
+  { describe }: Pick<(typeof PROGRAMS)[string], 'describe'>,
+): Promise<(() => void) | undefined> {
+  const asks = asksForHelp(rest) || rest.includes('help');
+  const mayEnd = !RUNS_ALONE.includes(word) && rest.every((one) => !one.startsWith('-'));
+  if (!asks && !mayEnd) return undefined;
+  const { path, description, rest: after } = followWords(await describe(), rest);
+  const isGroup = description.commands !== undefined;
+  const [next] = after;
+  const ends = mayEnd && isGroup && next === undefined;
+  // A word that is no command of the group is the program's to refuse.
+  const isHelp = asksForHelp(rest) ? !isGroup || next?.startsWith('-') === true : isGroup && next === 'help';
+  if (!ends && !isHelp) return undefined;
+  return () => {
+    const stream = ends ? process.stderr : process.stdout;
+    stream.write(renderHelp([word, ...path], description, columnsOf(stream)));
+    if (ends) process.exitCode = EXIT.failed;
+  };
 }

@@ -2,20 +2,10 @@
 // refuses every other kind of recipient and identity, and tells "not for this identity" apart from "not an age file".
 
 import { armor, Decrypter, Encrypter, generateX25519Identity, identityToRecipient } from 'age-encryption';
+import { isAgeRecipient } from './age-recipient.ts';
 
-/** 32 bytes in bech32, with a checksum (the plugin and post-quantum kinds of `age1…` are longer). */
-const RECIPIENT = /^age1[02-9ac-hj-np-z]{58}$/;
+/** 32 bytes in bech32, with a checksum. */
 const IDENTITY = /^AGE-SECRET-KEY-1[02-9AC-HJ-NP-Z]{58}$/;
-
-export function isAgeRecipient(text: string): boolean {
-  if (!RECIPIENT.test(text)) return false;
-  try {
-    new Encrypter().addRecipient(text);
-    return true;
-  } catch {
-    return false;
-  }
-}
 
 export function isAgeIdentity(text: string): boolean {
   if (!IDENTITY.test(text)) return false;

@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { renderPlace } from '../command-line/text.ts';
-import { isAgeRecipient } from './age.ts';
+import { isAgeRecipient } from './age-recipient.ts';
 import { isMultiRegion, parseKeyArn } from './key-arn.ts';
 
 /** Shares are points of GF(2^8) other than zero, so no more than 255 of them (specification/custody.md#ceremony). */

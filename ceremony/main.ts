@@ -2,7 +2,8 @@
 // files it is told to, runs age where an identity needs it, and reaches neither network nor cloud. Exit codes: 0 done,
 // 1 usage or local error, 70 a bug (specification/operating.md#exit-codes).
 
-import { asksForHelp, quoted } from '../command-line/arguments.ts';
+import { quoted } from '../command-line/arguments.ts';
+import type { Description } from '../command-line/command.ts';
 import { EXIT } from '../command-line/exit-codes.ts';
 import { checkIdentity } from './commands/check-identity.ts';
 import { type Command, CommandError, type LoadedCommand, type Terminal } from './commands/command.ts';
@@ -10,6 +11,7 @@ import { keygen } from './commands/keygen.ts';
 import { openRootTokenCommand } from './commands/open-root-token.ts';
 import { plan } from './commands/plan.ts';
 import { recordEnd, recordFile, recordPcrs, recordPerson, recordStart, recordStatement } from './commands/record.ts';
+import { REHEARSE } from './commands/rehearse-description.ts';
 import { transcriptPageCommand, transcriptVerify } from './commands/transcript.ts';
 
 /** By the words that lead to them. */
@@ -28,25 +30,36 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map([
   ['transcript page', transcriptPageCommand],
 ]);
 
-type Commands = ReadonlyMap<string, Command | LoadedCommand>;
+export const ceremonyDescription: Description = {
+  summary: 'The custody of the master key: plan it, make and check identities, record the day, open the root token',
+  commands: {
+    ...Object.fromEntries(
+      ['plan', 'keygen', 'check-identity', 'open-root-token'].map((name) => [name, described(name)]),
+    ),
+    record: group('Record a ceremony as it happens, in a transcript', 'record'),
+    transcript: group('Verify the record of a ceremony, or print it', 'transcript'),
+    rehearse: REHEARSE,
+  },
+  examples: [
+    'strongroom ceremony plan ceremony.yaml',
+    'strongroom ceremony keygen --identity alice.age',
+    'strongroom ceremony check-identity ceremony.yaml --identity alice.age',
+  ],
+};
 
-const summaryOf = (command: Command | LoadedCommand): string =>
-  'summary' in command ? command.summary : (command.help.split('\n', 1)[0] ?? '');
+function described(name: string): Description {
+  const command = COMMANDS.get(name);
+  if (command === undefined) throw new Error(`no command ${name}`);
+  return command.description;
+}
 
-const help = (commands: Commands): string => `strongroom ceremony: the custody of the master key
-
-Usage: strongroom ceremony COMMAND [ARGUMENTS]
-
-Commands:
-${[...commands].map(([name, command]) => `  ${name.padEnd(17)}  ${summaryOf(command)}`).join('\n')}
-
-Examples:
-  strongroom ceremony plan ceremony.yaml
-  strongroom ceremony keygen --identity alice.age
-  strongroom ceremony check-identity ceremony.yaml --identity alice.age
-
-\`strongroom ceremony COMMAND --help\` for a command
-`;
+function group(summary: string, word: string): Description {
+  const below = [...COMMANDS].filter(([name]) => name.startsWith(`${word} `));
+  return {
+    summary,
+    commands: Object.fromEntries(below.map(([name, { description }]) => [name.slice(word.length + 1), description])),
+  };
+}
 
 /**
  * @param more commands that reach beyond this folder, which the command tree adds
@@ -57,39 +70,21 @@ export async function main(
   terminal: Terminal = process,
   more: ReadonlyMap<string, LoadedCommand> = new Map(),
 ): Promise<number> {
-  const commands: Commands = new Map<string, Command | LoadedCommand>([...COMMANDS, ...more]);
-  const [first] = argv;
-  const { name, below, rest } = follow(commands, argv);
+  const commands = new Map<string, Command | LoadedCommand>([...COMMANDS, ...more]);
+  const [first = '', second = ''] = argv;
+  const words = commands.has(`${first} ${second}`) ? 2 : 1;
+  const name = argv.slice(0, words).join(' ');
   const found = commands.get(name);
   if (found !== undefined) {
     const command = 'load' in found ? await found.load() : found;
-    if (!asksForHelp(rest)) return run(`strongroom ceremony ${name}`, command, rest, terminal);
-    terminal.stdout.write(command.help);
-    return EXIT.ok;
+    return run(`strongroom ceremony ${name}`, command, argv.slice(words), terminal);
   }
-  if (first === 'help' || asksForHelp(argv)) {
-    terminal.stdout.write(help(below));
-    return EXIT.ok;
-  }
-  const problem =
-    first === undefined ? '' : `strongroom ceremony: unknown command ${quoted(argv.slice(0, 2).join(' '))}\n\n`;
-  terminal.stderr.write(`${problem}${help(below)}`);
+  const group = [...commands.keys()].filter((known) => known.startsWith(`${first} `));
+  const isGroup = group.length > 0;
+  const wrong = quoted(argv.slice(0, isGroup ? 2 : 1).join(' '));
+  const known = (isGroup ? group : [...commands.keys()]).join(', ');
+  terminal.stderr.write(`strongroom ceremony: there is no command ${wrong}; there are: ${known}\n`);
   return EXIT.failed;
-}
-
-/** The longest command that the words begin with, or the commands that could follow them: of a group, or all. */
-function follow(
-  commands: Commands,
-  argv: readonly string[],
-): { readonly name: string; readonly below: Commands; readonly rest: readonly string[] } {
-  const [first = '', second = ''] = argv;
-  const words = commands.has(`${first} ${second}`) ? 2 : 1;
-  const group = new Map([...commands].filter(([name]) => name.startsWith(`${first} `)));
-  return {
-    name: argv.slice(0, words).join(' '),
-    below: group.size === 0 ? commands : group,
-    rest: argv.slice(words),
-  };
 }
 
 async function run(title: string, command: Command, argv: readonly string[], terminal: Terminal): Promise<number> {

@@ -17,6 +17,8 @@ export interface FlagForm {
   readonly choices?: readonly string[];
   /** One letter. */
   readonly short?: string;
+  /** The name of today: this one is read and warned of, and no help has it. */
+  readonly formerly?: string;
 }
 
 export type FlagForms = Readonly<Record<string, FlagForm>>;
@@ -26,6 +28,8 @@ export interface ReadArguments {
   /** Switches that are not given are false. */
   readonly values: Readonly<Record<string, FlagValue>>;
   readonly words: readonly string[];
+  /** Flags that were given by a former name: what to say of them. Their values are under the names of today. */
+  readonly warnings: readonly string[];
 }
 
 /** The command line says something that cannot be. */
@@ -54,10 +58,32 @@ export function readArguments(forms: FlagForms, argv: readonly string[]): ReadAr
   const config = { args: argv, options, allowPositionals: true } as const;
   checkFlags(forms, parseArgs({ ...config, args: [...argv], strict: false, tokens: true }).tokens);
   const { values: parsed, positionals } = parseStrictly(config);
-  const values = parsed as Readonly<Record<string, FlagValue>>; // a list only has texts: switches are not repeatable
+  // A list only has texts: switches are not repeatable.
+  const { values, warnings } = byPresentNames(forms, parsed as Readonly<Record<string, FlagValue>>);
   for (const [name, form] of Object.entries(forms)) checkValue(name, form, values[name]);
   const switches = Object.entries(forms).filter(([, form]) => form.placeholder === undefined);
-  return { values: { ...Object.fromEntries(switches.map(([name]) => [name, false])), ...values }, words: positionals };
+  return {
+    values: { ...Object.fromEntries(switches.map(([name]) => [name, false])), ...values },
+    words: positionals,
+    warnings,
+  };
+}
+
+function byPresentNames(
+  forms: FlagForms,
+  given: Readonly<Record<string, FlagValue>>,
+): Pick<ReadArguments, 'values' | 'warnings'> {
+  const values = { ...given };
+  const warnings: string[] = [];
+  for (const [name, { formerly }] of Object.entries(forms)) {
+    const value = given[name];
+    if (formerly === undefined || value === undefined) continue;
+    if (given[formerly] !== undefined)
+      throw new ArgumentsError(`--${name} is called --${formerly} now: give one of them`);
+    values[formerly] = value;
+    warnings.push(`--${name} is called --${formerly} now; a later version will not know the old name`);
+  }
+  return { values, warnings };
 }
 
 /** Whether the help is asked for, as a flag and not as the value of another one. */
@@ -86,7 +112,11 @@ function checkFlags(forms: FlagForms, tokens: readonly Token[]): void {
     const { name = '', rawName = '' } = token;
     const form = Object.hasOwn(forms, name) ? forms[name] : undefined;
     if (form === undefined) {
-      const near = nearest(name, Object.keys(forms));
+      const present = Object.entries(forms).filter(([, { formerly }]) => formerly === undefined);
+      const near = nearest(
+        name,
+        present.map(([known]) => known),
+      );
       throw new ArgumentsError(
         `there is no flag ${quoted(rawName)}`,
         near === undefined ? undefined : `did you mean --${near}?`,

@@ -2,6 +2,8 @@
 // done, 1 a usage or local error or a check that failed, 70 a bug (specification/operating.md#exit-codes); `compare`
 // has its own.
 
+import { quoted } from '../command-line/arguments.ts';
+import type { Description } from '../command-line/command.ts';
 import { EXIT } from '../command-line/exit-codes.ts';
 import type { Printed } from '../command-line/terminal.ts';
 import { buildCommand } from './commands/build.ts';
@@ -16,39 +18,23 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map([
   ['compare', compareCommand],
 ]);
 
-const HELP = `strongroom eif: images for AWS Nitro Enclaves
-
-Usage: strongroom eif COMMAND [ARGUMENTS]
-
-Commands:
-${[...COMMANDS].map(([name, { help }]) => `  ${name.padEnd(10)} ${help.split('\n', 1)[0]}`).join('\n')}
-
-Examples:
-  strongroom eif build --image image.yaml --ceremony ceremony.yaml --config strongroom.yaml
-  strongroom eif compare mine/image.eif theirs/image.eif
-
-\`strongroom eif COMMAND --help\` for a command
-`;
-
-const HELP_FLAGS: ReadonlySet<string> = new Set(['--help', '-h']);
+export const eifDescription: Description = {
+  summary: 'Images for AWS Nitro Enclaves',
+  commands: Object.fromEntries([...COMMANDS].map(([name, { description }]) => [name, description])),
+  examples: [
+    'strongroom eif build --image image.yaml --ceremony ceremony.yaml --config strongroom.yaml',
+    'strongroom eif compare mine/image.eif theirs/image.eif',
+  ],
+};
 
 /** @returns the exit code */
 export async function main(argv: readonly string[], terminal: Printed = process): Promise<number> {
-  const [name, ...rest] = argv;
-  if (name === undefined || name === 'help' || HELP_FLAGS.has(name)) {
-    (name === undefined ? terminal.stderr : terminal.stdout).write(HELP);
-    return name === undefined ? EXIT.failed : EXIT.ok;
-  }
+  const [name = '', ...rest] = argv;
   const command = COMMANDS.get(name);
-  if (command === undefined) {
-    terminal.stderr.write(`strongroom eif: unknown command ${name}\n\n${HELP}`);
-    return EXIT.failed;
-  }
-  if (rest.some((word) => HELP_FLAGS.has(word))) {
-    terminal.stdout.write(command.help);
-    return EXIT.ok;
-  }
-  return run(name, command, rest, terminal);
+  if (command !== undefined) return run(name, command, rest, terminal);
+  const known = [...COMMANDS.keys()].join(', ');
+  terminal.stderr.write(`strongroom eif: there is no command ${quoted(name)}; there are: ${known}\n`);
+  return EXIT.failed;
 }
 
 async function run(name: string, command: Command, argv: readonly string[], terminal: Printed): Promise<number> {

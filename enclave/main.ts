@@ -19,8 +19,7 @@ import { lookAtStart } from './commands/check-start.ts';
 import { runSlashingCommand } from './commands/slashing.ts';
 import { hasSlashingRecords } from './commands/slashing-open.ts';
 import { COMPILED, type CompiledImage } from './compiled.ts';
-import { serverHelp } from './config/help.ts';
-import { asksForHelp, type Loaded, type LoadInput, loadConfig } from './config/load.ts';
+import { type Loaded, type LoadInput, loadConfig } from './config/load.ts';
 import type { Config } from './config/options.ts';
 import { isDebugMode } from './tee/measure.ts';
 import { type EnclavePlatform, openNitroPlatform } from './tee/platform.ts';
@@ -46,10 +45,6 @@ export async function main(command: 'server' | 'slashing', argv: readonly string
  * @param said its warnings
  */
 export async function serve(input: LoadInput, said: readonly Warning[] = []): Promise<void> {
-  if (asksForHelp(input.argv)) {
-    process.stdout.write(serverHelp());
-    return;
-  }
   const read = (): Loaded => loadConfig(input, { compiledCeremony: false });
   const loaded = read();
   if (!loaded.ok) {
@@ -91,10 +86,6 @@ async function run(
  * some, nothing runs.
  */
 function checkForImage({ ceremony }: CompiledImage, argv: readonly string[]): void {
-  if (asksForHelp(argv)) {
-    process.stdout.write(serverHelp());
-    return;
-  }
   const loaded = loadConfig({ argv, env: {} }, { compiledCeremony: parseCeremony(ceremony) });
   if (loaded.ok && loaded.check) {
     process.exitCode = reportCheck(loaded, { violations: [], warnings: [] }, process);

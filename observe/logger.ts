@@ -3,22 +3,8 @@
 
 import { pino } from 'pino';
 import type { Log } from './log.ts';
+import { type LogFilter, type LogLevel, type LogModule, parseLogFilter } from './log-filter.ts';
 import { textLine } from './log-text.ts';
-
-/** `audit`: the audit lines of requests, which the default level does not touch. */
-export const LOG_MODULES = [
-  'audit',
-  'server',
-  'http',
-  'auth',
-  'keys',
-  'signing',
-  'slashing',
-  'tls',
-  'chamber',
-  'tee',
-] as const;
-export type LogModule = (typeof LOG_MODULES)[number];
 
 export interface LoggerOptions {
   /** `info`, or `info,http=debug,slashing=warn`: a default level and levels of single modules. */
@@ -42,9 +28,6 @@ export interface Logger {
   end(): Promise<void>;
 }
 
-export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'off'] as const;
-type LogLevel = (typeof LOG_LEVELS)[number];
-
 /** Field names that never reach a log line with their value, at the top level and one level down. */
 const SECRET_FIELDS: ReadonlySet<string> = new Set([
   'authorization',
@@ -58,31 +41,6 @@ const SECRET_FIELDS: ReadonlySet<string> = new Set([
   'keystore',
   'keystores',
 ]);
-
-export interface LogFilter {
-  readonly level: LogLevel;
-  readonly modules: ReadonlyMap<LogModule, LogLevel>;
-}
-
-/**
- * The default level and the modules' own; undefined when the filter is not well formed or names a module that does not
- * exist.
- */
-export function parseLogFilter(filter: string): LogFilter | undefined {
-  let level: LogLevel = 'info';
-  const modules = new Map<LogModule, LogLevel>();
-  for (const part of filter.split(',')) {
-    const [left = '', right, ...rest] = part.trim().split('=');
-    const named = right ?? left;
-    const found = LOG_LEVELS.find((candidate) => candidate === named.toLowerCase());
-    if (found === undefined || rest.length > 0 || left === '') return undefined;
-    const module = LOG_MODULES.find((candidate) => candidate === left);
-    if (right === undefined) level = found;
-    else if (module === undefined) return undefined;
-    else modules.set(module, found);
-  }
-  return { level, modules };
-}
 
 /**
  * Who lowers the log does not mean to lose who signed what: audit lines end with `audit=off`, and with a log that is

@@ -1,25 +1,11 @@
 // What a command of the tree is: its flags as data, from which parsing, help, completion and the reference are made,
 // and what it does. A remote command gets a client for the signer of the settings; a local one has no signer.
 
-import type { FlagForm, FlagValue } from '../command-line/arguments.ts';
+import type { Argument, Flags, Values } from '../command-line/command.ts';
 import type { Terminal } from '../command-line/terminal.ts';
 import type { DocumentProvider } from './attestation/provider.ts';
 import type { Client, ClientOptions } from './client.ts';
 import type { Output } from './output.ts';
-
-export interface Flag extends FlagForm {
-  readonly meaning: string;
-}
-
-export type Flags = Readonly<Record<string, Flag>>;
-
-export interface Argument {
-  readonly name: string;
-  readonly meaning: string;
-  readonly choices?: readonly string[];
-}
-
-export type Values<F extends Flags> = { readonly [Name in keyof F]: ValueOf<F[Name]> };
 
 export interface RemoteCall<F extends Flags> {
   readonly values: Values<F>;
@@ -41,14 +27,12 @@ export interface LocalCall<F extends Flags> {
   readonly terminal: Terminal;
   /** Whose attestation documents are believed. */
   readonly provider: DocumentProvider;
-  /** For all commands. */
-  readonly tree: Group;
 }
 
 interface Description<F extends Flags> {
   readonly summary: string;
   readonly flags: F;
-  /** What one line of a flag has no room for; lines of at most 98 characters. */
+  /** What one line of a flag has no room for: paragraphs, which are wrapped. */
   readonly notes?: readonly string[];
   /** One positional argument; none when undefined. */
   readonly argument?: Argument;
@@ -87,15 +71,3 @@ export function localCommand<const F extends Flags>(command: Omit<LocalCommand<F
 
 /** `--yes` of every command that destroys something. */
 export const YES = { yes: { meaning: 'Go on without being asked; needed where there is no terminal' } } as const;
-
-/** As parsed: of a switch, of a flag with a value, of one that is given several times. */
-
-type ValueOf<F extends Flag> = Flag extends F
-  ? FlagValue
-  : F extends { readonly repeatable: true }
-    ? readonly string[] | undefined
-    : F extends { readonly placeholder: string }
-      ? F extends { readonly required: true }
-        ? string
-        : string | undefined
-      : boolean;

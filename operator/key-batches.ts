@@ -2,12 +2,12 @@
 // key.
 
 import { readFile } from 'node:fs/promises';
+import type { Flags } from '../command-line/command.ts';
 import { EXIT } from '../command-line/exit-codes.ts';
 import { renderTable } from '../command-line/table.ts';
 import { note, type Terminal } from '../command-line/terminal.ts';
 import { bounded, printable } from '../command-line/text.ts';
 import { canonicalPublicKey } from '../formats/hex.ts';
-import type { Flags } from './command.ts';
 import { CommandFailure, localFailure, UsageFailure } from './exit.ts';
 import type { Output } from './output.ts';
 

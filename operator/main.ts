@@ -1,21 +1,21 @@
 // argv → command → exit code: the only file of the CLI that reads the process's arguments. Data goes to stdout,
 // everything else to stderr. Every failure becomes one line, advice where there is some, and an exit code (exit.ts).
 
-import { asksForHelp } from '../command-line/arguments.ts';
+import { ArgumentsError } from '../command-line/arguments.ts';
+import type { Flags } from '../command-line/command.ts';
 import { EXIT } from '../command-line/exit-codes.ts';
+import { type CommandWords, readCommand } from '../command-line/read-command.ts';
 import { note, type Terminal } from '../command-line/terminal.ts';
 import { bounded } from '../command-line/text.ts';
-import { parseArguments } from './arguments.ts';
 import { AWS_NITRO, type DocumentProvider } from './attestation/provider.ts';
 import { createClient } from './client.ts';
 import type { Command } from './command.ts';
 import { confirm } from './confirm.ts';
 import { CommandFailure, type OperatorExitCode, UsageFailure } from './exit.ts';
-import { helpOf } from './help.ts';
 import { createOutput } from './output.ts';
 import { resolveSettings } from './settings.ts';
 import { readToken } from './token.ts';
-import { findCommand, followWords, TREE } from './tree.ts';
+import { findCommand, followWords } from './tree.ts';
 import { flagsOf, PROGRAM } from './walk.ts';
 
 const MAX_BUG_CHARACTERS = 500;
@@ -34,15 +34,7 @@ export async function runOperator(
   provider: DocumentProvider,
 ): Promise<OperatorExitCode> {
   try {
-    const { path, node, rest } = findCommand(argv);
-    if (asksForHelp(rest)) {
-      terminal.stdout.write(await helpOf(path, node));
-      return EXIT.ok;
-    }
-    if (node.kind === 'group') {
-      terminal.stderr.write(await helpOf(path, node));
-      return EXIT.failed;
-    }
+    const { node, rest } = findCommand(argv);
     await runCommand(node, rest, terminal, provider);
     return EXIT.ok;
   } catch (error) {
@@ -56,8 +48,8 @@ async function runCommand(
   terminal: Terminal,
   provider: DocumentProvider,
 ): Promise<void> {
-  const { values, argument } = parseArguments(command, flagsOf(command), argv);
-  if (command.kind === 'local') return command.run({ values, argument, terminal, provider, tree: TREE });
+  const { values, argument } = readArguments(command, argv, terminal);
+  if (command.kind === 'local') return command.run({ values, argument, terminal, provider });
   const settings = resolveSettings(values, terminal.env, provider, command.timeoutSeconds);
   const { peer, token: source, timeoutSeconds, output } = settings;
   if (source?.text === '-' && argument === '-') throw new UsageFailure('stdin cannot be both the token and the file');
@@ -74,6 +66,17 @@ async function runCommand(
       if (values['yes'] !== true) await confirm(terminal, `At ${peer.url.origin}:\n${consequence}`, word);
     },
   });
+}
+
+function readArguments(command: Command, argv: readonly string[], terminal: Terminal): CommandWords<Flags> {
+  const { argument } = command;
+  try {
+    const read = readCommand({ flags: flagsOf(command), ...(argument === undefined ? {} : { argument }) }, argv);
+    for (const warning of read.warnings) note(terminal, `warning: ${warning}`);
+    return read;
+  } catch (error) {
+    throw error instanceof ArgumentsError ? new UsageFailure(error.message, error.advice) : error;
+  }
 }
 
 function report(error: unknown, argv: readonly string[], terminal: Terminal): OperatorExitCode {

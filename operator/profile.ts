@@ -69,6 +69,17 @@ export function readProfile(name: string | undefined, env: Terminal['env']): Pro
   );
 }
 
+/** What completion offers; a file that cannot be used has none. */
+export function profileNames(env: Terminal['env']): readonly string[] {
+  try {
+    const path = profilePath(env);
+    const file = readIfThere(path);
+    return file === undefined ? [] : Object.keys(parseProfiles(path, file.content).profiles);
+  } catch {
+    return [];
+  }
+}
+
 function readIfThere(path: string): { readonly content: string; readonly stats: Stats } | undefined {
   try {
     const file = openSync(path, 'r');

@@ -1,6 +1,7 @@
 // docs/reference/operator.md, from the command tree.
 
-import type { Command, Flags } from './command.ts';
+import type { Flags } from '../command-line/command.ts';
+import type { Command } from './command.ts';
 import { EXIT_MEANINGS } from './exit.ts';
 import { COMMON_FLAGS, DEFAULT_SIGNER_URL, DEFAULT_TIMEOUT_SECONDS, type SettingName, variableOf } from './settings.ts';
 import { TREE } from './tree.ts';

@@ -6,13 +6,13 @@
 
 import { readFileSync } from 'node:fs';
 import type { FlagValue } from '../command-line/arguments.ts';
+import type { Flags } from '../command-line/command.ts';
 import { nearest } from '../command-line/nearest.ts';
 import type { Terminal } from '../command-line/terminal.ts';
 import { bounded } from '../command-line/text.ts';
 import { type AttestationPolicy, DEFAULT_MAX_AGE_SECONDS } from './attestation/peer-evidence.ts';
 import type { DocumentProvider } from './attestation/provider.ts';
 import { type Given, readReferenceValues } from './attestation/reference-values.ts';
-import type { Flags } from './command.ts';
 import type { Peer } from './connect.ts';
 import { localFailure, UsageFailure } from './exit.ts';
 import { OUTPUT_FORMATS, type OutputFormat } from './output.ts';
@@ -30,7 +30,7 @@ export const COMMON_FLAGS = {
     placeholder: 'TOKEN',
     meaning: 'env:VAR, @FILE, - (stdin), or the token itself (visible to others)',
   },
-  'signer-url': { placeholder: 'URL', meaning: 'The signer' },
+  'signer-url': { placeholder: 'URL', meaning: `The signer; ${DEFAULT_SIGNER_URL} when not given` },
   'tls-ca': { placeholder: 'FILE', meaning: 'PEM certificates to trust instead of the public ones' },
   'tls-server-name': { placeholder: 'NAME', meaning: "The name in the signer's certificate, if not the URL's" },
   'allow-plaintext-signer': { meaning: 'Permit an http: URL; the token is then readable on the way' },
@@ -43,7 +43,7 @@ export const COMMON_FLAGS = {
   },
   output: { placeholder: 'FORMAT', meaning: "table, or json: the signer's answer", choices: OUTPUT_FORMATS },
   'timeout-seconds': { placeholder: 'SECONDS', meaning: 'Give up after so long without progress' },
-  profile: { placeholder: 'NAME', meaning: 'A profile of the profile file' },
+  profile: { placeholder: 'NAME', meaning: 'A profile of the profile file', isProfile: true },
 } as const satisfies Flags;
 
 /** Another name of --token, for `status` and `seal`. */

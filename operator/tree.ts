@@ -3,7 +3,6 @@
 import { nearest } from '../command-line/nearest.ts';
 import { bounded } from '../command-line/text.ts';
 import type { Command, Group } from './command.ts';
-import { completion } from './commands/completion.ts';
 import { keys } from './commands/keys.ts';
 import { policies } from './commands/policies.ts';
 import { seal } from './commands/seal.ts';
@@ -28,14 +27,13 @@ export const TREE: Group = {
     slashing,
     verify,
     tunnel,
-    completion,
   },
 };
 
-export interface Found {
+export interface Found<Of = Group | Command> {
   /** The words that lead to it, after `strongroom operator`. */
   readonly path: readonly string[];
-  readonly node: Group | Command;
+  readonly node: Of;
   /** The arguments after them. */
   readonly rest: readonly string[];
 }
@@ -54,17 +52,20 @@ export function followWords(argv: readonly string[]): Found {
   return { path, node, rest: argv.slice(path.length) };
 }
 
-/** @throws UsageFailure: a word that is no command, or a flag before it */
-export function findCommand(argv: readonly string[]): Found {
-  const found = followWords(argv);
-  const { path, node, rest } = found;
+/** @throws UsageFailure: no command, a word that is none, or a flag before it */
+export function findCommand(argv: readonly string[]): Found<Command> {
+  const { path, node, rest } = followWords(argv);
   const [word] = rest;
-  if (node.kind !== 'group' || word === undefined || word === '--help' || word === '-h') return found;
-  if (word.startsWith('-')) throw new UsageFailure('flags come after the command');
+  if (node.kind !== 'group') return { path, node, rest };
   const known = Object.keys(node.commands);
+  const program = [PROGRAM, ...path].join(' ');
+  if (word === undefined || word.startsWith('-')) {
+    const flagsFirst = word === undefined ? '' : ', and its flags come after it';
+    throw new UsageFailure(`say which command of ${program} to run${flagsFirst}`, `there are: ${known.join(', ')}`);
+  }
   const near = nearest(word, known);
   throw new UsageFailure(
-    `there is no command ${[PROGRAM, ...path, bounded(word, MAX_QUOTED_CHARACTERS)].join(' ')}`,
+    `there is no command ${program} ${bounded(word, MAX_QUOTED_CHARACTERS)}`,
     near === undefined ? `there are: ${known.join(', ')}` : `did you mean ${near}?`,
   );
 }

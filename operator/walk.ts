@@ -1,6 +1,7 @@
-// What help, completion and the reference need to know of a command tree.
+// What descriptions and the reference need to know of a command tree.
 
-import type { Command, Flags, Group } from './command.ts';
+import type { Flags } from '../command-line/command.ts';
+import type { Command, Group } from './command.ts';
 import { COMMON_FLAGS } from './settings.ts';
 
 export const PROGRAM = 'strongroom operator';
@@ -20,6 +21,5 @@ export function* walk(node: Group | Command, path: readonly string[] = []): Gene
 
 /** Its own flags, and the common ones when it talks to a signer. */
 export function flagsOf(command: Command): Flags {
-  const help = { help: { meaning: 'Show this text' } };
-  return command.kind === 'remote' ? { ...command.flags, ...COMMON_FLAGS, ...help } : { ...command.flags, ...help };
+  return command.kind === 'remote' ? { ...command.flags, ...COMMON_FLAGS } : command.flags;
 }

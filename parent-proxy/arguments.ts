@@ -1,21 +1,24 @@
 // The arguments of `strongroom parent-proxy`. Unknown, repeated and incomplete flags are refused, all of them at once.
 
+import type { Flag } from '../command-line/command.ts';
 import { renderName, suggest, type Violation } from '../command-line/violations.ts';
+import { FLAGS } from './description.ts';
 
 export interface Arguments {
   readonly configPath: string | undefined;
   readonly check: boolean;
-  readonly help: boolean;
   readonly violations: readonly Violation[];
 }
 
-const SPELLINGS: ReadonlyMap<string, '--config' | '--check' | '--help'> = new Map([
-  ['-c', '--config'],
-  ['--config', '--config'],
-  ['--check', '--check'],
-  ['-h', '--help'],
-  ['--help', '--help'],
-]);
+type Name = `--${keyof typeof FLAGS}`;
+
+/** Long and short names, and what they mean. */
+const SPELLINGS: ReadonlyMap<string, Name> = new Map(
+  Object.entries<Flag>(FLAGS).flatMap(([name, { short }]) => {
+    const flag = `--${name}` as Name;
+    return [[flag, flag], ...(short === undefined ? [] : [[`-${short}`, flag] as const])] as const;
+  }),
+);
 
 export function readArguments(argv: readonly string[]): Arguments {
   const violations: Violation[] = [];
@@ -42,7 +45,6 @@ export function readArguments(argv: readonly string[]): Arguments {
     if (value === undefined || value === '') refuse(flag, 'has no value', `write ${flag}=FILE`);
     seen.set(flag, value);
   }
-  const help = seen.has('--help');
-  if (!help && !seen.has('--config')) refuse('--config', 'is missing', 'name the configuration file: -c config.yaml');
-  return { configPath: seen.get('--config'), check: seen.has('--check'), help, violations };
+  if (!seen.has('--config')) refuse('--config', 'is missing', 'name the configuration file: -c config.yaml');
+  return { configPath: seen.get('--config'), check: seen.has('--check'), violations };
 }

@@ -11,7 +11,6 @@ import { readArguments } from './arguments.ts';
 import { systemClock } from './clock.ts';
 import { type LoadedConfiguration, type ProxyConfiguration, readProxyConfiguration } from './configuration.ts';
 import { warnOfFewDescriptors } from './descriptors.ts';
-import { HELP } from './help.ts';
 import { createLogger, errorCode, type Logger } from './log.ts';
 import { createMetrics } from './metrics.ts';
 import { type Output, openOutput } from './output.ts';
@@ -31,11 +30,7 @@ export async function main(
   argv: readonly string[],
   openTransport: (enclaveCid: number) => Transport = openVsock,
 ): Promise<void> {
-  const { configPath = '', check, help, violations } = readArguments(argv);
-  if (help) {
-    process.stdout.write(HELP);
-    return;
-  }
+  const { configPath = '', check, violations } = readArguments(argv);
   const loaded = violations.length > 0 ? { ok: false as const, violations } : load(configPath);
   if (!loaded.ok) {
     process.stderr.write(renderViolations(loaded.violations));

@@ -6,6 +6,7 @@
 import { readCeremonyFile } from '../ceremony/commands/ceremony-file.ts';
 import { type Command, CommandError, readArguments, type Terminal } from '../ceremony/commands/command.ts';
 import { checkOutput } from '../ceremony/commands/output-file.ts';
+import { REHEARSE } from '../ceremony/commands/rehearse-description.ts';
 import { type Ceremony, ceremonyBlock } from '../ceremony/definition.ts';
 import { missingDynamoDB } from './dynamodb.ts';
 import { type OpeningOptions, openRootToken, readParticipants } from './opening.ts';
@@ -14,41 +15,19 @@ import { type Stage, setStage } from './stage.ts';
 const PREFIX = 'REHEARSAL  ';
 
 export const rehearse: Command = {
-  help: `Run the entire first boot of a ceremony on this machine, with throw-away keys
-
-Usage: strongroom ceremony rehearse FILE [--identity FILE]… [--output FILE [--force]]
-
-FILE is YAML: the ceremony block by itself, or a configuration that has one. Local stand-ins take the place of its
-custody keys and of DynamoDB. The root token is encrypted to the ceremony's own recipients, and is worth nothing after
-the rehearsal: each participant opens it as on the day, here or on a machine of their own.
-
-Options:
-  --identity FILE  A participant who is here: it opens the root token, which then asks the signer for its status
-                   (repeatable). A passphrase is asked for twice: the identity is proven before the boot
-  --output FILE    Keep the rehearsal's row of the root token, for participants who open it elsewhere
-  --force          Overwrite that file
-
-Needs Linux on x86-64, and the optional package @dynoxide/linux-x64, a stand-in for DynamoDB, which npm installs there.
-
-Examples:
-  strongroom ceremony rehearse ceremony.yaml --output row.json
-  strongroom ceremony rehearse strongroom.yaml --identity alice.age | tee rehearsal.log
-`,
+  description: REHEARSE,
 
   async run(argv, terminal) {
-    const others = { lists: ['identity'], switches: ['force'] };
-    const { positionals, flags, lists, switches } = readArguments(argv, ['output'], 1, others);
-    const [file] = positionals;
-    if (file === undefined) throw new CommandError('name the FILE with the ceremony');
+    const { argument: file, values } = readArguments(argv, REHEARSE, terminal);
+    const { output, force, identity = [] } = values;
     const ceremony = await readCeremonyFile(file);
     const missing = missingDynamoDB();
     if (missing !== undefined) throw new CommandError(missing);
-    const { output } = flags;
-    if (output !== undefined) checkOutput(output, switches.has('force'));
-    const participants = await readParticipants(ceremony, lists['identity'] ?? [], terminal);
+    if (output !== undefined) checkOutput(output, force);
+    const participants = await readParticipants(ceremony, identity, terminal);
     const stage = await setStage(PREFIX, ceremonyBlock(ceremony));
     try {
-      await perform(stage, ceremony, { participants, rowFile: output, isForced: switches.has('force') }, terminal);
+      await perform(stage, ceremony, { participants, rowFile: output, isForced: force }, terminal);
     } finally {
       await stage.close();
     }

@@ -15,10 +15,15 @@ const ROOT = resolve(import.meta.dirname, '..');
 /** Which a release has and nothing else is likely to. */
 const MARK = 'SHA256SUMS';
 
+const FLAGS = {
+  commit: { placeholder: 'HEX', meaning: 'The commit of the sources, where git does not say it' },
+  directory: { placeholder: 'FOLDER', meaning: 'Where to write; build/release when not given' },
+} as const;
+
 async function main(argv: readonly string[]): Promise<number> {
-  const given = readArguments(argv, { single: ['commit', 'directory'], positionals: 0 });
-  const folder = given.value('directory') ?? join(ROOT, 'build/release');
-  const origin = originOf(ROOT, { commit: given.value('commit'), env: process.env });
+  const { values } = readArguments(argv, { flags: FLAGS }, process);
+  const folder = values.directory ?? join(ROOT, 'build/release');
+  const origin = originOf(ROOT, { commit: values.commit, env: process.env });
   checkFolder(folder);
   const artefacts = await buildRelease({ root: ROOT, architecture: hostArchitecture(), origin });
   for (const name of readdirSync(folder)) rmSync(join(folder, name), { recursive: true });

@@ -2,7 +2,7 @@
 // `kms-policy` print policies and call nothing. Exit codes: 0 done, 1 usage or a policy that is refused, 70 a bug, 78 a
 // configuration that cannot be used (specification/operating.md#exit-codes).
 
-import { ArgumentsError, asksForHelp, withAdvice } from '../command-line/arguments.ts';
+import { ArgumentsError, withAdvice } from '../command-line/arguments.ts';
 import { EXIT } from '../command-line/exit-codes.ts';
 import type { Piped } from '../command-line/terminal.ts';
 import { renderViolations, suggest } from '../command-line/violations.ts';
@@ -17,43 +17,18 @@ const COMMANDS: ReadonlyMap<string, SetupCommand> = new Map([
   ['kms-policy', kmsPolicy],
 ]);
 
-const HELP = `strongroom setup: what a deployment needs before its first start
-
-Usage: strongroom setup COMMAND -c CONFIG [ARGUMENTS]
-
-Commands:
-  tables      Create the DynamoDB tables that the configuration names
-  kms-policy  Print the policy of a custody key, for a list of enclave images
-  iam         Print the IAM policy of a role or user, or the policy of a table
-
-Examples:
-  strongroom setup tables -c strongroom.yaml
-  strongroom setup kms-policy --help
-  strongroom setup iam -c strongroom.yaml --for signer --phase first-boot
-
-\`strongroom setup COMMAND --help\` for a command
-`;
-
 /** @returns the exit code */
 export async function main(argv: readonly string[], terminal: Omit<Piped, 'stdin'> = process): Promise<number> {
-  const [name, ...rest] = argv;
+  const [name = '', ...rest] = argv;
   if (name === 'tables') {
     const { runSetupCommand } = await import('./commands/tables.ts');
     return runSetupCommand(argv, terminal);
-  }
-  if (name === undefined || name === 'help' || asksForHelp([name])) {
-    (name === undefined ? terminal.stderr : terminal.stdout).write(HELP);
-    return name === undefined ? EXIT.failed : EXIT.ok;
   }
   const command = COMMANDS.get(name);
   if (command === undefined) {
     const advice = suggest(name, [...COMMANDS.keys(), 'tables'], 'see strongroom setup --help');
     terminal.stderr.write(`strongroom setup: there is no command ${name}; ${advice}\n`);
     return EXIT.failed;
-  }
-  if (asksForHelp(rest)) {
-    terminal.stdout.write(command.help);
-    return EXIT.ok;
   }
   return run(`strongroom setup ${name}`, () => command.run(rest, terminal), terminal);
 }

@@ -1,6 +1,6 @@
 // The command line of Web3Signer, as picocli reads it: `--name=value`, `--name value`, booleans without a value, `-l
 // LEVEL`, global options before and after `eth2`. Refused: unknown options, an option given twice, one without its
-// value, other sub-commands. Three words are our own.
+// value, other sub-commands. Two words are our own, and help is printed before they are read.
 
 import { renderName, suggest, type Violation } from '../command-line/violations.ts';
 import type { Given, GivenLayer } from './given.ts';
@@ -15,14 +15,10 @@ export interface Arguments extends GivenLayer {
   /** The command under `eth2`; undefined runs the signer. */
   readonly command: Command | undefined;
   readonly printConfig: boolean;
-  readonly help: boolean;
   readonly version: boolean;
 }
 
-const OWN_WORDS: Readonly<Record<string, 'help' | 'version' | 'printConfig'>> = {
-  '--help': 'help',
-  '-h': 'help',
-  help: 'help',
+const OWN_WORDS: Readonly<Record<string, 'version' | 'printConfig'>> = {
   '--version': 'version',
   '-V': 'version',
   '--print-config': 'printConfig',
@@ -58,7 +54,6 @@ export function readArguments(argv: readonly string[]): Arguments {
     isEth2,
     command,
     printConfig: own.has('printConfig'),
-    help: own.has('help'),
     version: own.has('version'),
   };
 }

@@ -17,7 +17,6 @@ import { type Environment, readEnvironment } from './environment.ts';
 import { type GivenOptions, merged, type Warning } from './given.ts';
 import { flagOf } from './option.ts';
 import { CONFIG_FILE } from './options/options.ts';
-import { frontHelp } from './reference.ts';
 import { POLICY, translate } from './translate.ts';
 import type { Translation } from './translation.ts';
 import { yamlText } from './yaml-text.ts';
@@ -28,8 +27,7 @@ const FILE = 'the options of Web3Signer';
 
 export async function main(argv: readonly string[]): Promise<void> {
   const args = readArguments(argv);
-  if (args.help) process.stdout.write(frontHelp());
-  else if (args.version) process.stdout.write(`strongroom ${VERSION}\n`);
+  if (args.version) process.stdout.write(`strongroom ${VERSION}\n`);
   else await runFront(args);
 }
 

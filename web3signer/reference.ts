@@ -1,6 +1,6 @@
 // docs/reference/web3signer.md and the help, from the table of options.
 
-import { flagOf, keysOf, variablesOf, type Web3SignerOption } from './option.ts';
+import { keysOf, variablesOf, type Web3SignerOption } from './option.ts';
 import { OPTIONS } from './options/options.ts';
 
 export function web3SignerReference(): string {
@@ -61,28 +61,4 @@ function without(values: readonly string[] = []): string {
 
 function code(texts: readonly string[]): string {
   return texts.map((text) => `\`${text}\``).join(', ');
-}
-
-export function frontHelp(): string {
-  const lines = (kind: Web3SignerOption['becomes']['kind']): string =>
-    OPTIONS.filter(({ becomes }) => becomes.kind === kind)
-      .map((option) => `  ${option.scope === '' ? '' : `${option.scope} `}${flagOf(option)}\n`)
-      .join('');
-  return `strongroom web3signer: strongroom with Web3Signer's command line
-
-Usage:
-  strongroom web3signer [global options] eth2 [options]
-  strongroom web3signer [global options] eth2 [options] export --to=FILE
-  strongroom web3signer [global options] eth2 [options] import --from=FILE
-  strongroom web3signer [global options] eth2 [options] watermark-repair --slot=N --epoch=N
-  strongroom web3signer [global options] eth2 [options] --print-config > strongroom.yaml
-
-What becomes of each option: docs/reference/web3signer.md.
-
-Honoured:
-${lines('honoured')}
-Accepted, with a warning that says what happens instead:
-${lines('accepted')}
-Refused:
-${lines('refused')}`;
 }

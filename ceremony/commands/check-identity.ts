@@ -3,48 +3,58 @@
 // identity, and compared. Offline; nothing is kept; the identity is never printed.
 
 import { randomBytes, timingSafeEqual } from 'node:crypto';
+import type { Description } from '../../command-line/command.ts';
 import { note } from '../../command-line/terminal.ts';
 import { encryptToRecipients } from '../age.ts';
 import { type Ceremony, ceremonyDigest } from '../definition.ts';
 import { readCeremonyFile } from './ceremony-file.ts';
-import { type Command, CommandError, readArguments, type Terminal } from './command.ts';
+import { CEREMONY_FILE, type Command, CommandError, readArguments, type Terminal } from './command.ts';
 import { type IdentityFile, openWith, readIdentityFile } from './identity-file.ts';
 import { recipientPosition } from './recipient.ts';
 
 const CHALLENGE_BYTES = 32;
 
+const DESCRIPTION = {
+  summary: 'Prove that an identity opens what is encrypted to its recipient in a ceremony, offline',
+  usage: ['FILE --identity FILE [--recipient N|age1…]'],
+  notes: [
+    'A random challenge is encrypted to the recipient and opened with the identity; nothing is kept, and the identity ' +
+      'is never printed. Exit 0 only when it opened. Identities under a passphrase, or of an age plugin, are opened ' +
+      'by the program age, which asks on this terminal.',
+  ],
+  argument: CEREMONY_FILE,
+  flags: {
+    identity: {
+      placeholder: 'FILE',
+      required: true,
+      meaning: 'The participant\'s identities, as "strongroom ceremony keygen", age-keygen or age -p write them',
+    },
+    recipient: {
+      placeholder: 'N|age1…',
+      meaning:
+        'Which of root_token_recipients, by its number in "strongroom ceremony plan" or in full; needed when age is ' +
+        "the opener, because it asks once for each challenge (default: the one that the file's comment names, or each)",
+    },
+  },
+  examples: [
+    'strongroom ceremony check-identity ceremony.yaml --identity alice.age',
+    'strongroom ceremony check-identity ceremony.yaml --identity bob-passphrase.age --recipient 2',
+  ],
+} as const satisfies Description;
+
 export const checkIdentity: Command = {
-  help: `Prove that an identity opens what is encrypted to its recipient in a ceremony, offline
-
-Usage: strongroom ceremony check-identity FILE --identity FILE [--recipient N|age1…]
-
-FILE is YAML: the ceremony block by itself, or a configuration that has one. A random challenge is encrypted to the
-recipient and opened with the identity; nothing is kept, and the identity is never printed. Exit 0 only when it opened.
-Identities under a passphrase, or of an age plugin, are opened by the program age, which asks on this terminal.
-
-Options:
-  --identity FILE       The participant's identities, as "strongroom ceremony keygen", age-keygen or age -p write them
-  --recipient N|age1…   Which of root_token_recipients, by its number in "strongroom ceremony plan" or in full;
-                        needed when age is the opener, because it asks once for each challenge
-                        (default: the one that the file's comment names, or each)
-
-Examples:
-  strongroom ceremony check-identity ceremony.yaml --identity alice.age
-  strongroom ceremony check-identity ceremony.yaml --identity bob-passphrase.age --recipient 2
-`,
+  description: DESCRIPTION,
 
   async run(argv, terminal) {
-    const { positionals, flags } = readArguments(argv, ['identity', 'recipient'], 1);
-    const [file] = positionals;
-    if (file === undefined) throw new CommandError('name the FILE with the ceremony');
-    if (flags['identity'] === undefined) throw new CommandError('name the age identity with --identity FILE');
+    const { argument: file, values } = readArguments(argv, DESCRIPTION, terminal);
+    const { identity: identityPath, recipient } = values;
     const ceremony = await readCeremonyFile(file);
-    const identity = await readIdentityFile(flags['identity'], terminal);
+    const identity = await readIdentityFile(identityPath, terminal);
     const proven: number[] = [];
-    for (const at of candidates(ceremony, identity, flags['recipient'])) {
+    for (const at of candidates(ceremony, identity, recipient)) {
       if (await opensChallenge(ceremony.rootTokenRecipients[at] ?? '', identity, terminal)) proven.push(at);
     }
-    if (proven.length === 0) throw new CommandError(notProven(ceremony, flags['recipient']));
+    if (proven.length === 0) throw new CommandError(notProven(ceremony, recipient));
     terminal.stdout.write(proof(ceremony, proven));
     note(terminal, `strongroom: opened by ${identity.opener} (${identity.kind})`);
   },

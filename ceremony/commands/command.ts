@@ -1,8 +1,10 @@
 // What every command of `strongroom ceremony` is given and gives back. Data goes to stdout, everything else to stderr;
 // a failure is one sentence. Exit codes: 0 done, 1 a usage or local error (specification/operating.md#exit-codes).
 
-import { ArgumentsError, quoted, readArguments as read, withAdvice } from '../../command-line/arguments.ts';
-import type { Printed } from '../../command-line/terminal.ts';
+import { ArgumentsError, withAdvice } from '../../command-line/arguments.ts';
+import type { Description, Flags } from '../../command-line/command.ts';
+import { type CommandWords, readCommand } from '../../command-line/read-command.ts';
+import { note, type Printed } from '../../command-line/terminal.ts';
 
 export interface Terminal extends Printed {
   readonly stdin: AsyncIterable<Uint8Array>;
@@ -10,14 +12,17 @@ export interface Terminal extends Printed {
 }
 
 export interface Command {
-  readonly help: string;
+  readonly description: Description;
   run(argv: readonly string[], terminal: Terminal): Promise<void>;
 }
 
+export const CEREMONY_FILE = {
+  name: 'FILE',
+  meaning: 'YAML: the ceremony block by itself, or a configuration that has one',
+} as const;
+
 /** A command that reaches beyond this folder: it is loaded when somebody asks for it by name. */
 export interface LoadedCommand {
-  /** One line, for the list of commands. */
-  readonly summary: string;
   load(): Promise<Command>;
 }
 
@@ -29,46 +34,19 @@ export class CommandError extends Error {
   }
 }
 
-export interface Arguments {
-  readonly positionals: readonly string[];
-  readonly flags: Readonly<Record<string, string>>;
-  /** Those that are given. */
-  readonly switches: ReadonlySet<string>;
-  /** What a flag was given that may be given several times. */
-  readonly lists: Readonly<Record<string, readonly string[]>>;
-}
-
-/** The names of what may be given beside `--flag VALUE`. */
-export interface OtherFlags {
-  readonly switches?: readonly string[];
-  readonly lists?: readonly string[];
-}
-
 /**
- * `--flag VALUE` for each of the names, the other flags, and at most `positionals` words beside them.
+ * The flags and the argument that the command's description has.
  * @throws CommandError for an unknown flag, a repeated one, one without a value, a word too many
  */
-export function readArguments(
+export function readArguments<const F extends Flags>(
   argv: readonly string[],
-  names: readonly string[],
-  positionals: number,
-  { switches = [], lists = [] }: OtherFlags = {},
-): Arguments {
-  const forms = Object.fromEntries([
-    ...names.map((name) => [name, { placeholder: name.toUpperCase() }] as const),
-    ...lists.map((name) => [name, { placeholder: name.toUpperCase(), repeatable: true }] as const),
-    ...switches.map((name) => [name, {}] as const),
-  ]);
+  description: Pick<Description, 'argument'> & { readonly flags?: F },
+  terminal: Printed,
+): CommandWords<F> {
   try {
-    const { values, words } = read(forms, argv);
-    if (words.length > positionals) throw new ArgumentsError(`unexpected ${quoted(words.at(-1) ?? '')}`);
-    const texts = Object.entries(values).filter((entry): entry is [string, string] => typeof entry[1] === 'string');
-    return {
-      positionals: words,
-      flags: Object.fromEntries(texts),
-      switches: new Set(switches.filter((name) => values[name] === true)),
-      lists: Object.fromEntries(lists.map((name) => [name, (values[name] ?? []) as readonly string[]])),
-    };
+    const read = readCommand(description, argv);
+    for (const warning of read.warnings) note(terminal, `warning: ${warning}`);
+    return read;
   } catch (error) {
     if (!(error instanceof ArgumentsError)) throw error;
     throw new CommandError(withAdvice(error));

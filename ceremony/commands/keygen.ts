@@ -5,22 +5,27 @@ import { open } from 'node:fs/promises';
 import { generateAgeIdentity } from '../age.ts';
 import { type Command, CommandError, fileProblem, readArguments } from './command.ts';
 
+const DESCRIPTION = {
+  summary: 'Make an age identity: the secret into a new file (mode 0600), its recipient to stdout',
+  flags: {
+    identity: {
+      placeholder: 'FILE',
+      required: true,
+      meaning: 'The file to write; one that exists is never overwritten',
+    },
+  },
+  examples: [
+    'strongroom ceremony keygen --identity alice.age',
+    'strongroom ceremony keygen --identity /media/offline/root.age >> recipients.txt',
+  ],
+} as const;
+
 export const keygen: Command = {
-  help: `Make an age identity: the secret into a new file (mode 0600), its recipient to stdout
+  description: DESCRIPTION,
 
-Usage: strongroom ceremony keygen --identity FILE
-
-Options:
-  --identity FILE  The file to write; one that exists is never overwritten
-
-Examples:
-  strongroom ceremony keygen --identity alice.age
-  strongroom ceremony keygen --identity /media/offline/root.age >> recipients.txt
-`,
-
-  async run(argv, { stdout, stderr }) {
-    const { identity: file } = readArguments(argv, ['identity'], 0).flags;
-    if (file === undefined) throw new CommandError('name the file to write with --identity FILE');
+  async run(argv, terminal) {
+    const { stdout, stderr } = terminal;
+    const { identity: file } = readArguments(argv, DESCRIPTION, terminal).values;
     const { identity, recipient } = await generateAgeIdentity();
     await writeNew(file, `# recipient: ${recipient}\n${identity}\n`);
     stdout.write(`${recipient}\n`);

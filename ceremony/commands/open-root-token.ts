@@ -7,26 +7,33 @@ import { type Command, CommandError, readArguments } from './command.ts';
 import { openWith, readIdentityFile } from './identity-file.ts';
 import { readInput } from './input.ts';
 
+const DESCRIPTION = {
+  summary: 'Decrypt the root token of a ROOT_TOKEN_BOOTSTRAP row, offline',
+  flags: {
+    identity: {
+      placeholder: 'FILE',
+      required: true,
+      meaning:
+        'age X25519 identities, one a line, as "strongroom ceremony keygen" and age-keygen write them; those under a ' +
+        'passphrase, or of an age plugin, are opened by the program age, which asks here',
+    },
+    row: {
+      placeholder: 'FILE',
+      required: true,
+      meaning: 'The row as "aws dynamodb get-item" prints it, or its armored value alone; - is stdin',
+    },
+  },
+  examples: [
+    'strongroom ceremony open-root-token --identity alice.age --row row.json',
+    `aws dynamodb get-item --table-name strongroom-state --key '{"pk":{"S":"ROOT_TOKEN_BOOTSTRAP"}}' | strongroom ceremony open-root-token --identity alice.age --row -`,
+  ],
+} as const;
+
 export const openRootTokenCommand: Command = {
-  help: `Decrypt the root token of a ROOT_TOKEN_BOOTSTRAP row, offline
-
-Usage: strongroom ceremony open-root-token --identity FILE --row FILE|-
-
-Options:
-  --identity FILE  age X25519 identities, one a line, as "strongroom ceremony keygen" and age-keygen write them;
-                   those under a passphrase, or of an age plugin, are opened by the program age, which asks here
-  --row FILE|-     The row as "aws dynamodb get-item" prints it, or its armored value alone; - is stdin
-
-Examples:
-  strongroom ceremony open-root-token --identity alice.age --row row.json
-  aws dynamodb get-item --table-name strongroom-state --key '{"pk":{"S":"ROOT_TOKEN_BOOTSTRAP"}}' \\
-    | strongroom ceremony open-root-token --identity alice.age --row -
-`,
+  description: DESCRIPTION,
 
   async run(argv, terminal) {
-    const { identity, row } = readArguments(argv, ['identity', 'row'], 0).flags;
-    if (identity === undefined) throw new CommandError('name the age identity with --identity FILE');
-    if (row === undefined) throw new CommandError('name the row with --row FILE, or --row - for stdin');
+    const { identity, row } = readArguments(argv, DESCRIPTION, terminal).values;
     const identities = await readIdentityFile(identity, terminal);
     const armored = armoredOf(await readInput(row, terminal));
     const opened = readRootToken(await openWith(identities, armored, terminal));

@@ -4,31 +4,25 @@
 import { type Ceremony, ceremonyBlock } from '../definition.ts';
 import { type CeremonyPlan, planCeremony, spareKeys } from '../plan.ts';
 import { readCeremonyFile } from './ceremony-file.ts';
-import { type Command, CommandError, readArguments } from './command.ts';
+import { CEREMONY_FILE, type Command, readArguments } from './command.ts';
+
+const DESCRIPTION = {
+  summary: 'Print a custody ceremony, its digest, its PCR17, which losses it survives, and warnings',
+  notes: ['KMS is not contacted.'],
+  argument: CEREMONY_FILE,
+  flags: {
+    output: { placeholder: 'FORMAT', choices: ['table', 'json'], meaning: 'What to print; a table when not given' },
+  },
+  examples: ['strongroom ceremony plan ceremony.yaml', 'strongroom ceremony plan strongroom.yaml --output json'],
+} as const;
 
 export const plan: Command = {
-  help: `Print a custody ceremony, its digest, its PCR17, which losses it survives, and warnings
+  description: DESCRIPTION,
 
-Usage: strongroom ceremony plan FILE [--output table|json]
-
-FILE is YAML: the ceremony block by itself, or a configuration that has one. KMS is not contacted.
-
-Options:
-  --output table|json  What to print (default: table)
-
-Examples:
-  strongroom ceremony plan ceremony.yaml
-  strongroom ceremony plan strongroom.yaml --output json
-`,
-
-  async run(argv, { stdout }) {
-    const { positionals, flags } = readArguments(argv, ['output'], 1);
-    const [file] = positionals;
-    const { output = 'table' } = flags;
-    if (file === undefined) throw new CommandError('name the FILE with the ceremony');
-    if (output !== 'table' && output !== 'json') throw new CommandError('--output is table or json');
-    const planned = planCeremony(await readCeremonyFile(file));
-    stdout.write(output === 'json' ? asJson(planned) : asTable(planned));
+  async run(argv, terminal) {
+    const { argument, values } = readArguments(argv, DESCRIPTION, terminal);
+    const planned = planCeremony(await readCeremonyFile(argument));
+    terminal.stdout.write(values.output === 'json' ? asJson(planned) : asTable(planned));
   },
 };
 

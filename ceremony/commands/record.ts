@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { basename } from 'node:path';
+import type { Description } from '../../command-line/command.ts';
 import { note } from '../../command-line/terminal.ts';
 import { ceremonyBlock, ceremonyDigest } from '../definition.ts';
 import { headOf } from '../transcript/chain.ts';
@@ -18,36 +19,43 @@ import {
 } from '../transcript/file.ts';
 import { grouped } from '../transcript/page.ts';
 import { readCeremonyFile } from './ceremony-file.ts';
-import { type Arguments, type Command, CommandError, fileProblem, readArguments, type Terminal } from './command.ts';
+import { type Command, CommandError, fileProblem, readArguments, type Terminal } from './command.ts';
 import { readInput } from './input.ts';
 import { recipientPosition } from './recipient.ts';
 import { readRegisters } from './registers-file.ts';
 
+const TRANSCRIPT = { name: 'FILE', meaning: 'The transcript' } as const;
+
+const START = {
+  summary: 'Begin the record of a ceremony: a new transcript',
+  notes: ['A transcript that exists is never overwritten. Its first line holds the whole ceremony and its digest.'],
+  argument: TRANSCRIPT,
+  flags: {
+    ceremony: {
+      placeholder: 'FILE',
+      required: true,
+      meaning: 'The ceremony block by itself, or a configuration that has one',
+    },
+    title: { placeholder: 'TEXT', required: true, meaning: 'What is done, for the head of the page' },
+    place: { placeholder: 'TEXT', meaning: 'Where' },
+  },
+  examples: [
+    'strongroom ceremony record start transcript.jsonl --ceremony ceremony.yaml --title "Custody ceremony, mainnet-eu"',
+    'strongroom ceremony record start t.jsonl --ceremony ceremony.yaml --title Rehearsal --place "Zurich, room 4"',
+  ],
+} as const satisfies Description;
+
 export const recordStart: Command = {
-  help: `Begin the record of a ceremony: a new transcript
-
-Usage: strongroom ceremony record start FILE --ceremony FILE --title TEXT [--place TEXT]
-
-FILE is the transcript; one that exists is never overwritten. Its first line holds the whole ceremony and its digest.
-
-Options:
-  --ceremony FILE  The ceremony block by itself, or a configuration that has one
-  --title TEXT     What is done, for the head of the page
-  --place TEXT     Where
-
-Examples:
-  strongroom ceremony record start transcript.jsonl --ceremony ceremony.yaml --title "Custody ceremony, mainnet-eu"
-  strongroom ceremony record start t.jsonl --ceremony ceremony.yaml --title Rehearsal --place "Zurich, room 4"
-`,
+  description: START,
 
   async run(argv, terminal) {
-    const { file, flags } = transcriptAnd(argv, ['ceremony', 'title', 'place']);
-    const ceremony = await readCeremonyFile(needed(flags, 'ceremony'));
+    const { argument: file, values } = readArguments(argv, START, terminal);
+    const ceremony = await readCeremonyFile(values.ceremony);
     const said: Said = {
       entry: 'start',
       format: TRANSCRIPT_FORMAT,
-      title: needed(flags, 'title'),
-      ...optional(flags, 'place', 'place'),
+      title: values.title,
+      ...optional('place', values.place),
       ceremony: structuredClone(ceremonyBlock(ceremony)) as Extract<Said, { entry: 'start' }>['ceremony'],
       ceremony_digest_sha384: ceremonyDigest(ceremony).toString('hex'),
     };
@@ -55,144 +63,149 @@ Examples:
   },
 };
 
+const PERSON = {
+  summary: 'Record who is there, and in which role',
+  argument: TRANSCRIPT,
+  flags: {
+    name: { placeholder: 'NAME', required: true, meaning: 'As the person signs; statements name it' },
+    role: {
+      placeholder: 'ROLE',
+      required: true,
+      choices: ROLES,
+      meaning: `What the person is there for: ${ROLES.join(', ')}`,
+    },
+    organization: { placeholder: 'TEXT', meaning: 'Whom the person acts for' },
+    'identified-by': { placeholder: 'TEXT', meaning: 'How the others know who it is: "passport seen by the witness"' },
+    recipient: {
+      placeholder: 'N|age1…',
+      meaning: 'The recipient whose identity this person holds, by its number in the ceremony or in full',
+    },
+  },
+  examples: [
+    'strongroom ceremony record person transcript.jsonl --name "Alice Example" --role participant --recipient 1',
+    'strongroom ceremony record person transcript.jsonl --name "Wanda Wit" --role witness --organization "Audit Ltd"',
+  ],
+} as const satisfies Description;
+
 export const recordPerson: Command = {
-  help: `Record who is there, and in which role
-
-Usage: strongroom ceremony record person FILE --name NAME --role ROLE [OPTIONS]
-
-Options:
-  --name NAME            As the person signs; statements name it
-  --role ROLE            ${ROLES.join(', ')}
-  --organization TEXT    Whom the person acts for
-  --identified-by TEXT   How the others know who it is: "passport seen by the witness"
-  --recipient N|age1…    The recipient whose identity this person holds, by its number in the ceremony or in full
-
-Examples:
-  strongroom ceremony record person transcript.jsonl --name "Alice Example" --role participant --recipient 1
-  strongroom ceremony record person transcript.jsonl --name "Wanda Wit" --role witness --organization "Audit Ltd"
-`,
+  description: PERSON,
 
   async run(argv, terminal) {
-    const { file, flags } = transcriptAnd(argv, ['name', 'role', 'organization', 'identified-by', 'recipient']);
-    const role = needed(flags, 'role');
+    const { argument: file, values } = readArguments(argv, PERSON, terminal);
+    const { role, recipient } = values;
     if (!isRole(role)) throw new CommandError(`--role is one of ${ROLES.join(', ')}`);
     const said: Said = {
       entry: 'person',
-      name: needed(flags, 'name'),
+      name: values.name,
       role,
-      ...optional(flags, 'organization', 'organization'),
-      ...optional(flags, 'identified-by', 'identified_by'),
-      ...(flags['recipient'] === undefined ? {} : { recipient: await recipientOf(file, flags['recipient']) }),
+      ...optional('organization', values.organization),
+      ...optional('identified_by', values['identified-by']),
+      ...(recipient === undefined ? {} : { recipient: await recipientOf(file, recipient) }),
     };
     await append(file, [said], terminal);
   },
 };
 
+const STATEMENT = {
+  summary: 'Record what somebody said or did, in free words',
+  argument: TRANSCRIPT,
+  flags: {
+    by: { placeholder: 'NAME', required: true, meaning: 'Who says it; "record person" introduced them' },
+    text: { placeholder: 'TEXT', required: true, meaning: 'What, at most 4000 characters; - is stdin' },
+  },
+  examples: [
+    'strongroom ceremony record statement transcript.jsonl --by "Wanda Wit" --text "By my own watch it is 10:02 UTC."',
+    'strongroom ceremony record statement transcript.jsonl --by "Alice Example" --text - < statement.txt',
+  ],
+} as const satisfies Description;
+
 export const recordStatement: Command = {
-  help: `Record what somebody said or did, in free words
-
-Usage: strongroom ceremony record statement FILE --by NAME --text TEXT|-
-
-Options:
-  --by NAME      Who says it; "record person" introduced them
-  --text TEXT|-  What, at most 4000 characters; - is stdin
-
-Examples:
-  strongroom ceremony record statement transcript.jsonl --by "Wanda Wit" --text "By my own watch it is 10:02 UTC."
-  strongroom ceremony record statement transcript.jsonl --by "Alice Example" --text - < statement.txt
-`,
+  description: STATEMENT,
 
   async run(argv, terminal) {
-    const { file, flags } = transcriptAnd(argv, ['by', 'text']);
-    const text = needed(flags, 'text');
+    const { argument: file, values } = readArguments(argv, STATEMENT, terminal);
+    const { by, text } = values;
     const said = text === '-' ? (await readInput('-', terminal)).replaceAll('\r\n', '\n').trim() : text;
-    await append(file, [{ entry: 'statement', by: needed(flags, 'by'), text: said }], terminal);
+    await append(file, [{ entry: 'statement', by, text: said }], terminal);
   },
 };
+
+const FILE = {
+  summary: 'Record the digests of a file: an image, a row, a photograph',
+  notes: ["The transcript holds the file's name, size, SHA-256 and SHA-384, and nothing of its content."],
+  argument: TRANSCRIPT,
+  flags: {
+    path: { placeholder: 'FILE', required: true, meaning: 'The file; never one that holds a secret' },
+    about: { placeholder: 'TEXT', required: true, meaning: 'What it is' },
+  },
+  examples: [
+    'strongroom ceremony record file transcript.jsonl --path image.eif --about "the image that was built here"',
+    'strongroom ceremony record file transcript.jsonl --path row.json --about "ROOT_TOKEN_BOOTSTRAP as read from the table"',
+  ],
+} as const satisfies Description;
 
 export const recordFile: Command = {
-  help: `Record the digests of a file: an image, a row, a photograph
-
-Usage: strongroom ceremony record file FILE --path FILE --about TEXT
-
-The transcript holds the file's name, size, SHA-256 and SHA-384, and nothing of its content.
-
-Options:
-  --path FILE   The file; never one that holds a secret
-  --about TEXT  What it is
-
-Examples:
-  strongroom ceremony record file transcript.jsonl --path image.eif --about "the image that was built here"
-  strongroom ceremony record file transcript.jsonl --path row.json --about "ROOT_TOKEN_BOOTSTRAP as read from the table"
-`,
+  description: FILE,
 
   async run(argv, terminal) {
-    const { file, flags } = transcriptAnd(argv, ['path', 'about']);
-    const path = needed(flags, 'path');
+    const { argument: file, values } = readArguments(argv, FILE, terminal);
+    const { path, about } = values;
     const digests = await digestsOf(path).catch(explained);
-    await append(file, [{ entry: 'file', name: basename(path), about: needed(flags, 'about'), ...digests }], terminal);
+    await append(file, [{ entry: 'file', name: basename(path), about, ...digests }], terminal);
   },
 };
 
+const PCRS = {
+  summary: 'Record the PCR values of the image',
+  notes: [
+    "A PCR17 that is not that of the transcript's ceremony is refused: such an image was built with another ceremony.",
+  ],
+  argument: TRANSCRIPT,
+  flags: {
+    pcrs: {
+      placeholder: 'FILE',
+      required: true,
+      meaning: 'pcrs.json, as "strongroom eif build" or nitro-cli writes it',
+    },
+  },
+  examples: [
+    'strongroom ceremony record pcrs transcript.jsonl --pcrs build/image/pcrs.json',
+    'strongroom ceremony record pcrs transcript.jsonl --pcrs release-pcrs.json',
+  ],
+} as const satisfies Description;
+
 export const recordPcrs: Command = {
-  help: `Record the PCR values of the image
-
-Usage: strongroom ceremony record pcrs FILE --pcrs FILE
-
-A PCR17 that is not that of the transcript's ceremony is refused: such an image was built with another ceremony.
-
-Options:
-  --pcrs FILE  pcrs.json, as "strongroom eif build" or nitro-cli writes it
-
-Examples:
-  strongroom ceremony record pcrs transcript.jsonl --pcrs build/image/pcrs.json
-  strongroom ceremony record pcrs transcript.jsonl --pcrs release-pcrs.json
-`,
+  description: PCRS,
 
   async run(argv, terminal) {
-    const { file, flags } = transcriptAnd(argv, ['pcrs']);
-    const registers = await readRegisters(needed(flags, 'pcrs'), terminal);
+    const { argument: file, values } = readArguments(argv, PCRS, terminal);
+    const registers = await readRegisters(values.pcrs, terminal);
     await append(file, [{ entry: 'pcrs', registers }], terminal);
   },
 };
 
+const END = {
+  summary: 'End the record: nothing can be added afterwards, and the page can be signed',
+  notes: ['Prints the head, the digest that everybody notes on paper: it stands for every character of the record.'],
+  argument: TRANSCRIPT,
+  flags: { by: { placeholder: 'NAME', required: true, meaning: 'Who ends it; "record person" introduced them' } },
+  examples: [
+    'strongroom ceremony record end transcript.jsonl --by "Lea Lead"',
+    'strongroom ceremony record end /media/usb/transcript.jsonl --by "Lea Lead"',
+  ],
+} as const satisfies Description;
+
 export const recordEnd: Command = {
-  help: `End the record: nothing can be added afterwards, and the page can be signed
-
-Usage: strongroom ceremony record end FILE --by NAME
-
-Prints the head, the digest that everybody notes on paper: it stands for every character of the record.
-
-Options:
-  --by NAME  Who ends it; "record person" introduced them
-
-Examples:
-  strongroom ceremony record end transcript.jsonl --by "Lea Lead"
-  strongroom ceremony record end /media/usb/transcript.jsonl --by "Lea Lead"
-`,
+  description: END,
 
   async run(argv, terminal) {
-    const { file, flags } = transcriptAnd(argv, ['by']);
-    const last: Said = { entry: 'statement', by: needed(flags, 'by'), text: 'The record is complete.' };
+    const { argument: file, values } = readArguments(argv, END, terminal);
+    const last: Said = { entry: 'statement', by: values.by, text: 'The record is complete.' };
     await append(file, [last, { entry: 'end' }], terminal);
   },
 };
 
-function transcriptAnd(argv: readonly string[], names: readonly string[]): { file: string; flags: Arguments['flags'] } {
-  const { positionals, flags } = readArguments(argv, names, 1);
-  const [file] = positionals;
-  if (file === undefined) throw new CommandError('name the FILE of the transcript');
-  return { file, flags };
-}
-
-function needed(flags: Arguments['flags'], name: string): string {
-  const value = flags[name];
-  if (value === undefined) throw new CommandError(`--${name} is needed`);
-  return value;
-}
-
-function optional<Member extends string>(flags: Arguments['flags'], flag: string, member: Member) {
-  const value = flags[flag];
+function optional<Member extends string>(member: Member, value: string | undefined) {
   return (value === undefined ? {} : { [member]: value }) as { [Name in Member]?: string };
 }
 

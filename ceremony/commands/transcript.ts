@@ -1,6 +1,7 @@
 // `strongroom ceremony transcript …`: whether a ceremony's record is whole and says what it should, and the record as a
 // page to print and sign. The record is somebody else's until it is verified: nothing is shown of one that is refused.
 
+import type { Description } from '../../command-line/command.ts';
 import { canonicalBytes } from '../definition.ts';
 import { headOf, isEnded, type Transcript } from '../transcript/chain.ts';
 import type { StartEntry } from '../transcript/entries.ts';
@@ -8,85 +9,80 @@ import { readTranscriptFile } from '../transcript/file.ts';
 import { ceremonyOf } from '../transcript/meaning.ts';
 import { grouped, transcriptPage } from '../transcript/page.ts';
 import { readCeremonyFile } from './ceremony-file.ts';
-import { type Arguments, type Command, CommandError, fileProblem, readArguments, type Terminal } from './command.ts';
+import { type Command, CommandError, fileProblem, readArguments, type Terminal } from './command.ts';
 import { writeOutput } from './output-file.ts';
 import { readRegisters } from './registers-file.ts';
 
+const TRANSCRIPT = { name: 'FILE', meaning: 'The transcript' } as const;
+
+const VERIFY = {
+  summary: 'Verify the record of a ceremony: whole, in order, of this ceremony, as noted on paper',
+  notes: [
+    'Every line holds the SHA-256 of the line before, so what was changed, removed, inserted or moved inside is found, ' +
+      'and a record without its end is refused. Whoever has the file could write all of it anew: only --head shows that.',
+  ],
+  argument: TRANSCRIPT,
+  flags: {
+    head: { placeholder: 'HEX', meaning: 'The head that you noted on paper; blanks between its digits are ignored' },
+    ceremony: { placeholder: 'FILE', meaning: 'The ceremony that the record must be of' },
+    pcrs: { placeholder: 'FILE', meaning: 'The PCR values that the record must have (pcrs.json)' },
+    unfinished: { meaning: 'Accept a record that has not ended' },
+  },
+  examples: [
+    'strongroom ceremony transcript verify transcript.jsonl --head "9f86d081 884c7d65 …" --ceremony ceremony.yaml',
+    'strongroom ceremony transcript verify transcript.jsonl --unfinished',
+  ],
+} as const satisfies Description;
+
 export const transcriptVerify: Command = {
-  help: `Verify the record of a ceremony: whole, in order, of this ceremony, as noted on paper
-
-Usage: strongroom ceremony transcript verify FILE [OPTIONS]
-
-Every line holds the SHA-256 of the line before, so what was changed, removed, inserted or moved inside is found, and a
-record without its end is refused. Whoever has the file could write all of it anew: only --head shows that.
-
-Options:
-  --head HEX       The head that you noted on paper; blanks between its digits are ignored
-  --ceremony FILE  The ceremony that the record must be of
-  --pcrs FILE      The PCR values that the record must have (pcrs.json)
-  --unfinished     Accept a record that has not ended
-
-Examples:
-  strongroom ceremony transcript verify transcript.jsonl --head "9f86d081 884c7d65 …" --ceremony ceremony.yaml
-  strongroom ceremony transcript verify transcript.jsonl --unfinished
-`,
+  description: VERIFY,
 
   async run(argv, terminal) {
-    const { file, flags, switches } = fileAnd(argv, ['head', 'ceremony', 'pcrs'], ['unfinished']);
+    const { argument: file, values } = readArguments(argv, VERIFY, terminal);
+    const { head, ceremony, pcrs, unfinished } = values;
     const transcript = await verified(file);
-    if (!isEnded(transcript) && !switches.has('unfinished')) {
+    if (!isEnded(transcript) && !unfinished) {
       throw new CommandError(
         `NOT VERIFIED: ${file} has no end: lines may have been cut off; --unfinished accepts a record that goes on`,
       );
     }
     const compared = [
-      ...(await compareCeremony(transcript, flags['ceremony'])),
-      ...(await compareRegisters(transcript, flags['pcrs'], terminal)),
-      ...compareHead(transcript, flags['head']),
+      ...(await compareCeremony(transcript, ceremony)),
+      ...(await compareRegisters(transcript, pcrs, terminal)),
+      ...compareHead(transcript, head),
     ];
-    terminal.stdout.write(verdict(file, transcript, compared, flags['head'] !== undefined));
+    terminal.stdout.write(verdict(file, transcript, compared, head !== undefined));
   },
 };
+
+const PAGE = {
+  summary: 'Write the record of a ceremony as one page to print and sign',
+  notes: [
+    'The page is HTML without scripts that needs nothing else. It has the head, the ceremony, PCR values, files, every ' +
+      "line, and a line for each person's signature. A record that has not ended makes a page that says DRAFT.",
+  ],
+  argument: TRANSCRIPT,
+  flags: {
+    output: { placeholder: 'FILE', required: true, meaning: 'Where to; one that exists is not overwritten' },
+    force: { meaning: 'Overwrite it' },
+  },
+  examples: [
+    'strongroom ceremony transcript page transcript.jsonl --output transcript.html',
+    'chromium --headless --no-pdf-header-footer --print-to-pdf=transcript.pdf transcript.html',
+  ],
+} as const satisfies Description;
 
 export const transcriptPageCommand: Command = {
-  help: `Write the record of a ceremony as one page to print and sign
+  description: PAGE,
 
-Usage: strongroom ceremony transcript page FILE --output FILE [--force]
-
-The page is HTML without scripts that needs nothing else. It has the head, the ceremony, PCR values, files, every line,
-and a line for each person's signature. A record that has not ended makes a page that says DRAFT.
-
-Options:
-  --output FILE  Where to; one that exists is not overwritten
-  --force        Overwrite it
-
-Examples:
-  strongroom ceremony transcript page transcript.jsonl --output transcript.html
-  chromium --headless --no-pdf-header-footer --print-to-pdf=transcript.pdf transcript.html
-`,
-
-  async run(argv, { stderr }) {
-    const { file, flags, switches } = fileAnd(argv, ['output'], ['force']);
-    const { output } = flags;
-    if (output === undefined) throw new CommandError('name the file to write with --output FILE');
+  async run(argv, terminal) {
+    const { argument: file, values } = readArguments(argv, PAGE, terminal);
+    const { output, force } = values;
     const transcript = await verified(file);
-    await writeOutput(output, transcriptPage(transcript), switches.has('force'));
-    stderr.write(`strongroom: ${output} has head ${grouped(headOf(transcript))}\n`);
+    await writeOutput(output, transcriptPage(transcript), force);
+    terminal.stderr.write(`strongroom: ${output} has head ${grouped(headOf(transcript))}\n`);
   },
 };
-
-interface TranscriptArguments {
-  readonly file: string;
-  readonly flags: Arguments['flags'];
-  readonly switches: ReadonlySet<string>;
-}
-
-function fileAnd(argv: readonly string[], names: readonly string[], switches: readonly string[]): TranscriptArguments {
-  const { positionals, flags, switches: given } = readArguments(argv, names, 1, { switches });
-  const [file] = positionals;
-  if (file === undefined) throw new CommandError('name the FILE of the transcript');
-  return { file, flags, switches: given };
-}
 
 async function verified(file: string): Promise<Transcript> {
   const read = await readTranscriptFile(file).catch((error: unknown) => {

@@ -1,34 +1,31 @@
 // `strongroom eif compare`: whether two builds are one image, and where they first differ. Exit codes as diff(1) has
 // them.
 
+import type { Description } from '../../command-line/command.ts';
 import { EXIT } from '../../command-line/exit-codes.ts';
 import { compareImages, type Difference } from '../compare.ts';
-import { type Command, json, outputOf, readArguments } from './command.ts';
+import { type Command, json, OUTPUT, readArguments } from './command.ts';
 import { naming, readImageBytes } from './images.ts';
 
+const DESCRIPTION = {
+  summary: 'Say whether two images are the same, and where they first differ',
+  notes: ['Exit 0 when they are equal byte for byte, 1 when they differ, 2 when one of them cannot be read.'],
+  argument: { name: 'IMAGE', meaning: 'An image file', count: 2 },
+  flags: OUTPUT,
+  examples: ['strongroom eif compare mine/image.eif theirs/image.eif'],
+} as const satisfies Description;
+
 export const compareCommand: Command = {
-  help: `Say whether two images are the same, and where they first differ
-
-Usage: strongroom eif compare IMAGE IMAGE [--output table|json]
-
-Exit 0 when they are equal byte for byte, 1 when they differ, 2 when one of them cannot be read.
-
-Options:
-  --output table|json  What to print (default: table)
-
-Examples:
-  strongroom eif compare mine/image.eif theirs/image.eif
-`,
+  description: DESCRIPTION,
   troubleExitCode: EXIT.refused,
 
-  async run(argv, { stdout }) {
-    const given = readArguments(argv, { single: ['output'], positionals: 2 });
-    const output = outputOf(given);
-    const [first = '', second = ''] = given.positionals;
+  async run(argv, terminal) {
+    const { values, words } = readArguments(argv, DESCRIPTION, terminal);
+    const [first = '', second = ''] = words;
     const [a, b] = [readImageBytes(first), readImageBytes(second)];
     naming(first, () => compareImages(a, a));
     const difference = naming(second, () => compareImages(a, b));
-    stdout.write(output === 'json' ? json(asJson(difference)) : asTable(difference));
+    terminal.stdout.write(values.output === 'json' ? json(asJson(difference)) : asTable(difference));
     return difference === undefined ? EXIT.ok : EXIT.failed;
   },
 };

@@ -2,40 +2,47 @@
 // when its signature is not valid, or the configuration that is asked about is not the one baked in.
 
 import { ceremonyBlock, ceremonyDigest } from '../../ceremony/definition.ts';
+import type { Description } from '../../command-line/command.ts';
 import { testOnlyStatements } from '../cmdline.ts';
 import { describeImage, type ImageDescription, type RamdiskDescription } from '../describe.ts';
 import type { ReadEntry } from '../format/cpio.ts';
 import type { SignatureCheck } from '../format/signature.ts';
 import { BuildError, readInput } from '../inputs.ts';
 import { sha256Hex } from '../measure.ts';
-import { type Command, json, outputOf, readArguments, rows } from './command.ts';
+import { type Command, json, OUTPUT, readArguments, rows } from './command.ts';
 import { naming, readImageBytes } from './images.ts';
 
+const DESCRIPTION = {
+  summary: 'Print what an image holds and what will be measured of it',
+  notes: [
+    "Everything is computed from the image's bytes. Exit 1 when its signature is not valid, or FILE is not the " +
+      'configuration baked in.',
+  ],
+  argument: { name: 'IMAGE', meaning: 'An image file' },
+  flags: {
+    config: {
+      placeholder: 'FILE',
+      meaning: 'The configuration that the image will fetch: adds PCR16; or the one that should be baked in',
+    },
+    ...OUTPUT,
+  },
+  examples: [
+    'strongroom eif describe build/image/image.eif',
+    'strongroom eif describe image.eif --config strongroom.yaml --output json',
+  ],
+} as const satisfies Description;
+
 export const describeCommand: Command = {
-  help: `Print what an image holds and what will be measured of it
+  description: DESCRIPTION,
 
-Usage: strongroom eif describe IMAGE [--config FILE] [--output table|json]
-
-Everything is computed from the image's bytes. Exit 1 when its signature is not valid, or FILE is not the configuration baked in.
-
-Options:
-  --config FILE        The configuration that the image will fetch: adds PCR16; or the one that should be baked in
-  --output table|json  What to print (default: table)
-
-Examples:
-  strongroom eif describe build/image/image.eif
-  strongroom eif describe image.eif --config strongroom.yaml --output json
-`,
-
-  async run(argv, { stdout, stderr }) {
-    const given = readArguments(argv, { single: ['config', 'output'], positionals: 1 });
-    const output = outputOf(given);
-    const [path = ''] = given.positionals;
-    const file = given.value('config');
+  async run(argv, terminal) {
+    const { stdout, stderr } = terminal;
+    const { values, argument: path } = readArguments(argv, DESCRIPTION, terminal);
+    const { config: file } = values;
     const configuration = file === undefined ? undefined : readInput(file, 'the configuration');
     const described = naming(path, () => describeImage(readImageBytes(path), configuration));
     const { baked, compiled, signature } = described;
-    stdout.write(output === 'json' ? json(asJson(described)) : asTable(described));
+    stdout.write(values.output === 'json' ? json(asJson(described)) : asTable(described));
     if (configuration !== undefined && compiled?.configuration === 'baked' && baked?.equals(configuration) !== true)
       throw new BuildError(`${file} is not the configuration that is baked in`);
     if (signature?.valid === false) stderr.write('strongroom: the signature is not valid\n');

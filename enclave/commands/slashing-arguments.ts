@@ -1,18 +1,12 @@
-// The arguments of `strongroom slashing …`, read strictly: what a command does not take is refused.
+// The commands of `strongroom slashing`: what each says of itself, and its arguments, read strictly: what a command
+// does not take is refused.
 
-import {
-  ArgumentsError,
-  type FlagForms,
-  type FlagValue,
-  type ReadArguments,
-  readArguments,
-  withAdvice,
-} from '../../command-line/arguments.ts';
+import { ArgumentsError, type FlagValue, withAdvice } from '../../command-line/arguments.ts';
+import type { Description } from '../../command-line/command.ts';
+import { readCommand } from '../../command-line/read-command.ts';
 import { canonicalPublicKey } from '../../formats/hex.ts';
 import type { MergeStrategy } from '../slashing/types.ts';
-
-export const SLASHING_COMMANDS = ['export', 'import', 'jump', 'prune', 'reinstate', 'retire', 'status'] as const;
-export type SlashingCommand = (typeof SLASHING_COMMANDS)[number];
+import { SLASHING_DESCRIPTIONS, type SlashingCommand } from './slashing-descriptions.ts';
 
 export interface SlashingArguments {
   readonly config: string;
@@ -30,26 +24,15 @@ export interface SlashingArguments {
   readonly epoch: number | undefined;
 }
 
-type Values = ReadArguments['values'];
-
-const FORMS: Readonly<Record<SlashingCommand, FlagForms>> = {
-  export: { output: { placeholder: 'FILE' }, pubkeys: { placeholder: 'KEYS' } },
-  import: { 'as-minimal': {}, complete: {}, 'from-web3signer': { placeholder: 'DATABASE' } },
-  jump: { 'dry-run': {}, slot: { placeholder: 'SLOT' }, epoch: { placeholder: 'EPOCH' } },
-  prune: {},
-  reinstate: {},
-  retire: {},
-  status: {},
-};
-const TAKES_PLACES: readonly SlashingCommand[] = ['import', 'reinstate', 'retire'];
+type Values = Readonly<Record<string, FlagValue>>;
 
 export function readSlashingArguments(
   command: SlashingCommand,
   argv: readonly string[],
 ): SlashingArguments | { readonly problem: string } {
   try {
-    const { values, words } = readArguments({ config: { placeholder: 'FILE', short: 'c' }, ...FORMS[command] }, argv);
-    if (words.length > 0 && !TAKES_PLACES.includes(command)) return { problem: `slashing ${command} takes flags only` };
+    const description: Description = SLASHING_DESCRIPTIONS[command];
+    const { values, words } = readCommand(description, argv);
     return checked(command, values, words);
   } catch (error) {
     if (!(error instanceof ArgumentsError)) throw error;
@@ -60,17 +43,14 @@ export function readSlashingArguments(
 function checked(
   command: SlashingCommand,
   values: Values,
-  positionals: readonly string[],
+  words: readonly string[],
 ): SlashingArguments | { readonly problem: string } {
-  const config = text(values['config']);
-  if (config === undefined) return { problem: 'name the configuration file with -c' };
   const web3signer = text(values['from-web3signer']);
-  if (command === 'import' && positionals.length !== (web3signer === undefined ? 1 : 0)) {
+  if (command === 'import' && words.length !== (web3signer === undefined ? 1 : 0)) {
     return { problem: 'name one file to import, or - for stdin, or --from-web3signer and no file' };
   }
   const isByName = command === 'reinstate' || command === 'retire';
-  if (isByName && positionals.length === 0) return { problem: 'name at least one public key' };
-  const named = isByName ? positionals : text(values['pubkeys'])?.split(',');
+  const named = isByName ? words : text(values['pubkeys'])?.split(',');
   const publicKeys = named?.map((key) => canonicalPublicKey(key.trim()));
   const malformed = named?.find((_, index) => publicKeys?.[index] === undefined);
   if (malformed !== undefined) return { problem: `${JSON.stringify(malformed)}: a public key is 48 bytes of hex` };
@@ -81,10 +61,10 @@ function checked(
   if (Number.isNaN(slot) || Number.isNaN(epoch)) return { problem: '--slot and --epoch are whole numbers' };
   if ((slot === undefined) !== (epoch === undefined)) return { problem: '--slot and --epoch are given together' };
   return {
-    config,
+    config: text(values['config']) ?? '',
     output: text(values['output']),
     publicKeys: publicKeys as string[] | undefined,
-    file: command === 'import' ? positionals[0] : undefined,
+    file: command === 'import' ? words[0] : undefined,
     web3signer,
     strategy: strategyOf(values),
     dryRun: values['dry-run'] === true,

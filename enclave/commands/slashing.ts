@@ -15,8 +15,8 @@ import { readInterchange, writeInterchange } from '../slashing/interchange/file.
 import { InterchangeError } from '../slashing/interchange/json-pieces.ts';
 import type { ValidatorHistory } from '../slashing/types.ts';
 import { Web3SignerDatabaseError } from '../slashing/web3signer/schema.ts';
-import { readSlashingArguments, SLASHING_COMMANDS, type SlashingCommand } from './slashing-arguments.ts';
-import { SLASHING_HELP } from './slashing-help.ts';
+import { readSlashingArguments } from './slashing-arguments.ts';
+import { SLASHING_COMMANDS, type SlashingCommand } from './slashing-descriptions.ts';
 import { withStore } from './slashing-open.ts';
 import type { OpenStore, SlashingTerminal } from './slashing-parts.ts';
 import { jump, prune, reinstate, retire, status } from './slashing-store.ts';
@@ -37,13 +37,10 @@ const COMMANDS: Readonly<Record<SlashingCommand, (open: OpenStore) => Promise<nu
 
 /** @returns the exit code */
 export async function runSlashingCommand(argv: readonly string[], terminal: SlashingTerminal): Promise<number> {
-  const [name = '--help', ...rest] = argv;
-  if (rest.includes('--help') || rest.includes('-h') || ['--help', '-h', 'help'].includes(name)) {
-    terminal.stdout.write(SLASHING_HELP);
-    return argv.length === 0 ? EXIT.failed : EXIT.ok;
-  }
+  const [name = '', ...rest] = argv;
   const command = SLASHING_COMMANDS.find((one) => one === name);
-  if (command === undefined) return usage(terminal, `there is no command slashing ${name}`);
+  if (command === undefined)
+    return usage(terminal, `there is no command slashing ${name}; there are: ${SLASHING_COMMANDS.join(', ')}`);
   const args = readSlashingArguments(command, rest);
   if ('problem' in args) return usage(terminal, args.problem);
   const loaded = loadConfig(

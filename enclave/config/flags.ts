@@ -3,43 +3,28 @@
 // flags, repeated single flags, flags without their value, stray arguments.
 
 import { parseArgs } from 'node:util';
+import type { Flag } from '../../command-line/command.ts';
 import { renderName, suggest, type Violation } from '../../command-line/violations.ts';
 import { type Layer, readText, type Setting } from './layer.ts';
 import { flagOf, OPTION_PATHS, type OptionPath, optionAt } from './options.ts';
+import { SERVER_FLAGS } from './server-flags.ts';
 
 export interface Flags extends Layer {
   readonly configPath: string | undefined;
   readonly check: boolean;
   readonly offline: boolean;
-  readonly help: boolean;
   readonly allowUnsafeNoopAntiSlashing: boolean;
 }
-
-/** Flags of the server that are not options. */
-export const SERVER_FLAGS = {
-  '--config': { form: 'text', meaning: 'Configuration file, YAML; also -c' },
-  '--check': {
-    form: 'switch',
-    meaning:
-      'Find everything that would stop a start (files, ports, locked memory, database, tables, custody keys), change ' +
-      'nothing, and exit: 0 when it would start, 78 when it would not',
-  },
-  '--offline': {
-    form: 'switch',
-    meaning: 'With --check: look at the configuration and the files it names only; open no port and no connection',
-  },
-  '--help': { form: 'switch', meaning: 'Print this text and exit; also -h' },
-  '--allow-unsafe-noop-anti-slashing': {
-    form: 'switch',
-    meaning: 'Permit anti_slashing.backend: noop, which lets slashable messages be signed',
-  },
-} as const;
 
 const PATH_OF_FLAG: ReadonlyMap<string, OptionPath> = new Map(
   OPTION_PATHS.flatMap((path) => {
     const flag = flagOf(path);
     return flag === undefined ? [] : [[flag, path] as const];
   }),
+);
+
+const OWN_FLAGS: ReadonlyMap<string, Flag> = new Map(
+  Object.entries(SERVER_FLAGS).map(([name, flag]) => [`--${name}`, flag]),
 );
 
 /** One flag as it was written; `value` is undefined when it has none. */
@@ -69,7 +54,6 @@ export function readFlags(argv: readonly string[]): Flags {
     configPath: byFlag.get('--config')?.[0]?.value,
     check: byFlag.has('--check'),
     offline: byFlag.has('--offline'),
-    help: byFlag.has('--help'),
     allowUnsafeNoopAntiSlashing: byFlag.has('--allow-unsafe-noop-anti-slashing'),
   };
 }
@@ -112,7 +96,7 @@ function readArguments(argv: readonly string[], violations: Violation[]): Writte
 
 function tokenise(argv: readonly string[]) {
   const options: Record<string, { type: 'string' | 'boolean'; short?: string; multiple: true }> = {};
-  for (const flag of [...PATH_OF_FLAG.keys(), ...Object.keys(SERVER_FLAGS)]) {
+  for (const flag of [...PATH_OF_FLAG.keys(), ...OWN_FLAGS.keys()]) {
     const type = formOf(flag) === 'boolean' || formOf(flag) === 'switch' ? 'boolean' : 'string';
     options[flag.slice(2)] = { type, multiple: true };
   }
@@ -146,17 +130,17 @@ function settingOf(path: OptionPath, flag: string, uses: readonly Written[]): Se
 }
 
 function isKnown(flag: string): boolean {
-  return PATH_OF_FLAG.has(flag) || Object.hasOwn(SERVER_FLAGS, flag);
+  return PATH_OF_FLAG.has(flag) || OWN_FLAGS.has(flag);
 }
 
 function formOf(flag: string): string {
   const path = PATH_OF_FLAG.get(flag);
   if (path !== undefined) return optionAt(path).kind.form;
-  return Object.entries(SERVER_FLAGS).find(([name]) => name === flag)?.[1].form ?? 'text';
+  return OWN_FLAGS.get(flag)?.placeholder === undefined ? 'switch' : 'text';
 }
 
 function unknownFlag(flag: string): Violation {
-  const known = [...PATH_OF_FLAG.keys(), ...Object.keys(SERVER_FLAGS)];
+  const known = [...PATH_OF_FLAG.keys(), ...OWN_FLAGS.keys()];
   const shown = renderName(flag);
   const remedy = suggest(flag, known, 'remove it; `strongroom server --help` lists the flags');
   return { path: shown, problem: 'is not a flag of the server', remedy, origin: `flag ${shown}` };

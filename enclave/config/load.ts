@@ -62,11 +62,6 @@ export type Loaded =
     }
   | { readonly ok: false; readonly violations: readonly Violation[] };
 
-/** Whether `--help` is among the arguments; it then wins over anything that is wrong with them. */
-export function asksForHelp(argv: readonly string[]): boolean {
-  return readFlags(argv).help;
-}
-
 export function loadConfig(input: LoadInput, build: Build): Loaded {
   const flags = readFlags(input.argv);
   const file = readFileLayer(flags, input.readFile ?? ((path) => readFileSync(path)));

@@ -7,7 +7,7 @@ import { egressEndpointsSchema } from '../api/egress.ts';
 import { BODY_BUDGET_BYTES } from '../api/limits.ts';
 import { OPERATIONS } from '../api/operations.ts';
 import { parentProxySchema } from '../api/parent-proxy.ts';
-import { SLOT_DURATION_MS_LIMITS } from '../signing/consensus-config.ts';
+import { SLOT_DURATION_MS_LIMITS } from '../signing/config-limits.ts';
 import { type KnownClient, knownClientsSchema } from './known-clients.ts';
 import { configName, forkEpochsSchema, forkVersionsSchema } from './network-values.ts';
 import { flagged, type Option, unflagged, type ValueOf } from './option.ts';

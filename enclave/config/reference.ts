@@ -1,14 +1,15 @@
 // docs/reference/configuration.md, from the option table and the rules. Prose here is only what the table cannot say:
 // how layers and text forms work, and the members of object-valued options.
 
+import { flagTerm } from '../../command-line/help.ts';
 import { PAYMENT_OPERATIONS } from '../api/operations.ts';
 import { MAX_FEE_RECIPIENTS_PER_RULE } from '../api/policy.ts';
 import { MAX_KNOWN_CLIENT_LINES } from '../tls/known-clients-file.ts';
-import { SERVER_FLAGS } from './flags.ts';
 import { defaultText } from './help.ts';
 import { MAX_KNOWN_CLIENTS } from './known-clients.ts';
 import { flagOf, OPTION_PATHS, type OptionPath, optionAt, variableOf } from './options.ts';
 import { RULES } from './rules/rules.ts';
+import { SERVER_FLAGS } from './server-flags.ts';
 import { MAX_STATIC_POLICIES, MAX_STATIC_TOKENS, MIN_SECRET_CHARACTERS } from './static-auth.ts';
 import { WARNINGS } from './warnings.ts';
 
@@ -21,7 +22,7 @@ export function configurationReference(): string {
     '## Server flags that are not options',
     table(
       ['Flag', 'Meaning'],
-      Object.entries(SERVER_FLAGS).map(([flag, { meaning }]) => [code(flag), meaning]),
+      Object.entries(SERVER_FLAGS).map(([name, flag]) => [code(flagTerm(name, flag)), flag.meaning]),
     ),
     '## Options',
     ...[...groups].flatMap(([group, paths]) => [`### ${group}`, optionTable(paths), MEMBERS[group] ?? '']),

@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { isDeploymentId } from '../../ceremony/deployment.ts';
 import { parseKeyArn } from '../../ceremony/key-arn.ts';
 import { canonicalPublicKey } from '../../formats/hex.ts';
-import { LOG_LEVELS, LOG_MODULES, parseLogFilter } from '../../observe/logger.ts';
+import { LOG_LEVELS, LOG_MODULES, parseLogFilter } from '../../observe/log-filter.ts';
 import { HOSTNAME } from '../api/egress.ts';
 import { type Cidr, parseCidr, unsafeCidrReason } from '../auth/cidr.ts';
 import { isTable } from '../aws/table-name.ts';
@@ -22,6 +22,8 @@ export interface Kind<Value> {
   readonly expects: string;
   readonly form: TextForm;
   readonly schema: z.ZodType<Value>;
+  /** Every value, where there are few. */
+  readonly choices?: readonly string[];
 }
 
 /** No option that lists things needs more; policies and keys have limits of their own. */
@@ -46,7 +48,7 @@ export function oneOf<const Choices extends readonly [string, ...string[]]>(
   ...choices: Choices
 ): Kind<Choices[number]> {
   const expects = `one of ${choices.join(', ')}`;
-  return { expects, form: 'text', schema: z.enum(choices, must(expects)) as z.ZodType<Choices[number]> };
+  return { expects, form: 'text', schema: z.enum(choices, must(expects)) as z.ZodType<Choices[number]>, choices };
 }
 
 export const text: Kind<string> = textThat('non-empty text', (value) => value !== '');

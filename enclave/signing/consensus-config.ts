@@ -5,6 +5,7 @@
 import { decodeHex } from '../../formats/hex.ts';
 import { parseStrictYaml } from '../../formats/yaml.ts';
 import { FORK_NAMES, type ForkName } from '../api/forks.ts';
+import { CONFIG_NAME_PATTERN, SLOT_DURATION_MS_LIMITS } from './config-limits.ts';
 import { orderProblems } from './fork-schedule.ts';
 import { PRESET_SLOTS_PER_EPOCH, type Preset } from './network-table.ts';
 import type { Fork } from './networks.ts';
@@ -31,8 +32,6 @@ export type ConsensusConfigReading =
   | { readonly problems: readonly ConsensusConfigProblem[] };
 
 export const MAX_CONSENSUS_CONFIG_BYTES = 1024 * 1024;
-export const CONFIG_NAME_PATTERN = /^[A-Za-z0-9][A-Za-z0-9._ -]{0,63}$/;
-export const SLOT_DURATION_MS_LIMITS = { min: 100, max: 3_600_000 } as const;
 
 /** consensus-specs, FAR_FUTURE_EPOCH: not planned. */
 const FAR_FUTURE_EPOCH = '18446744073709551615';

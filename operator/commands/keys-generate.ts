@@ -4,6 +4,7 @@
 
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Flags } from '../../command-line/command.ts';
 import { EXIT } from '../../command-line/exit-codes.ts';
 import { renderTable } from '../../command-line/table.ts';
 import { note } from '../../command-line/terminal.ts';
@@ -14,7 +15,7 @@ import {
   keyGenerateAnswerSchema,
   keyGenerateBlsAnswerSchema,
 } from '../../enclave/api/keys.ts';
-import { type Flags, remoteCommand, YES } from '../command.ts';
+import { remoteCommand, YES } from '../command.ts';
 import { CommandFailure, UsageFailure } from '../exit.ts';
 import {
   BATCH_SIZE,

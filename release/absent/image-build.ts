@@ -5,12 +5,10 @@ import type { Command } from '../../eif/commands/command.ts';
 import { BuildError } from '../../eif/inputs.ts';
 
 export const buildCommand: Command = {
-  help: `Build an enclave image (in a checkout of the sources)
-
-Usage: strongroom eif build OPTIONS
-
-An image is bundled from the sources, which a release does not have: check out its tag, and build there.
-`,
+  description: {
+    summary: 'Build an enclave image (in a checkout of the sources)',
+    notes: ['An image is bundled from the sources, which a release does not have: check out its tag, and build there.'],
+  },
 
   async run() {
     throw new BuildError('an image is built from the sources, which a release does not have', [

@@ -3,7 +3,6 @@
 import type { Piped } from '../../command-line/terminal.ts';
 
 export interface SetupCommand {
-  readonly help: string;
   /** @throws ArgumentsError, InputRefused, KeyPolicyRefused, ConfigurationViolated */
   run(argv: readonly string[], terminal: Omit<Piped, 'stdin'>): void;
 }

@@ -2,8 +2,9 @@
 // JSON for those who create them otherwise. Tables that exist are looked at and left alone. Exit codes: 0 done, 1
 // usage, a table that cannot be used or a fault, 78 a configuration that cannot be used.
 
-import { ArgumentsError, readArguments as read, withAdvice } from '../../command-line/arguments.ts';
+import { ArgumentsError, withAdvice } from '../../command-line/arguments.ts';
 import { EXIT } from '../../command-line/exit-codes.ts';
+import { readCommand } from '../../command-line/read-command.ts';
 import type { Piped } from '../../command-line/terminal.ts';
 import { renderViolations } from '../../command-line/violations.ts';
 import { type CreateTableCommandInput, createDynamoDBClient, type DynamoDBClient } from '../../enclave/aws/dynamodb.ts';
@@ -12,32 +13,12 @@ import { loadConfig } from '../../enclave/config/load.ts';
 import type { Config } from '../../enclave/config/options.ts';
 import { keyTableDefinition } from '../../enclave/keys/table/rows.ts';
 import { slashingTableDefinition } from '../../enclave/slashing/dynamodb/items.ts';
+import { TABLES_COMMAND } from '../description.ts';
 import { backupsOf, byName, setUpTable } from '../set-up-table.ts';
-
-const HELP = `strongroom setup tables: the DynamoDB tables that the configuration names
-
-Usage: strongroom setup tables -c CONFIG [--print]
-
-Creates each table that does not exist: on-demand capacity, deletion protection, point-in-time recovery.
-A table that exists is checked and never altered. Region and credentials come from the AWS environment.
-A table that is named by its ARN is made by its name, and in no other region or account than the ARN says.
-Keep the slashing table in one region: it is bound to that of the first signer. What roles need on each table is printed
-by strongroom setup iam.
-
-  --print   Write the definitions as JSON and create nothing. \`create\` is the input of CreateTable,
-            \`continuous_backups\` that of UpdateContinuousBackups.
-
-  strongroom setup tables -c strongroom.yaml
-  strongroom setup tables -c strongroom.yaml --print > tables.json
-`;
 
 /** @returns the exit code */
 export async function runSetupCommand(argv: readonly string[], terminal: Omit<Piped, 'stdin'>): Promise<number> {
-  const [name = '--help', ...rest] = argv;
-  if ([name, ...rest].some((argument) => argument === '--help' || argument === '-h')) {
-    terminal.stdout.write(HELP);
-    return argv.length === 0 ? EXIT.failed : EXIT.ok;
-  }
+  const [name = '', ...rest] = argv;
   const args = name === 'tables' ? readArguments(rest) : { problem: `there is no command setup ${name}` };
   if ('problem' in args) return fail(terminal, `${args.problem}\nSee strongroom setup --help`);
   const loaded = loadConfig(
@@ -100,11 +81,7 @@ function readArguments(
   argv: readonly string[],
 ): { readonly config: string; readonly print: boolean } | { readonly problem: string } {
   try {
-    const { values, words } = read({ config: { placeholder: 'FILE', short: 'c' }, print: {} }, argv);
-    if (words.length > 0) return { problem: 'setup tables takes flags only' };
-    const { config, print } = values;
-    if (typeof config !== 'string') return { problem: 'name the configuration file with -c' };
-    return { config, print: print === true };
+    return readCommand(TABLES_COMMAND, argv).values;
   } catch (error) {
     if (!(error instanceof ArgumentsError)) throw error;
     return { problem: withAdvice(error) };

@@ -27,10 +27,13 @@ it('no program has a reader, a table of exit codes or a view of the process of i
   expect(filesWith(/^ {2}readonly stdout: /m)).toEqual([]);
 });
 
+const CONFIG = { flags: { config: { placeholder: 'FILE', meaning: 'A file' } } } as const;
+const SILENT = { stdout: { write: () => true }, stderr: { write: () => true } };
+
 describe.each([
   ['slashing', (argv: readonly string[]) => readSlashingArguments('status', argv)],
-  ['eif', (argv: readonly string[]) => readImageArguments(argv, { single: ['config'], positionals: 0 })],
-  ['ceremony', (argv: readonly string[]) => readCeremonyArguments(argv, ['config'], 0)],
+  ['eif', (argv: readonly string[]) => readImageArguments(argv, CONFIG, SILENT)],
+  ['ceremony', (argv: readonly string[]) => readCeremonyArguments(argv, CONFIG, SILENT)],
   ['setup', setup],
 ])('%s', (_program, read) => {
   it.each([

@@ -16,14 +16,12 @@ const EVERYTHING = [''];
 const TOP_ARROWS: Readonly<Record<string, readonly string[]>> = {
   bin: [
     'enclave/api/version.ts',
-    'enclave/main.ts',
-    'operator/main.ts',
-    'parent-proxy/main.ts',
+    ...['main.ts', 'config/help.ts', 'commands/slashing-descriptions.ts'].map((file) => `enclave/${file}`),
+    ...['main.ts', 'description.ts', 'profile.ts'].map((file) => `operator/${file}`),
+    ...['parent-proxy', 'setup', 'web3signer'].flatMap((folder) => [`${folder}/main.ts`, `${folder}/description.ts`]),
     'eif/main.ts',
     'ceremony/main.ts',
     'rehearsal/rehearse.ts',
-    'setup/main.ts',
-    'web3signer/main.ts',
   ],
   ceremony: [],
   'command-line': ['formats/'],
@@ -208,7 +206,7 @@ describe('import arrows', () => {
   it('stand-ins are loaded by demonstrations and tests, and by the one command for rehearsals', () => {
     const product = imports.filter(({ from }) => !/^(?:demo|rehearsal|test)\//.test(from));
     expect(product.filter(({ to }) => to.startsWith('rehearsal/'))).toEqual([
-      { from: 'bin/strongroom.ts', to: 'rehearsal/rehearse.ts' },
+      { from: 'bin/programs.ts', to: 'rehearsal/rehearse.ts' },
     ]);
   });
 });

@@ -77,7 +77,7 @@ test('every command that is named exists, and every command of keys, slashing an
   const commands = [...walk(TREE)].flatMap(({ path, node }) => (node.kind === 'group' ? [] : [path.join(' ')]));
   const named = Object.values(SCOPE_COMMANDS).flat();
   for (const command of named) expect(commands).toContain(command);
-  const local = /^(auth |verify|completion)/;
+  const local = /^(auth |verify)/;
   for (const command of commands.filter((other) => !local.test(other))) expect(named).toContain(command);
 });
 

@@ -8,8 +8,10 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { encryptToRecipients, generateAgeIdentity } from '../../ceremony/age.ts';
-import { main } from '../../ceremony/main.ts';
+import { ceremonyDescription, main } from '../../ceremony/main.ts';
 import { sealRootToken } from '../../ceremony/root-token.ts';
+import { followWords } from '../../command-line/command.ts';
+import { renderHelp } from '../../command-line/help.ts';
 import { extendedOnce } from '../../formats/register.ts';
 import { keyArn } from '../config/loading.ts';
 import { RECIPIENT } from './custody.ts';
@@ -79,37 +81,27 @@ describe('the launcher', () => {
     const opened = spawnSync(PROGRAM, argv, { input: ARMORED, encoding: 'utf8' });
     expect(opened).toMatchObject({ status: 0, stdout: `${TOKEN}\n`, stderr: '' });
     expect(spawnSync(PROGRAM, ['ceremony', 'plan'], { encoding: 'utf8' })).toMatchObject({ status: 1, stdout: '' });
-    expect(spawnSync(PROGRAM, ['--help'], { encoding: 'utf8' }).stdout).toContain('strongroom ceremony plan');
   });
 });
 
 describe('help', () => {
-  it.each(COMMANDS)('of %s goes to stdout and has two examples', async (command) => {
-    const { code, stdout, stderr } = await run([...command.split(' '), '--help']);
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    expect(stdout.split('Examples:\n')[1]?.match(/^ {2}\S/gm)).toHaveLength(2);
+  it.each(COMMANDS)('of %s has two examples', (command) => {
+    const { description } = followWords(ceremonyDescription, command.split(' '));
+    expect(
+      renderHelp(['ceremony'], description)
+        .split('Examples:\n')[1]
+        ?.match(/^ {2}\S/gm),
+    ).toHaveLength(2);
   });
 
-  it('of the group lists the commands', async () => {
-    const { code, stdout } = await run(['--help']);
-    expect(code).toBe(0);
-    for (const command of COMMANDS) expect(stdout).toContain(`\n  ${command} `);
-    const record = await run(['record', '--help']);
-    expect(record).toMatchObject({ code: 0, stdout: expect.stringContaining('\n  record start ') });
-    expect(record.stdout).not.toContain('\n  plan ');
-  });
-
-  it('comes on stderr with exit 1 when no command, or an unknown one, is given', async () => {
-    expect(await run([])).toMatchObject({ code: 1, stdout: '' });
-    expect(await run(['seal'])).toMatchObject({
-      code: 1,
-      stdout: '',
-      stderr: expect.stringContaining('unknown command seal'),
-    });
+  it('the commands are named when an unknown one is given', async () => {
+    const words = 'there is no command seal; there are: plan, keygen, check-identity, open-root-token';
+    expect(await run(['seal'])).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining(words) });
+    const group = /no command record nothing; there are: record start, record person/;
     expect(await run(['record', 'nothing'])).toMatchObject({
       code: 1,
       stdout: '',
-      stderr: expect.stringMatching(/unknown command record nothing[\s\S]*record start/),
+      stderr: expect.stringMatching(group),
     });
   });
 });
@@ -123,13 +115,13 @@ describe('a command line is refused with exit 1 when', () => {
       '--output is given more than once',
     ],
     ['a flag has no value', ['keygen', '--identity'], '--identity'],
-    ['a flag has an empty value', ['keygen', '--identity='], '--identity has no value; write --identity=IDENTITY'],
-    ['a word is too many', ['plan', 'x.yaml', 'y.yaml'], 'unexpected y.yaml'],
-    ['the file is missing', ['plan'], 'name the FILE'],
-    ['the output is unknown', ['plan', 'x.yaml', '--output', 'xml'], '--output is table or json'],
+    ['a flag has an empty value', ['keygen', '--identity='], '--identity has no value; write --identity=FILE'],
+    ['a word is too many', ['plan', 'x.yaml', 'y.yaml'], 'this command takes one FILE'],
+    ['the file is missing', ['plan'], 'FILE is needed: YAML'],
+    ['the output is unknown', ['plan', 'x.yaml', '--output', 'xml'], '--output is one of table, json, not xml'],
     ['the file is not there', ['plan', '/nonexistent/x.yaml'], 'ENOENT'],
     ['the identity is missing', ['open-root-token', '--row', '-'], '--identity'],
-    ['the ceremony is missing', ['check-identity', '--identity', 'x'], 'name the FILE'],
+    ['the ceremony is missing', ['check-identity', '--identity', 'x'], 'FILE is needed'],
     ['the identity to check is missing', ['check-identity', 'x.yaml'], '--identity'],
     ['the row is missing', ['open-root-token', '--identity', 'x'], '--row'],
   ])('%s', async (_, argv, words) => {

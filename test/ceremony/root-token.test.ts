@@ -6,14 +6,10 @@ import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Encrypter } from 'age-encryption';
 import { describe, expect, it } from 'vitest';
-import {
-  decryptWithIdentities,
-  encryptToRecipients,
-  generateAgeIdentity,
-  isAgeIdentity,
-  isAgeRecipient,
-} from '../../ceremony/age.ts';
+import { decryptWithIdentities, encryptToRecipients, generateAgeIdentity, isAgeIdentity } from '../../ceremony/age.ts';
+import { isAgeRecipient } from '../../ceremony/age-recipient.ts';
 import { openRootToken, sealRootToken } from '../../ceremony/root-token.ts';
 
 const TOKEN = `sr_mgmt_${randomBytes(32).toString('base64url')}`;
@@ -77,10 +73,32 @@ describe('age', () => {
     expect(isAgeRecipient(alice.identity)).toBe(false);
   });
 
+  it('takes the recipients that the encryption takes, whichever character is another', () => {
+    const { recipient } = alice;
+    for (let at = 0; at < recipient.length; at++) {
+      const mistyped = recipient.slice(0, at) + (recipient[at] === 'q' ? 'p' : 'q') + recipient.slice(at + 1);
+      expect({ mistyped, ours: isAgeRecipient(mistyped), theirs: isTakenByAge(mistyped) }).toEqual({
+        mistyped,
+        ours: false,
+        theirs: false,
+      });
+    }
+    expect(isAgeRecipient(recipient)).toBe(isTakenByAge(recipient));
+  });
+
   it('notices a mistyped identity', () => {
     expect(isAgeIdentity(alice.identity.replace(/.$/, (last) => (last === 'Q' ? 'P' : 'Q')))).toBe(false);
   });
 });
+
+function isTakenByAge(recipient: string): boolean {
+  try {
+    new Encrypter().addRecipient(recipient);
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 const ageIsThere = spawnSync('age', ['--version']).status === 0;
 if (!ageIsThere)

@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { parseCeremony } from '../../ceremony/definition.ts';
+import { renderHelp } from '../../command-line/help.ts';
 import { REFERENCES } from '../../docs/generate.ts';
-import { serverHelp } from '../../enclave/config/help.ts';
+import { serverDescription } from '../../enclave/config/help.ts';
 import { flagOf, OPTION_PATHS, variableOf } from '../../enclave/config/options.ts';
 import { configurationReference } from '../../enclave/config/reference.ts';
 import { readProxyConfiguration } from '../../parent-proxy/configuration.ts';
@@ -14,22 +15,14 @@ describe('generated references', () => {
   });
 
   it('the reference and the help have every option, with its flag', () => {
-    const [reference, help] = [configurationReference(), serverHelp()];
+    const [reference, help] = [configurationReference(), renderHelp(['server'], serverDescription())];
     for (const path of OPTION_PATHS) {
       const flag = flagOf(path);
       expect(reference).toContain(`| \`${path}\` |`);
       expect(reference).toContain(`\`${variableOf(path)}\``);
-      expect(help).toContain(`  ${flag ?? path}`);
+      expect(help).toContain(flag ?? `  ${path}`);
       expect(reference).toContain(flag === undefined ? path : `\`${flag}\``);
     }
-  });
-
-  it('the help fits 100 columns', () => {
-    expect(
-      serverHelp()
-        .split('\n')
-        .filter((line) => line.length > 100),
-    ).toEqual([]);
   });
 });
 

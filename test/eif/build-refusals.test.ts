@@ -97,16 +97,9 @@ describe.runIf(withAddon)('build refuses, and says what and where', () => {
   });
 });
 
-describe.runIf(withAddon)('help', () => {
-  it('is there for the program and each command', () => {
-    expect(eif(['--help'])).toMatchObject({ code: 0, stdout: expect.stringMatching(/build.*describe.*compare/s) });
-    for (const command of ['build', 'describe', 'compare']) {
-      expect(eif([command, '--help'])).toMatchObject({
-        code: 0,
-        stdout: expect.stringContaining(`strongroom eif ${command}`),
-      });
-    }
-    expect(eif([]).code).toBe(1);
-    expect(eif(['bild']).stderr).toContain('unknown command bild');
+it('an unknown command is refused, and the commands are named', () => {
+  expect(eif(['bild'])).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('there are: build, describe, compare'),
   });
 });

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { createLogger, parseLogFilter } from '../../observe/logger.ts';
+import { parseLogFilter } from '../../observe/log-filter.ts';
+import { createLogger } from '../../observe/logger.ts';
 
 function recorder(): { lines: string[]; write(line: string): void } {
   const lines: string[] = [];

@@ -1,0 +1,26 @@
+// Breaking text into lines of a terminal: between words, and within one only where it is longer than a line.
+
+/** Where no terminal says how wide it is. */
+export const DEFAULT_COLUMNS = 100;
+/** Narrower, a table is not readable; wider, a paragraph is not. */
+const MIN_COLUMNS = 40;
+const MAX_COLUMNS = 120;
+
+export function columnsOf(stream: { readonly isTTY?: boolean; readonly columns?: number }): number {
+  const { isTTY, columns } = stream;
+  if (isTTY !== true || columns === undefined || columns === 0) return DEFAULT_COLUMNS;
+  return Math.min(MAX_COLUMNS, Math.max(MIN_COLUMNS, columns));
+}
+
+/** Lines of at most `columns`. */
+export function wrap(text: string, columns: number): string[] {
+  const lines: string[] = [];
+  let rest = text;
+  while (rest.length > columns) {
+    const space = rest.lastIndexOf(' ', columns);
+    const end = space > 0 ? space : columns;
+    lines.push(rest.slice(0, end).trimEnd());
+    rest = rest.slice(end).trimStart();
+  }
+  return [...lines, rest];
+}

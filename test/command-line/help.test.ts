@@ -1,0 +1,124 @@
+// The help of every program: it fits the terminal, says how each command is used, and loads nothing but descriptions.
+
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { describeAll, OVERVIEW } from '../../bin/programs.ts';
+import { type Description, toldFlags, walkDescriptions } from '../../command-line/command.ts';
+import { renderHelp } from '../../command-line/help.ts';
+import { columnsOf } from '../../command-line/wrap.ts';
+
+const BIN = join(import.meta.dirname, '../../bin');
+const all = [...walkDescriptions(await describeAll())];
+
+const EXAMPLES = /^Examples:$/;
+
+/** Examples are copied, so they stay whole; so does a name that is longer than a line. */
+function tooWide(help: string, columns: number): string[] {
+  const lines = help.split('\n');
+  const end = lines.findIndex((line) => EXAMPLES.test(line));
+  return lines
+    .slice(0, end === -1 ? undefined : end)
+    .filter((line) => line.length > columns && / \S+ /.test(line.trim()));
+}
+
+describe.each([80, 120])('at %i columns', (columns) => {
+  it.each(all.map(({ path, description }) => [path.join(' '), description] as const))(
+    'strongroom %s fits, and names its flags and commands',
+    (path, description) => {
+      const help = renderHelp(path === '' ? [] : path.split(' '), description, columns);
+      expect(
+        tooWide(help, columns).filter((line) => !line.startsWith('  strongroom') && !line.startsWith('Usage')),
+      ).toEqual([]);
+      const words = [
+        ...Object.keys(toldFlags(description)).map((name) => `--${name}`),
+        ...Object.keys(description.commands ?? {}),
+      ];
+      expect(words.filter((word) => !help.includes(`  ${word}`) && !help.includes(`, ${word}`))).toEqual([]);
+    },
+  );
+});
+
+it('says what a command takes, breaks lines between words, and keeps terms of equal length in a column', () => {
+  const description: Description = {
+    summary: 'Move a key from one place to another one that is far away',
+    argument: { name: 'KEY', meaning: 'A public key', count: 'many' },
+    flags: {
+      to: { placeholder: 'PLACE', required: true, choices: ['here', 'there'], meaning: 'Where to' },
+      'a-flag-with-a-very-long-name-indeed': { placeholder: 'TEXT', meaning: 'Why' },
+      old: { placeholder: 'PLACE', meaning: 'Former name', formerly: 'to' },
+    },
+    examples: ['strongroom move 0x80 --to there'],
+  };
+  expect(renderHelp(['move'], description, 50)).toBe(`strongroom move: Move a key from one place to
+another one that is far away
+
+Usage: strongroom move KEY… --to here|there [OPTIONS]
+
+Arguments:
+  KEY  A public key
+
+Options:
+  --to here|there  Where to (needed)
+  --a-flag-with-a-very-long-name-indeed TEXT
+                   Why
+  -h, --help       Show this text
+
+Examples:
+  strongroom move 0x80 --to there
+`);
+});
+
+it('a terminal says how wide it is; a pipe gets 100 columns', () => {
+  expect(columnsOf({ isTTY: true, columns: 80 })).toBe(80);
+  expect(columnsOf({ isTTY: true, columns: 300 })).toBe(120);
+  expect(columnsOf({ isTTY: true, columns: 10 })).toBe(40);
+  expect(columnsOf({ isTTY: false, columns: 80 })).toBe(100);
+  expect(columnsOf({})).toBe(100);
+});
+
+describe('the program', () => {
+  const run = (...argv: string[]) => spawnSync(join(BIN, 'strongroom'), argv, { encoding: 'utf8' });
+
+  it('prints help wherever it is asked for, and to stderr where a command is missing', () => {
+    expect(run('--help')).toMatchObject({ status: 0, stdout: renderHelp([], OVERVIEW) });
+    expect(run()).toMatchObject({ status: 1, stderr: renderHelp([], OVERVIEW) });
+    const slashing = all.find(({ path }) => path.join(' ') === 'slashing')?.description as Description;
+    expect(run('slashing', 'help')).toMatchObject({ status: 0, stdout: renderHelp(['slashing'], slashing) });
+    expect(run('slashing')).toMatchObject({ status: 1, stderr: renderHelp(['slashing'], slashing) });
+    const jump = slashing.commands?.['jump'] as Description;
+    const wrong = run('slashing', 'jump', '--nonsense', '-h');
+    expect(wrong).toMatchObject({ status: 0, stdout: renderHelp(['slashing', 'jump'], jump), stderr: '' });
+  });
+
+  it('leaves words that are no command to the program', () => {
+    expect(run('slashing', 'exprot', '--help')).toMatchObject({ status: 1, stdout: '' });
+    expect(run('servre')).toMatchObject({ status: 1, stderr: expect.stringContaining('did you mean server?') });
+  });
+
+  it.each(['server', 'slashing'])('the help of %s loads neither keys nor logs nor databases', (name) => {
+    const loaded = modulesOf(name);
+    expect(loaded.length).toBeGreaterThan(5);
+    expect(loaded.filter((url) => HEAVY.test(url))).toEqual([]);
+  });
+});
+
+/** What made the help of the server take a second. */
+const HEAVY = /node_modules\/(?:pino|pg|yaml|fastify|age-encryption|@aws-sdk|@chainsafe|@noble|@peculiar)\//;
+
+/** What Node loads for `strongroom NAME --help`. */
+function modulesOf(name: string): string[] {
+  const hook = `import { registerHooks } from 'node:module';
+registerHooks({ load(url, context, next) { process.stderr.write(url + '\\n'); return next(url, context); } });`;
+  const argv = [
+    '--disable-warning=ExperimentalWarning',
+    '--import',
+    `data:text/javascript,${encodeURIComponent(hook)}`,
+    join(BIN, 'strongroom.ts'),
+    name,
+    '--help',
+  ];
+  const { status, stderr } = spawnSync(join(BIN, 'pinned-node'), argv, { encoding: 'utf8' });
+  expect(status).toBe(0);
+  return stderr.split('\n');
+}
