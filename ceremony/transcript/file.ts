@@ -2,7 +2,7 @@
 // at once: it is there wholly or not at all. The new file is made exclusively, so that two writers cannot fork the
 // chain.
 
-import { link, open, readFile, realpath, rename, rm } from 'node:fs/promises';
+import { lstat, open, readFile, realpath, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import {
   EMPTY_TRANSCRIPT,
@@ -27,17 +27,13 @@ export async function readTranscriptFile(path: string): Promise<ReadTranscript &
 
 /** A new transcript, whose first line is `said`. @throws the errors of the file system */
 export async function startTranscript(path: string, said: Said, at: Date): Promise<Appended> {
-  return alone(path, async ({ write }) => {
+  return alone(path, async ({ write, putInPlace }) => {
+    // A hard link would never replace, but the sticks that people carry transcripts on have none (FAT, exFAT).
+    if (await isThere(path)) return { ok: false, refusal: 'exists' };
     const first = following(EMPTY_TRANSCRIPT, said, at);
     if (!first.ok) return first;
     await write(first.bytes);
-    try {
-      await link(newFileOf(path), path); // unlike a rename it never replaces
-    } catch (error) {
-      if (isCode(error, 'EEXIST')) return { ok: false, refusal: 'exists' };
-      throw error;
-    }
-    await syncFolder(path);
+    await putInPlace();
     return first;
   });
 }
@@ -71,7 +67,7 @@ export function newFileOf(path: string): string {
 
 interface NewFile {
   write(bytes: Buffer): Promise<void>;
-  /** Replaces the transcript. From then on the name beside it may be another writer's. */
+  /** As the transcript, in place of the one that is there. From then on the name beside it may be another writer's. */
   putInPlace(): Promise<void>;
 }
 
@@ -98,6 +94,17 @@ async function alone(path: string, work: (file: NewFile) => Promise<Appended>): 
   } finally {
     await handle.close();
     if (isOurs) await rm(newFile);
+  }
+}
+
+/** Also a link that leads nowhere. */
+async function isThere(path: string): Promise<boolean> {
+  try {
+    await lstat(path);
+    return true;
+  } catch (error) {
+    if (isCode(error, 'ENOENT')) return false;
+    throw error;
   }
 }
 

@@ -1,14 +1,13 @@
 // Whether an entry may follow what a transcript already says: it begins once and ends once, time does not run back, who
 // speaks was introduced, digests and registers are those of its own ceremony.
 
-import { createHash } from 'node:crypto';
+import { extendedOnce } from '../../formats/register.ts';
 import { type Ceremony, ceremonyDigest, InvalidCeremony, parseCeremony } from '../definition.ts';
 import type { Entry, StartEntry } from './entries.ts';
 
 /** Those of the platform: zeros are what an enclave in debug mode has. */
 const IMAGE_REGISTERS = ['PCR0', 'PCR1', 'PCR2'];
 const CEREMONY_REGISTER = 'PCR17';
-const REGISTER_BYTES = 48;
 
 /** @returns what is wrong, to follow "line N" */
 export function meaningProblem(before: readonly Entry[], entry: Entry): string | undefined {
@@ -36,8 +35,7 @@ export function ceremonyOf({ ceremony }: StartEntry): Ceremony {
 
 /** specification/evidence.md#registers: what PCR17 of an image with this ceremony is, hex. */
 export function ceremonyRegister(ceremony: Ceremony): string {
-  const extended = createHash('sha384').update(Buffer.alloc(REGISTER_BYTES)).update(ceremonyDigest(ceremony));
-  return extended.digest('hex');
+  return extendedOnce(ceremonyDigest(ceremony)).toString('hex');
 }
 
 function startProblem(entry: StartEntry): string | undefined {
