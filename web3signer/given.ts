@@ -33,3 +33,7 @@ export function merged(layers: readonly GivenLayer[]): GivenOptions {
     layers.toReversed().flatMap(({ given }) => given.map((one): [string, Given] => [one.option.names[0], one])),
   );
 }
+
+export function isOn(given: GivenOptions, name: string): boolean {
+  return given.get(name)?.value.trim().toLowerCase() === 'true';
+}

@@ -10,16 +10,18 @@ import { renderViolations, type Violation } from '../command-line/violations.ts'
 import { VERSION } from '../enclave/api/version.ts';
 import { type Loaded, type LoadInput, loadConfig } from '../enclave/config/load.ts';
 import { hasSlashingRecords, runSlashing, serve } from '../enclave/main.ts';
+import { POLICY } from './access.ts';
 import { type Arguments, type Command, readArguments } from './arguments.ts';
 import { readConfigFile } from './config-file.ts';
 import { DATABASE_URL, importCommand } from './database.ts';
 import { type Environment, readEnvironment } from './environment.ts';
 import { type GivenOptions, merged, type Warning } from './given.ts';
+import { settleImported } from './imported-keystores.ts';
 import { flagOf } from './option.ts';
 import { CONFIG_FILE } from './options/options.ts';
-import { POLICY, translate } from './translate.ts';
+import { translate } from './translate.ts';
 import type { Translation } from './translation.ts';
-import { yamlText } from './yaml-text.ts';
+import { type Section, yamlText } from './yaml-text.ts';
 
 const EXIT = { failed: 1, configuration: 78 } as const;
 /** What the configuration calls its file; nobody sees it, because refusals name the option of Web3Signer. */
@@ -34,16 +36,35 @@ export async function main(argv: readonly string[]): Promise<void> {
 async function runFront(args: Arguments): Promise<void> {
   const { given, translation } = translated(args, process.env);
   if (!args.isEth2) translation.refuse(NO_COMMAND);
+  const first = checked(translation);
+  if (first === undefined) return;
+  const starts = !args.printConfig && args.command === undefined;
+  const hindrance = starts
+    ? ((await missingImport(first.loaded, given)) ?? unwritable(first.loaded, translation))
+    : undefined;
+  if (hindrance !== undefined) return refuse([hindrance]);
+  settleImported(translation, given, { folder: process.cwd(), env: process.env, starts });
+  const settled = checked(translation);
+  if (settled === undefined) return;
+  if (args.printConfig) return printConfig(translation, given);
+  if (args.command !== undefined) return runCommand(args.command, given, settled.input);
+  await serve(settled.input, [...translation.warnings, ...openDoors(settled.loaded)]);
+}
+
+interface Checked {
+  readonly input: LoadInput;
+  readonly loaded: Extract<Loaded, { ok: true }>;
+}
+
+/** Undefined when the configuration is refused, which is then said. */
+function checked(translation: Translation): Checked | undefined {
   const text = Buffer.from(yamlText(translation.config));
   const input: LoadInput = { argv: ['-c', FILE], env: process.env, readFile: () => text };
   const loaded = translation.violations.length > 0 ? undefined : loadConfig(input, { compiledCeremony: false });
   const violations = [...translation.violations, ...(loaded === undefined ? [] : violationsOf(loaded, translation))];
-  if (loaded?.ok !== true || violations.length > 0) return refuse(violations);
-  if (args.printConfig) return printConfig(translation, given);
-  if (args.command !== undefined) return runCommand(args.command, given, input);
-  const hindrance = (await missingImport(loaded, given)) ?? unwritable(loaded, translation);
-  if (hindrance !== undefined) return refuse([hindrance]);
-  await serve(input, [...translation.warnings, ...openDoors(loaded)]);
+  if (loaded?.ok === true && violations.length === 0) return { input, loaded };
+  refuse(violations);
+  return undefined;
 }
 
 export function translated(
@@ -94,7 +115,8 @@ function printConfig(translation: Translation, given: GivenOptions): void {
     ...(given.has(DATABASE_URL) ? [`Before the first start: ${importCommand(given)}`] : []),
   ];
   process.stdout.write(notes.map((note) => `# ${note}\n`).join('') + yamlText(translation.config));
-  for (const { at, says } of [...translation.warnings, OPEN]) process.stderr.write(`warning: ${at} ${says}\n`);
+  const open = isOpen(translation) ? [OPEN] : [];
+  for (const { at, says } of [...translation.warnings, ...open]) process.stderr.write(`warning: ${at} ${says}\n`);
 }
 
 /** Web3Signer's commands for the record, on the record here. */
@@ -158,6 +180,11 @@ function unwritable({ config }: Extract<Loaded, { ok: true }>, translation: Tran
     const origin = translation.originOf({ path: 'anti_slashing.path', problem, remedy, origin: '' }) ?? 'default';
     return { path: 'the slashing record', problem, remedy, origin };
   }
+}
+
+/** The configuration alone, without variables of strongroom, which --print-config does not print. */
+function isOpen({ config }: Translation): boolean {
+  return 'anonymous' in (config['static_auth'] as Section);
 }
 
 /** Only while it is so: a token may be asked for by SVC_STATIC_AUTH. */

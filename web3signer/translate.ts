@@ -3,13 +3,13 @@
 // refusal.
 
 import { join, resolve } from 'node:path';
+import { translateAccess } from './access.ts';
 import { DATABASE_URL, importCommand } from './database.ts';
-import type { Given, GivenOptions } from './given.ts';
+import { type Given, type GivenOptions, isOn } from './given.ts';
 import { numberOf, translateNetwork } from './network.ts';
 import { flagOf } from './option.ts';
 import { Translation } from './translation.ts';
 
-export const POLICY = 'web3signer';
 export const SLASHING_RECORD = 'slashing_protection.sqlite';
 const DEFAULT = 'default';
 const METRICS_PORT = 9001;
@@ -18,12 +18,11 @@ const METRICS_PORT = 9001;
 export function translate(given: GivenOptions, folder: string): Translation {
   const to = new Translation();
   for (const one of given.values()) translateOne(one, given, to);
-  const isOn = (name: string): boolean => given.get(name)?.value.toLowerCase() === 'true';
-  translateListening(given, isOn('metrics-enabled'), to);
+  translateListening(given, isOn(given, 'metrics-enabled'), to);
   translateNetwork(given, folder, to);
   translateKeys(given, folder, to);
   translateStore(given, folder, to);
-  translateAccess(isOn('key-manager-api-enabled'), given, to);
+  translateAccess(given, folder, to);
   translateLogging(given, to);
   return to;
 }
@@ -112,22 +111,6 @@ function translateStore(given: GivenOptions, folder: string, to: Translation): v
     );
   }
 }
-
-/** Web3Signer asks nobody who he is. */
-function translateAccess(hasKeyManager: boolean, given: GivenOptions, to: Translation): void {
-  const scopes = ['sign', 'public_keys', 'reload', ...(hasKeyManager ? KEY_MANAGER_SCOPES : [])];
-  const policies = [{ name: POLICY, rules: [{ effect: 'allow', scopes }] }];
-  to.set('static_auth', { policies, anonymous: { policies: [POLICY] } }, DEFAULT);
-  const keyManager = given.get('key-manager-api-enabled');
-  to.set('http.key_manager_api.enabled', hasKeyManager, keyManager?.origin ?? DEFAULT);
-  if (hasKeyManager) to.warn('--key-manager-api-enabled', IN_MEMORY);
-}
-
-const KEY_MANAGER_SCOPES = ['list_keys', 'import_keystores', 'delete_keys'];
-const IN_MEMORY =
-  'mounts the Key Manager API, and keystores that are imported over it are kept in memory: ' +
-  'after a restart they are gone, until they ' +
-  'are imported again. Put keys that have to stay into --key-store-path';
 
 function translateLogging(given: GivenOptions, to: Translation): void {
   const [level, format] = [given.get('logging'), given.get('logging-format')];

@@ -68,7 +68,7 @@ const VALUES: Readonly<Record<string, string>> = {
   'tls-allow-any-client': 'true',
   'slashing-protection-enabled': 'false',
   'slashing-protection-pruning-enabled': 'false',
-  'Xkey-manager-skip-keystore-storage': 'false',
+  'Xkey-manager-skip-keystore-storage': 'true',
 };
 
 function valueFor({ names: [name], form }: Web3SignerOption): string {

@@ -33,14 +33,14 @@ export const KEYS: readonly Web3SignerOption[] = [
     scope: 'eth2',
     form: 'boolean',
     becomes: honoured(
-      '`http.key_manager_api.enabled`; imported keystores are kept in memory, not in ' +
-        '--key-store-path, and a warning says so',
+      '`http.key_manager_api.enabled`; imported keystores are kept in `imported-keystores` in --key-store-path ' +
+        '(`key_sources.memory.persist_dir`), or in memory where that cannot be written, and a warning says so',
     ),
   },
   flag(
     'eth2',
     'Xkey-manager-skip-keystore-storage',
-    accepted('does nothing: imported keystores are in memory only, whatever it says', ['true']),
+    honoured('imported keystores are kept in memory alone; with a warning not, where some are on disk already'),
   ),
   flag('', 'signer-load-parallel', accepted(LOADING)),
   text('', 'signer-load-batch-size', accepted(LOADING)),

@@ -8,8 +8,11 @@ const TLS = 'takes a PKCS#12 file, and strongroom reads PEM';
 const TLS_REMEDY =
   '`openssl pkcs12 -in FILE -nokeys -out cert.pem` and `openssl pkcs12 -in FILE -nocerts -noenc -out key.pem`; then ' +
   '--print-config without this option, and tls.mode: file with both files (docs/guides/web3signer.md)';
-const NO_CLIENT_CERTIFICATES = 'is about client certificates, which strongroom does not ask for';
-const TOKENS = 'give callers tokens: --print-config, then static_auth (docs/guides/web3signer.md)';
+const ANY_AUTHORITY =
+  'lets in whoever has a certificate of any authority of Java, and strongroom lets in clients that it knows';
+const KNOWN_BY_NAME =
+  '--print-config without it, then tls.client_ca with your authority and tls.known_clients with the subjects ' +
+  '(docs/guides/authorization.md)';
 const NO_METRICS_ALONE = 'while metrics are enabled; otherwise a warning says that it does nothing';
 
 export const LISTENING: readonly Web3SignerOption[] = [
@@ -89,9 +92,23 @@ export const LISTENING: readonly Web3SignerOption[] = [
   ),
   option('tls-keystore-file', 'text', refused(TLS, TLS_REMEDY)),
   option('tls-keystore-password-file', 'text', refused(TLS, TLS_REMEDY)),
-  option('tls-known-clients-file', 'text', refused(NO_CLIENT_CERTIFICATES, TOKENS)),
-  option('tls-allow-ca-clients', 'boolean', refused(NO_CLIENT_CERTIFICATES, TOKENS, ['false'])),
-  option('tls-allow-any-client', 'boolean', accepted('does nothing: no client is asked for a certificate')),
+  option(
+    'tls-known-clients-file',
+    'text',
+    honoured(
+      '`tls.known_clients` with `tls.client_auth: required`, and nobody is let in without; needs `tls.mode: file` with ' +
+        'PEM files, for instance from `SVC_TLS__MODE`',
+    ),
+  ),
+  option('tls-allow-ca-clients', 'boolean', refused(ANY_AUTHORITY, KNOWN_BY_NAME, ['false'])),
+  option(
+    'tls-allow-any-client',
+    'boolean',
+    accepted(
+      'does nothing: no client is asked for a certificate without --tls-known-clients-file, beside which it is refused',
+      ['false'],
+    ),
+  ),
   { ...option('logging', 'text', honoured('`logging.level`; ALL is trace')), letter: 'l' },
   option(
     'logging-format',
