@@ -12,6 +12,7 @@ export interface Bar {
 }
 
 const cpu = (accept: number, good: number): Bar => ({ accept, good });
+const seconds = (accept: number, good: number): Bar => ({ accept, good, unit: ' s' });
 const rate = (accept: number, good: number): Bar => ({ accept, good, higherIsBetter: true });
 
 const HALF_LOAD_P99: Bar = { accept: 25, good: 10, unit: ' ms' };
@@ -35,6 +36,10 @@ export interface Bars {
   readonly loneP50: Bar;
   readonly fsyncs: Bar;
   readonly bytesPerKey: Bar;
+  /** 100,000 keys of a table. */
+  readonly tableReady: Bar;
+  /** 1,000 scrypt keystores from the key cache. */
+  readonly cachedReady: Bar;
 }
 
 export const BARS: Readonly<Record<Core, Bars>> = {
@@ -52,6 +57,8 @@ export const BARS: Readonly<Record<Core, Bars>> = {
     loneP50: LONE_P50,
     fsyncs: FSYNCS,
     bytesPerKey: BYTES_PER_KEY,
+    tableReady: seconds(15, 10),
+    cachedReady: seconds(2, 2),
   },
   native: {
     distinctCpu: cpu(1.45, 1.25),
@@ -67,6 +74,8 @@ export const BARS: Readonly<Record<Core, Bars>> = {
     loneP50: LONE_P50,
     fsyncs: FSYNCS,
     bytesPerKey: BYTES_PER_KEY,
+    tableReady: seconds(10, 7),
+    cachedReady: seconds(1, 1),
   },
 };
 

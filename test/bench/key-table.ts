@@ -1,6 +1,6 @@
 // What a large key table costs: time until every key signs, memory a key, refreshes that find nothing and one changed
 // key, and how long the main thread was ever busy at once. The table server is the stand-in on this machine, which
-// shares its cores. Run: bin/pinned-node test/bench/key-table.ts [--keys N] [--core portable]
+// shares its cores. Run: bin/pinned-node test/bench/key-table.ts [--keys N] [--core portable] [--json]
 
 import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -24,11 +24,23 @@ const { values } = parseArgs({
   options: {
     keys: { type: 'string', default: '100000' },
     core: { type: 'string' },
+    /** Ends after the first load, with its figures as the last line. */
+    json: { type: 'boolean', default: false },
     /** The process that loads, which the one that writes starts: so that memory is that of a signer. */
     endpoint: { type: 'string' },
     'master-key': { type: 'string', default: randomBytes(32).toString('hex') },
   },
 });
+/** What a first load took. */
+export interface FirstLoad {
+  readonly seconds: number;
+  /** Of the process. */
+  readonly cpuSeconds: number;
+  readonly mainCpuSeconds: number;
+  /** In CPU. */
+  readonly longestTurnMs: number;
+}
+
 const keyCount = Number(values.keys);
 const CREATED_AT_ONCE = 2_000;
 const REFRESHES = 20;
@@ -52,7 +64,17 @@ async function writeTable(): Promise<void> {
   });
   parts.client.destroy();
   const core = values.core === undefined ? [] : ['--core', values.core];
-  const options = ['--keys', values.keys, '--endpoint', server.endpoint, '--master-key', values['master-key'], ...core];
+  const json = values.json ? ['--json'] : [];
+  const options = [
+    ...json,
+    '--keys',
+    values.keys,
+    '--endpoint',
+    server.endpoint,
+    '--master-key',
+    values['master-key'],
+    ...core,
+  ];
   spawnSync(process.execPath, ['--expose-gc', fileURLToPath(import.meta.url), ...options], { stdio: 'inherit' });
   await server.close();
 }
@@ -65,11 +87,18 @@ async function loadTable(endpoint: string): Promise<void> {
   const options = { statusFilter: ['active'], refreshIntervalSeconds: 0, maxConcurrentReads: 16 } as const;
   const loader = new TableLoader(options, { ...parts, store });
   const before = memory();
-  await measure('first load, until the list is answered', async () => {
+  const first = await measure('first load, until the list is answered', async () => {
     await loader.load();
     store.completeFirstLoad();
     if (store.publicKeys().length !== keyCount) throw new Error('keys are missing');
   });
+  if (values.json) {
+    await loader.stop();
+    parts.client.destroy();
+    await core.close();
+    console.log(JSON.stringify(first));
+    return;
+  }
   const after = memory();
   const each = (kind: 'rss' | 'heap') => ((after[kind] - before[kind]) / keyCount).toFixed(0);
   console.log(`memory a key: ${each('rss')} bytes resident, ${each('heap')} of them on the heap`);
@@ -92,7 +121,7 @@ function partsOf(endpoint: string) {
   return { client, tableName: 'keys', sealer, freshness: new TableFreshness(), clock: systemClock, log };
 }
 
-async function measure(name: string, run: () => Promise<void>): Promise<void> {
+async function measure(name: string, run: () => Promise<void>): Promise<FirstLoad> {
   const turns = watchTurns();
   const [startedAt, cpu, mainCpu] = [performance.now(), process.cpuUsage(), process.threadCpuUsage()];
   await run();
@@ -100,10 +129,15 @@ async function measure(name: string, run: () => Promise<void>): Promise<void> {
   const { user, system } = process.cpuUsage(cpu);
   const main = process.threadCpuUsage(mainCpu);
   const [longestMs, usualMs] = turns.stop();
+  const [cpuSeconds, mainCpuSeconds] = [user + system, main.user + main.system].map((micros) => micros / 1e6) as [
+    number,
+    number,
+  ];
   console.log(
-    `${name}: ${seconds.toFixed(3)} s, ${((user + system) / 1e6).toFixed(3)} s CPU, ${((main.user + main.system) / 1e6).toFixed(3)} s of it on the main thread;` +
+    `${name}: ${seconds.toFixed(3)} s, ${cpuSeconds.toFixed(3)} s CPU, ${mainCpuSeconds.toFixed(3)} s of it on the main thread;` +
       ` turns of the event loop took at most ${longestMs.toFixed(1)} ms, 99 % of them ${usualMs.toFixed(1)} ms`,
   );
+  return { seconds, cpuSeconds, mainCpuSeconds, longestTurnMs: longestMs };
 }
 
 /**

@@ -3,7 +3,7 @@
 // rounds. S: CPU of one raw signature. R2: raw signatures a second on both cores. The load generator runs on the same
 // cores.
 //
-// Usage: bench [--core native|portable] [--rounds N] [--warm-up N] [--only NAME]
+// Usage: bench [--core native|portable] [--rounds N] [--warm-up N] [--keystores N] [--only NAME]
 
 import { parseArgs } from 'node:util';
 import type { RunningSigner } from '../../rehearsal/signer.ts';
@@ -23,6 +23,7 @@ import {
   Votes,
 } from './measured-signer.ts';
 import { measureRawSigning, type RawRate } from './raw-signing.ts';
+import { measureTimeToReady } from './time-to-ready.ts';
 
 const KEYS = GROUP * 16;
 const RAW_SECONDS = 1.5;
@@ -37,6 +38,8 @@ const { values } = parseArgs({
     rounds: { type: 'string', default: '5' },
     /** Loads before the first figure. V8 goes on optimizing for some 40,000 requests. */
     'warm-up': { type: 'string', default: '8' },
+    /** Real scrypt keystores of `time to ready`: 1.4 CPU seconds each when they have to be made, then 0.7. */
+    keystores: { type: 'string', default: '1000' },
     only: { type: 'string' },
   },
 });
@@ -64,6 +67,7 @@ const SCENARIOS: Readonly<Record<string, () => Promise<void>>> = {
   'priority operations': priorityOperations,
   'memory per key': memoryPerKey,
   envelopes: () => measureEnvelopes(generator, core, rounds, say),
+  'time to ready': () => measureTimeToReady(core, { keystores: Number(values.keystores) }, say),
 };
 
 say(`${core} core, medians of ${rounds} rounds`);
