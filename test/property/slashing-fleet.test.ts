@@ -1,7 +1,7 @@
 // Random histories of a world of signers, stores and keys, judged by a checker that knows every signature that was ever
 // released (support/fleet/): keys move in every documented way, deletes come under fire, stores lose commits, signers
 // freeze and die, bindings are taken over, PostgreSQL fails over to a standby that lags or comes back from a copy of
-// its files, a file gets a second name, tables come back under their replicas, and the parent of an enclave rolls its
+// its files, a file gets a second name, clients ask for batches beside single messages, tables come back under their replicas, and the parent of an enclave rolls its
 // tables back. No two signatures of a key are slashable. And that the model has teeth: without any one of the
 // protections, the seeds named here yield a slashable pair.
 //
@@ -74,6 +74,7 @@ describe('a world of fleets', () => {
       }
       // The run would prove nothing if little was signed, or little refused, or no key moved.
       expect(outcomes.get('signed')).toBeGreaterThan(asked / 30);
+      expect(outcomes.get('signed in batches')).toBeGreaterThan(asked / 1_000);
       for (const reason of ['double_vote', 'double_block', 'slashing_unbound', 'unknown_key', 'ahead_of_clock']) {
         expect([reason, (outcomes.get(reason) ?? 0) > asked / 1_000]).toEqual([reason, true]);
       }

@@ -14,6 +14,7 @@ import type { TableLoader } from '../../../enclave/keys/table/loader.ts';
 import { keyTurns } from '../../../enclave/keys/turns.ts';
 import { inFlightSigning } from '../../../enclave/signing/in-flight.ts';
 import { publicNetwork } from '../../../enclave/signing/networks.ts';
+import type { GroupCheckOutcome } from '../../../enclave/slashing/group-checks.ts';
 import { floorAt, type JumpFloor, jumpFloor, jumpToPresent } from '../../../enclave/slashing/jump.ts';
 import { behindLocalFloor } from '../../../enclave/slashing/local-floor.ts';
 import { SlashingProtection } from '../../../enclave/slashing/protection.ts';
@@ -80,7 +81,7 @@ export class FleetSigner {
   isFrozen = false;
   /** Nobody asks it, and it does not freeze. */
   #isHeld = false;
-  readonly #asking = new Set<Promise<string>>();
+  readonly #asking = new Set<Promise<string | readonly string[]>>();
   /** The step of the world in which it started last. */
   startedAt = 0;
 
@@ -204,6 +205,46 @@ export class FleetSigner {
     } finally {
       running.inFlight.end(message.publicKey);
     }
+  }
+
+  /** `signed`, or why not, of each message; all of different keys. */
+  askBatch(messages: readonly SlashableMessage[]): Promise<readonly string[]> {
+    const running = this.#running;
+    if (running === undefined || this.isFrozen || this.#isHeld) {
+      return Promise.resolve(messages.map(() => 'unreachable'));
+    }
+    const asking = this.#askBatchRunning(messages, running).finally(() => this.#asking.delete(asking));
+    this.#asking.add(asking);
+    return asking;
+  }
+
+  async #askBatchRunning(messages: readonly SlashableMessage[], running: Running): Promise<readonly string[]> {
+    const here = messages.filter(({ publicKey }) => running.store.find(publicKey) !== undefined);
+    const unknown = Array.from({ length: messages.length - here.length }, () => 'unknown_key');
+    for (const { publicKey } of here) running.inFlight.begin(publicKey);
+    try {
+      const outcomes = await running.slashing.checkGroup(here, new AbortController().signal);
+      await setImmediate();
+      await running.gate.pass();
+      return [...unknown, ...here.map((message, place) => this.#answerOf(message, outcomes[place]))];
+    } catch (error) {
+      if (error instanceof SignerError) return messages.map(() => error.reason);
+      if (error instanceof Killed) return messages.map(() => 'died');
+      throw error;
+    } finally {
+      for (const { publicKey } of here) running.inFlight.end(publicKey);
+    }
+  }
+
+  #answerOf(message: SlashableMessage, outcome: GroupCheckOutcome | undefined): string {
+    if (outcome?.kind === 'refused') return outcome.reason;
+    if (outcome?.kind === 'safe') {
+      this.options.onReleased(message, this);
+      return 'signed';
+    }
+    if (outcome?.error instanceof SignerError) return outcome.error.reason;
+    if (outcome?.error instanceof Killed) return 'died';
+    throw outcome?.error ?? new Error('a message of the batch got no answer');
   }
 
   /** Nobody asks it any more, and it does not freeze. Resolves when what was asked is answered. */

@@ -103,6 +103,9 @@ export class FleetWorld {
     const asking = this.keys.flatMap((key) =>
       Array.from({ length: random.below(most) }, () => this.#askOne(key, random)),
     );
+    // Drawn last, so that a seed asks what it asked before there were batches.
+    const batches = random.chance(0.3) ? 1 + random.below(2) : 0;
+    for (let batch = 0; batch < batches; batch++) asking.push(this.#askBatch(random));
     await Promise.all(asking);
   }
 
@@ -132,6 +135,21 @@ export class FleetWorld {
     this.asked += 1;
     const outcome = await signer.ask(randomMessage(asked, random));
     this.outcomes.set(outcome, (this.outcomes.get(outcome) ?? 0) + 1);
+  }
+
+  /** One message for several keys, as validators of one duty ask for it: often a rival of what one of them signed. */
+  async #askBatch(random: Random): Promise<void> {
+    const signer = random.pick(random.pick(this.sites).signers);
+    const { publicKey, released } = random.pick(this.keys);
+    const earlier = released.slice(-RIVALS).map(({ message }) => message);
+    const isUnbounded = this.sites.some((site) => site.isEnclave && site.signers.includes(signer));
+    const message = randomMessage({ publicKey, latest: this.time.latest(), earlier, isUnbounded }, random);
+    const keys = this.keys.filter(() => random.chance(0.7));
+    this.asked += keys.length;
+    const outcomes = await signer.askBatch(keys.map((key) => ({ ...message, publicKey: key.publicKey })));
+    for (const outcome of outcomes) this.outcomes.set(outcome, (this.outcomes.get(outcome) ?? 0) + 1);
+    const signed = outcomes.filter((outcome) => outcome === 'signed').length;
+    this.outcomes.set('signed in batches', (this.outcomes.get('signed in batches') ?? 0) + signed);
   }
 
   async #pass(random: Random): Promise<void> {
