@@ -1,9 +1,9 @@
 // Random histories of a world of signers, stores and keys, judged by a checker that knows every signature that was ever
 // released (support/fleet/): keys move in every documented way, deletes come under fire, stores lose commits, signers
 // freeze and die, bindings are taken over, PostgreSQL fails over to a standby that lags or comes back from a copy of
-// its files, a file gets a second name, clients ask for batches beside single messages, tables come back under their replicas, and the parent of an enclave rolls its
-// tables back. No two signatures of a key are slashable. And that the model has teeth: without any one of the
-// protections, the seeds named here yield a slashable pair.
+// its files, a file gets a second name, clients ask for batches beside single messages, tables come back under their
+// replicas, and the parent of an enclave rolls its tables back. No two signatures of a key are slashable. And that the
+// model has teeth: without any one of the protections, the seeds named here yield a slashable pair.
 //
 // SLASHING_FLEET_MESSAGES: how many messages are asked with everything on (6,000 unless given). With TMPDIR on a memory
 // file system and NODE_COMPILE_CACHE set, a message costs about 2 ms of a processor. SLASHING_FLEET_SEED: the first
