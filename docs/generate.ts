@@ -11,6 +11,7 @@ import { authorizationReference } from '../operator/authorization-reference.ts';
 import { operatorReference } from '../operator/reference.ts';
 import { parentProxyReference } from '../parent-proxy/reference.ts';
 import { permissionsReference } from '../setup/reference.ts';
+import { TEMPLATES } from '../setup/terraform.ts';
 import { web3SignerReference } from '../web3signer/reference.ts';
 
 export interface Reference {
@@ -29,6 +30,8 @@ export const REFERENCES: readonly Reference[] = [
   { path: 'reference/parent-proxy.md', generate: parentProxyReference },
   { path: 'reference/permissions.md', generate: permissionsReference },
   { path: 'reference/web3signer.md', generate: web3SignerReference },
+  // The policies of deploy/terraform.
+  ...TEMPLATES.map(({ path, generate }) => ({ path: `../deploy/terraform/${path}`, generate })),
 ];
 
 if (import.meta.main) {

@@ -26,6 +26,8 @@ const TOP_ARROWS: Readonly<Record<string, readonly string[]>> = {
   ceremony: [],
   'command-line': ['formats/'],
   demo: EVERYTHING,
+  // Terraform; it has no sources.
+  deploy: [],
   docs: EVERYTHING,
   eif: ['ceremony/', 'enclave/api/version.ts'],
   enclave: ['ceremony/'],
