@@ -10,7 +10,12 @@ import { type Command, CommandError, type LoadedCommand, type Terminal } from '.
 import { keygen } from './commands/keygen.ts';
 import { openRootTokenCommand } from './commands/open-root-token.ts';
 import { plan } from './commands/plan.ts';
-import { recordEnd, recordFile, recordPcrs, recordPerson, recordStart, recordStatement } from './commands/record.ts';
+import { recordEnd } from './commands/record/end.ts';
+import { recordFile } from './commands/record/file.ts';
+import { recordPcrs } from './commands/record/pcrs.ts';
+import { recordPerson } from './commands/record/person.ts';
+import { recordStart } from './commands/record/start.ts';
+import { recordStatement } from './commands/record/statement.ts';
 import { REHEARSE } from './commands/rehearse-description.ts';
 import { transcriptPageCommand, transcriptVerify } from './commands/transcript.ts';
 

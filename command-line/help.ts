@@ -20,7 +20,7 @@ export function renderHelp(path: readonly string[], description: Description, co
   const said = notes.map((note) => (/^\s/.test(note) ? [note] : wrap(note, columns)));
   const parts = [
     wrap(`${name}: ${summary}`, columns),
-    usage(name, description),
+    usage(path, description),
     ...(isGroup ? [] : said),
     ...(argument === undefined ? [] : [section('Arguments', [[argument.name, argumentText(argument)]], columns)]),
     ...commands(description, columns),
@@ -31,6 +31,12 @@ export function renderHelp(path: readonly string[], description: Description, co
     ...(!isGroup ? [] : [wrap(`\`${name} COMMAND --help\` for a command`, columns)]),
   ];
   return parts.map((lines) => `${lines.join('\n')}\n`).join('\n');
+}
+
+/** How the command is written, in each of its ways. @param path the words after `strongroom` */
+export function usageLines(path: readonly string[], description: Description): readonly string[] {
+  const name = [PROGRAM, ...path].join(' ');
+  return (description.usage ?? [usageOf(description)]).map((way) => `${name} ${way}`.trimEnd());
 }
 
 /** `-c, --config FILE` */
@@ -62,11 +68,10 @@ function argumentText({
   return choices === undefined ? meaning : `${meaning}: ${choices.join(', ')}`;
 }
 
-function usage(name: string, description: Description): string[] {
-  const ways = description.usage ?? [usageOf(description)];
+function usage(path: readonly string[], description: Description): string[] {
+  const ways = usageLines(path, description);
   const [only] = ways;
-  if (ways.length === 1) return [`Usage: ${name} ${only}`.trimEnd()];
-  return ['Usage:', ...ways.map((way) => `${INDENT}${name} ${way}`)];
+  return ways.length === 1 ? [`Usage: ${only}`] : ['Usage:', ...ways.map((way) => INDENT + way)];
 }
 
 function usageOf(description: Description): string {

@@ -3,6 +3,7 @@
 
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { ceremonyReference } from '../ceremony/reference.ts';
 import { auditReference } from '../enclave/api/audit-reference.ts';
 import { errorReference } from '../enclave/api/error-reference.ts';
 import { configurationReference } from '../enclave/config/reference.ts';
@@ -23,6 +24,7 @@ export interface Reference {
 export const REFERENCES: readonly Reference[] = [
   { path: 'reference/audit.md', generate: auditReference },
   { path: 'reference/authorization.md', generate: authorizationReference },
+  { path: 'reference/ceremony.md', generate: ceremonyReference },
   { path: 'reference/configuration.md', generate: configurationReference },
   { path: 'reference/errors.md', generate: errorReference },
   { path: 'reference/metrics.md', generate: metricsReference },

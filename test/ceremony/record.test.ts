@@ -92,13 +92,18 @@ it.each<[string, string[], string]>([
   ['a statement of a stranger', ['statement', '--by', 'Bob', '--text', 'x'], 'whom no line before introduces'],
   ['a file that is not there', ['file', '--path', '/nonexistent', '--about', 'x'], 'ENOENT'],
   ['a pcrs.json that is none', ['pcrs', '--pcrs', 'CEREMONY'], 'has no object "measurements"'],
-  ['a line without what it needs', ['statement', '--by', 'Alice'], '--text is needed'],
+  ['a line without what it needs', ['statement', '--by', 'Alice'], '--text TEXT is needed'],
 ])('%s is refused, and nothing is written', async (_, [kind = '', ...args], words) => {
   const before = readFileSync(at('t.jsonl'));
   const given = args.map((arg) => (arg === 'CEREMONY' ? at('ceremony.yaml') : arg));
   const { code, stdout, stderr } = await run(['record', kind, at('t.jsonl'), ...given]);
   expect({ code, stdout, stderr }).toEqual({ code: 1, stdout: '', stderr: expect.stringContaining(words) });
   expect(readFileSync(at('t.jsonl'))).toEqual(before);
+});
+
+it('a transcript that is not there is not begun by a line', async () => {
+  const said = await run(['record', 'end', at('absent.jsonl'), '--by', 'Lea']);
+  expect(said).toMatchObject({ code: 1, stderr: expect.stringContaining('is not there: begin a transcript with') });
 });
 
 it('a transcript that exists is not begun again', async () => {
