@@ -20,7 +20,13 @@ export function parseClientCa(pem: Buffer): ClientCa {
   const blocks = pem.toString('latin1').match(PEM_CERTIFICATE) ?? [];
   if (blocks.length === 0) throw new Error('does not hold a PEM certificate');
   if (blocks.length > MAX_CLIENT_CAS) throw new Error(`holds more than ${MAX_CLIENT_CAS} certificates`);
-  const ends = blocks.map((block, index) => Date.parse(parsed(block, index).validTo));
+  const authorities = blocks.map(parsed);
+  for (const [index, one] of authorities.entries()) {
+    if (authorities.some((above) => one.checkIssued(above) && one.verify(above.publicKey))) continue;
+    const remedy = 'add the authorities up to the root, or nobody under it is let in';
+    throw new Error(`holds certificate ${index + 1} without the authority above it: ${remedy}`);
+  }
+  const ends = authorities.map(({ validTo }) => Date.parse(validTo));
   const digest = createHash('sha256').update(pem).digest('hex');
   return { pem, digest, notAfter: new Date(Math.min(...ends)).toISOString() };
 }

@@ -74,6 +74,15 @@ describe('a file of authorities', () => {
     expect(Date.parse(notAfter)).toBe(Math.min(...ends));
   });
 
+  it('holds every authority above, because a chain that ends below its root vouches for nobody', async () => {
+    const root = await Authority.root('root');
+    const site = await root.intermediate('site');
+    expect(parseClientCa(Buffer.from(`${site.pem}\n${root.pem}`)).pem.toString()).toContain(site.pem);
+    expect(() => parseClientCa(Buffer.from(site.pem))).toThrow('holds certificate 1 without the authority above it');
+    const other = await Authority.root('root');
+    expect(() => parseClientCa(Buffer.from(`${other.pem}\n${site.pem}`))).toThrow('holds certificate 2 without');
+  });
+
   it('refuses what is none', async () => {
     const { pem } = await Authority.root('first');
     const { cert } = await issueSelfSigned('CN=client');
