@@ -38,8 +38,9 @@ static void *work(void *argument) {
   struct threads *threads = argument;
 #ifdef __linux__
   (void)pthread_setname_np(pthread_self(), threads->name);
-  // Of this thread alone: Linux keeps the niceness a thread.
-  if (threads->nice > 0) (void)setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), threads->nice);
+  // Of this thread alone: Linux keeps the niceness a thread. Beside what the process has, which may stand back itself.
+  const id_t thread = (id_t)syscall(SYS_gettid);
+  if (threads->nice > 0) (void)setpriority(PRIO_PROCESS, thread, getpriority(PRIO_PROCESS, thread) + threads->nice);
 #endif
   for (struct task *task = take(threads); task != NULL; task = take(threads)) threads->run(task);
   return NULL;
