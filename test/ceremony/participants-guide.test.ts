@@ -85,5 +85,6 @@ it.skipIf(missing.length > 0)('every command of the guide works, and each says w
   expect(all.match(/sr_mgmt_/g)).toHaveLength(2); // the rehearsal's, and the one that is shown on purpose
   expect(tokens).toEqual([TOKEN, `${TOKEN}\n`]);
   expect(readFileSync(at('transcript.html'), 'utf8')).toContain('Alice Example');
-  expect(shown.at(-1)).toMatch(/^VERIFIED: transcript.jsonl has 1\d lines[\s\S]*the one that you noted/);
+  expect(shown.at(-1)?.trim()).toBe(`${head}  -`);
+  expect(shown.at(-2)).toMatch(/^VERIFIED: transcript.jsonl has 1\d lines[\s\S]*the one that you noted/);
 });
