@@ -6,7 +6,9 @@ import { CommandFailure, type OperatorExitCode } from '../exit.ts';
 import { FAILURES, type Failure, type Fault } from './failure.ts';
 import type { Verdict } from './verify.ts';
 
-const EXIT_OF_FAULT: Readonly<Record<Fault, OperatorExitCode>> = {
+/** specification/evidence.md#checks */
+export const EXIT_OF_VERDICT: Readonly<Record<Fault | 'expected', OperatorExitCode>> = {
+  expected: EXIT.ok,
   not_authentic: EXIT.evidenceNotAuthentic,
   not_expected: EXIT.evidenceNotExpected,
   no_reference_values: EXIT.noReferenceValues,
@@ -18,7 +20,7 @@ export class AttestationFailure extends CommandFailure {
   constructor(verdict: Verdict, subject: string) {
     const { fault, meaning, advice } = describe(verdict);
     const details = verdict.failures.map(({ code, detail }) => `${code}: ${detail}`).join('\n  ');
-    super(EXIT_OF_FAULT[fault], `${headline(fault, subject)}: ${meaning}\n  ${details}`, advice);
+    super(EXIT_OF_VERDICT[fault], `${headline(fault, subject)}: ${meaning}\n  ${details}`, advice);
     this.name = 'AttestationFailure';
     this.failures = verdict.failures;
   }

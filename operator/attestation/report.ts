@@ -33,7 +33,7 @@ export type RegisterReport = Omit<RegisterComparison, 'result'> & {
   readonly holds: string;
 };
 
-const REGISTERS: Readonly<Record<number, string>> = {
+export const REGISTERS: Readonly<Record<number, string>> = {
   0: 'the image',
   1: 'kernel and first ramdisk',
   2: 'application',

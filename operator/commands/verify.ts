@@ -6,9 +6,12 @@ import { bounded } from '../../command-line/text.ts';
 import { AttestationFailure } from '../attestation/attestation-failure.ts';
 import { verifyCertificate } from '../attestation/certificate-evidence.ts';
 import { type EvidenceFile, readEvidence } from '../attestation/evidence-file.ts';
+import { htmlReport } from '../attestation/page/page.ts';
 import { type AttestationPolicy, DEFAULT_MAX_AGE_SECONDS } from '../attestation/peer-evidence.ts';
+import { readReferenceRecord } from '../attestation/reference-record.ts';
 import { readReferenceValues } from '../attestation/reference-values.ts';
 import { decisive, type Findings, jsonReport, type ReportContext } from '../attestation/report.ts';
+import { reportWriter } from '../attestation/report-file.ts';
 import { tableReport } from '../attestation/report-table.ts';
 import { type VerifyOptions, verifyDocument } from '../attestation/verify.ts';
 import { localCommand } from '../command.ts';
@@ -36,6 +39,8 @@ export const verify = localCommand({
       meaning: `The oldest document accepted; ${DEFAULT_MAX_AGE_SECONDS} when not given`,
     },
     output: { ...COMMON_FLAGS.output, meaning: 'table, or json' },
+    report: { placeholder: 'FILE', meaning: 'Write the report as a page too, to keep and to print (HTML)' },
+    force: { meaning: 'Replace the file of --report' },
     'timeout-seconds': {
       placeholder: 'SECONDS',
       meaning: `Give up on a URL after so long; ${DEFAULT_TIMEOUT_SECONDS}`,
@@ -58,6 +63,8 @@ export const verify = localCommand({
     const maxAgeSeconds = readSeconds(flag('max-age', values['max-age']), DEFAULT_MAX_AGE_SECONDS);
     const timeoutSeconds = readSeconds(flag('timeout-seconds', values['timeout-seconds']), DEFAULT_TIMEOUT_SECONDS);
     const now = Date.now();
+    const writeReport = values.report === undefined ? undefined : reportWriter(values.report, values.force);
+    const nonce = readNonce(values.nonce);
     const isUrl = /^[a-z][a-z0-9+.-]*:\/\//i.test(argument);
     if (isUrl && (values.at !== undefined || values.nonce !== undefined)) {
       throw new UsageFailure(
@@ -73,7 +80,7 @@ export const verify = localCommand({
           ...policy,
           at,
           ...live,
-          nonce: readNonce(values.nonce),
+          nonce,
         });
     const subject = argument === '-' ? 'standard input' : bounded(argument, MAX_SUBJECT_CHARACTERS);
     const context: ReportContext = { subject, at, provider, referenceValues };
@@ -81,6 +88,10 @@ export const verify = localCommand({
     output.answer({ value: findings, text: jsonReport(findings, context) }, () =>
       tableReport(findings, context, terminal.stdout),
     );
+    const page = { ...context, madeAt: now, maxAgeSeconds, nonce, anyConfiguration: values['any-configuration'] };
+    const record = values.pcrs === undefined ? undefined : readReferenceRecord(values.pcrs);
+    const pcrsFile = values.pcrs === undefined ? undefined : bounded(values.pcrs, MAX_SUBJECT_CHARACTERS);
+    writeReport?.(htmlReport(findings, { ...page, record, pcrsFile }));
     const verdict = decisive(findings);
     if (!verdict.expected) throw new AttestationFailure(verdict, context.subject);
   },

@@ -1,0 +1,133 @@
+// The report of a verification as one page that needs nothing else: the verdict first, then what was checked, skipped
+// and refused, and every value beside what it was compared with. It is kept with an audit's records and printed.
+
+import { VERSION } from '../../../enclave/api/version.ts';
+import { EXIT_OF_VERDICT } from '../attestation-failure.ts';
+import { FAILURES, type Failure } from '../failure.ts';
+import { decisive, type Finding, type Findings, faultOf, openQuestion, REGISTERS, rfc3339, TITLES } from '../report.ts';
+import { STEP_NAMES, type Step } from '../verify.ts';
+import { capital, findingSections, resultCell } from './finding.ts';
+import { type Html, html } from './html.ts';
+import { measuredSection } from './measured.ts';
+import type { PageContext } from './page-context.ts';
+import { STYLE } from './style.ts';
+import { LIMITS, SHORT_TITLES, STEP_MEANINGS, type Tone, VERDICT_WORDS } from './words.ts';
+
+export function htmlReport(findings: Findings, context: PageContext): string {
+  const verdict = decisive(findings);
+  const fault = faultOf(verdict);
+  const { title } = VERDICT_WORDS[fault];
+  return `<!doctype html>\n${html`<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta name="referrer" content="no-referrer">
+<title>${title}: ${context.subject}</title>
+<style>${STYLE}</style>
+</head>
+<body>
+<h1>strongroom: verification of an enclave’s evidence</h1>
+${banner(findings, context)}
+${circumstances(context)}
+${outcome(findings)}
+${measuredSection(findings, context)}
+${findings.map((finding) => findingSections(finding, context))}
+<h2>What this does not prove</h2>
+<ul>${LIMITS.map((limit) => html`<li>${limit}</li>`)}</ul>
+<footer>Made by strongroom ${VERSION} at ${rfc3339(context.madeAt)}, <code>strongroom operator verify --report</code>.
+The rules of every step are in docs/specification/evidence.md; docs/examples/verify.py judges the same evidence
+without strongroom. This page holds no scripts and loads nothing.</footer>
+</body>
+</html>`}\n`;
+}
+
+function banner(findings: Findings, context: PageContext): Html {
+  const verdict = decisive(findings);
+  const fault = faultOf(verdict);
+  const { tone, sign, title, meaning } = VERDICT_WORDS[fault];
+  const open = openQuestion(verdict, context);
+  const steps = findings.flatMap((finding) => finding.verdict.steps);
+  const count = (...results: readonly Step['result'][]) =>
+    steps.filter(({ result }) => results.includes(result)).length;
+  return html`<section class="verdict ${tone}" role="status">
+<strong>${sign} ${title}</strong>
+<p>${meaning}</p>
+${verdict.failures.map((failure) => html`<p class="bad">${failureWords(failure)}</p>`)}
+${open === undefined ? undefined : html`<p class="open"><b>Not asked</b>: ${open}</p>`}
+<ul class="counts">${[
+    counted('good', count('passed'), 'steps passed'),
+    counted('bad', count('failed'), 'refused'),
+    counted('open', count('not_asked'), 'not asked'),
+    counted('open', count('not_reached'), 'not reached'),
+  ]}<li>exit code <b>${EXIT_OF_VERDICT[fault]}</b></li></ul>
+</section>`;
+}
+
+function circumstances({
+  subject,
+  at,
+  provider,
+  referenceValues,
+  anyConfiguration,
+  maxAgeSeconds,
+  nonce,
+  pcrsFile,
+  record,
+}: PageContext): Html {
+  const given =
+    referenceValues === undefined ? 'none' : [...referenceValues.keys()].map((index) => `PCR${index}`).join(', ');
+  const fields: readonly (readonly [string, Html | string | undefined])[] = [
+    ['Evidence', subject],
+    ['Judged at', rfc3339(at)],
+    ['Trust root', html`${provider.name}, SHA-256 <code>${provider.rootSha256}</code>`],
+    ['Reference values', anyConfiguration ? `${given}; any configuration is accepted` : given],
+    ['of the file', pcrsFile],
+    ['built from commit', record?.commit === undefined ? undefined : html`<code>${record.commit}</code>`],
+    ['by strongroom', record?.version],
+    ['image, SHA-256', record?.imageSha256 === undefined ? undefined : html`<code>${record.imageSha256}</code>`],
+    ['Oldest accepted', `${maxAgeSeconds} s`],
+    ['Nonce asked for', nonce === undefined ? undefined : html`<code>${nonce.toString('hex')}</code>`],
+  ];
+  const shown = fields.filter(([, value]) => value !== undefined);
+  return html`<h2>What was judged, and by what</h2>
+<dl>${shown.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`;
+}
+
+function counted(tone: Tone, count: number, words: string): Html {
+  return html`<li class="${count === 0 ? 'note' : tone}"><b>${count}</b> ${words}</li>
+`;
+}
+
+/** Checked, skipped and refused: every step of all evidence in one table, then what was refused, in words. */
+function outcome(findings: Findings): Html {
+  const refused = findings.filter(({ verdict }) => verdict.failures.length > 0);
+  return html`<h2>What was checked, skipped and refused</h2>
+<div class="scroll"><table><thead><tr><th>Step</th><th>Makes sure that</th>${findings.map(({ evidence }) => html`<th>${SHORT_TITLES[evidence]}</th>`)}</tr></thead>
+<tbody>${STEP_NAMES.map(
+    (name) =>
+      html`<tr><th scope="row">${name}</th><td class="wide">${STEP_MEANINGS[name]}</td>${findings.map(({ verdict }) => resultCell(verdict.steps.find((step) => step.name === name)?.result ?? 'not_reached'))}</tr>
+`,
+  )}</tbody></table></div>
+${refused.map(refusal)}`;
+}
+
+function refusal({ evidence, verdict }: Finding): Html {
+  const step = verdict.steps.find(({ result }) => result === 'failed');
+  const [first] = verdict.failures;
+  const advice = first === undefined ? undefined : adviceFor(first.code);
+  return html`<h3>Refused: ${TITLES[evidence]}, ${step === undefined ? 'before the first step' : `step ${step.name}`}</h3>
+<ul>${verdict.failures.map((failure) => html`<li>${failureWords(failure)}</li>`)}</ul>
+${advice === undefined ? undefined : html`<p class="note">${capital(advice)}.</p>`}`;
+}
+
+/** A register's value stands beside its reference values further down. */
+function failureWords({ code, detail, pcr }: Failure): Html {
+  const what = pcr === undefined ? detail : `PCR${pcr} (${REGISTERS[pcr] ?? 'not one of ours'})`;
+  return html`<b>${code}</b>: ${FAILURES[code].meaning}: ${what}`;
+}
+
+function adviceFor(code: Failure['code']): string | undefined {
+  const entry = FAILURES[code];
+  return 'advice' in entry ? entry.advice : undefined;
+}

@@ -1,0 +1,210 @@
+// The page of `operator verify --report`: the verdict comes first, every value stands beside what it was compared with,
+// and whatever evidence, file names and reference files say is text on it, never markup. Nothing is loaded or run.
+
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createNsm } from '../../../enclave/tee/nsm/client.ts';
+import { extendedOnce } from '../../../formats/register.ts';
+import { createNsmEmulator, type NsmEmulatorOptions, testPcr } from '../../../rehearsal/nsm/emulator.ts';
+import { createNsmPki } from '../../../rehearsal/nsm/pki.ts';
+import { cannedSigner } from '../canned-signer.ts';
+import { makeEnclave, startRatlsServer } from '../ratls-server.ts';
+import { runWithRoot } from '../run-operator.ts';
+
+const CONFIGURATION = testPcr(16);
+const CEREMONY = testPcr(17);
+const OTHER = 'ab'.repeat(48);
+const COMMIT = '0123456789'.repeat(4);
+const MARKUP = `<script>alert(1)</script><img src=x onerror='a("b")'>&amp;\u202e`;
+/** What the page is made of. */
+const TAGS = new Set(
+  'html head meta title style body h1 h2 h3 section strong b p ul li dl dt dd div table thead tbody tr th td code span br footer'.split(
+    ' ',
+  ),
+);
+const ATTRIBUTES = /^(?: (?:lang|charset|name|content|http-equiv|class|role|scope)="[^"<>]*")*$/;
+
+const pki = await createNsmPki();
+const folder = mkdtempSync(join(tmpdir(), 'strongroom-page-'));
+const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
+const measurements = {
+  PCR0: hex(testPcr(0)),
+  PCR8: [OTHER, hex(testPcr(8))],
+  PCR16: hex(extendedOnce(CONFIGURATION)),
+};
+let document: string;
+
+beforeAll(async () => {
+  document = await documentFile('document.bin', {});
+  writeFileSync(
+    join(folder, 'pcrs.json'),
+    JSON.stringify({
+      measurements,
+      commit: COMMIT,
+      tool: { strongroom: '0.1.0' },
+      image: { sha256: 'cd'.repeat(32) },
+      ceremony: { generation: 1, digest_sha384: hex(CEREMONY) },
+      configuration_digest_sha384: OTHER,
+    }),
+  );
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+async function documentFile(name: string, options: NsmEmulatorOptions): Promise<string> {
+  const nsm = createNsm((await createNsmEmulator({ pki, ...options })).exchange);
+  for (const [index, digest] of [
+    [16, CONFIGURATION],
+    [17, CEREMONY],
+  ] as const) {
+    await nsm.extendPcr(index, digest);
+    await nsm.lockPcr(index);
+  }
+  const file = join(folder, name);
+  writeFileSync(file, await nsm.attest({ userData: Buffer.from('ab', 'hex') }));
+  return file;
+}
+
+async function report(evidence: string, ...args: readonly string[]) {
+  const file = join(folder, 'report.html');
+  const argv = ['verify', evidence, ...args, '--report', file, '--force'];
+  const { code, stderr } = await runWithRoot(argv, { rootFingerprint: pki.rootFingerprint });
+  const page = readFileSync(file, 'utf8');
+  expectOnlyText(page);
+  return { code, stderr, page, text: textOf(page) };
+}
+
+/** Every tag and attribute is one of the page's own, and no other `<` is there. */
+function expectOnlyText(page: string): void {
+  const body = page.replace('<!doctype html>', '').replace(/<style>[^<]*<\/style>/, '');
+  for (const [, name = '', attributes = ''] of body.matchAll(/<\/?([^\s>]*)([^>]*)>/g)) {
+    expect(TAGS).toContain(name);
+    expect(attributes).toMatch(ATTRIBUTES);
+  }
+  expect(body.replace(/<\/?[a-z0-9]+(?: [^<>]*)?>/g, '')).not.toMatch(/[<>]/);
+  expect(page).not.toMatch(/<script|@import|url\(|\u202e/i);
+}
+
+function textOf(page: string): string {
+  const body = page.slice(page.indexOf('<body>')).replace(/<[^>]*>/g, ' ');
+  return body.replace(/\s+/g, ' ');
+}
+
+const half = (value: string): string => `${value.slice(0, 48)} ${value.slice(48)}`;
+
+describe('the page', () => {
+  it('has the verdict first, then the values beside the reference values', async () => {
+    const { code, text } = await report(document, '--pcrs', join(folder, 'pcrs.json'));
+    expect(code).toBe(0);
+    expect(text.indexOf('Authentic and expected')).toBeLessThan(text.indexOf('What was judged'));
+    for (const shown of [
+      document,
+      pki.rootFingerprint,
+      COMMIT,
+      '7 steps passed',
+      '1 not asked',
+      'exit code 0',
+      'Not asked : PCR17 (ceremony): no reference value says what it should be',
+      'binding the document names the TLS key that answers – not asked',
+      `PCR0 the image ✔ match ${half(hex(testPcr(0)))} ${half(hex(testPcr(0)))}`,
+      `PCR8 certificate of the image ✔ match ${half(hex(testPcr(8)))} ${half(OTHER)} ${half(hex(testPcr(8)))}`,
+      `PCR17 ceremony – unchecked ${half(hex(extendedOnce(CEREMONY)))} none given`,
+      'Zero, and not compared: PCR5, PCR6, PCR7,',
+    ])
+      expect(text).toContain(shown);
+  });
+
+  it('holds the digests of the reference file against the registers that they should lead to', async () => {
+    const { text } = await report(document, '--pcrs', join(folder, 'pcrs.json'));
+    expect(text).toContain(`Ceremony ${half(hex(CEREMONY))} PCR17: ✔ follows from this digest`);
+    expect(text).toContain(`Configuration ${half(OTHER)} PCR16: ✘ does NOT follow from this digest`);
+  });
+
+  it('has the window of every certificate at the judged time', async () => {
+    const at = new Date(Date.now() + 4 * 3_600_000).toISOString();
+    const { code, text } = await report(document, '--at', at, '--pcrs', join(folder, 'pcrs.json'));
+    expect(code).toBe(5);
+    expect(text).toMatch(/enc0123456789abcdef\.us-test-1\.aws [0-9a-f]{64} \S+Z \S+Z ✘ ended 1 h 0 min before/);
+    expect(text).toMatch(/zonal\.us-test-1\.test\.nitro-enclaves [0-9a-f]{64} \S+Z \S+Z ✔ ends 5 d 19 h later/);
+    expect(text).toContain('NOT authentic');
+    expect(text).toContain('What the document claims');
+    expect(text).toContain('PCR0 the image – not evaluated');
+    expect(text).not.toMatch(/✔ match|MISMATCH|follow/);
+  });
+
+  it('names each register that is another one, and what was not reached', async () => {
+    const { code, text } = await report(document, '--pcr', `0=${OTHER}`, '--pcr', `16=${OTHER}`);
+    expect(code).toBe(6);
+    expect(text).toContain('wrong_pcr : a register has none of the values that were asked for: PCR16 (configuration)');
+    expect(text).toContain(`PCR0 the image ✘ MISMATCH ${half(hex(testPcr(0)))} ${half(OTHER)}`);
+    const { code: none, text: page } = await report(document);
+    expect(none).toBe(8);
+    expect(page).toContain('Authentic; no reference values given');
+    writeFileSync(join(folder, 'nothing'), 'nothing of the kind');
+    const { code: refused, text: nothing } = await report(join(folder, 'nothing'));
+    expect(refused).toBe(5);
+    expect(nothing).toContain('7 not reached');
+  });
+
+  it('has both pieces of evidence of a running enclave', async () => {
+    const enclave = await makeEnclave({ pki });
+    const server = await startRatlsServer(enclave.identity, cannedSigner, enclave.nonceRoute);
+    const { code, text } = await report(server.url, '--pcr', `0=${hex(testPcr(0))}`, '--any-configuration');
+    await server.close();
+    expect(code).toBe(0);
+    expect(text).toContain('16 steps passed');
+    expect(text).toContain('PCR0; any configuration is accepted');
+    expect(text).toContain('The evidence in the TLS certificate: Authentic and expected');
+    expect(text).toContain('The fresh document, bound to this connection: Authentic and expected');
+  });
+});
+
+describe('what others wrote is text on the page', () => {
+  it('of the document, of its certificates, of the reference file, of file names', async () => {
+    const name = MARKUP.replaceAll('/', '∕');
+    const deviate: NsmEmulatorOptions['deviate'] = (payload) => new Map([...payload, ['module_id', MARKUP]]);
+    const file = await documentFile(name, { deviate, moduleId: "<b>&'" });
+    const pcrs = join(folder, `${name}.json`);
+    writeFileSync(pcrs, JSON.stringify({ measurements, commit: MARKUP, tool: { strongroom: '<i>0.1.0</i>' } }));
+    const { code, page } = await report(file, '--pcrs', pcrs);
+    expect(code).toBe(0);
+    const escaped =
+      '&lt;script&gt;alert(1)&lt;/script&gt;&lt;img src=x onerror=&#39;a(&quot;b&quot;)&#39;&gt;&amp;amp;';
+    expect(page).toContain(`<code>${escaped}\\u{202e}</code>`);
+    expect(page).toContain(escaped.replace('/', '∕'));
+    expect(page).toContain('\\&lt;b\\&gt;&amp;&#39;.us-test-1.aws');
+    expect(page).toContain('&lt;i&gt;0.1.0&lt;/i&gt;');
+    expect(page).not.toContain('built from commit');
+  });
+
+  it('of an unknown member, which a refusal quotes', async () => {
+    const file = await documentFile('unknown', { deviate: (payload) => new Map([...payload, [MARKUP, 1]]) });
+    const { code, page } = await report(file);
+    expect(code).toBe(5);
+    expect(page).toContain('the field &lt;script&gt;');
+  });
+});
+
+describe('its file', () => {
+  it('is not replaced unasked, which is said before anything is judged', async () => {
+    const file = join(folder, 'kept.html');
+    writeFileSync(file, 'kept');
+    const run = (...more: string[]) =>
+      runWithRoot(['verify', document, '--report', file, ...more], { rootFingerprint: pki.rootFingerprint });
+    const { code, stdout, stderr } = await run();
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect(stderr).toContain('kept.html exists');
+    expect(stderr).toContain('--force');
+    expect(readFileSync(file, 'utf8')).toBe('kept');
+    expect((await run('--force')).code).toBe(8);
+    expect(readFileSync(file, 'utf8')).toContain('<!doctype html>');
+    expect(readdirSync(folder).filter((name) => name.endsWith('.new'))).toEqual([]);
+    const nowhere = join(folder, 'nowhere', 'report.html');
+    const missing = await runWithRoot(['verify', document, '--report', nowhere], {
+      rootFingerprint: pki.rootFingerprint,
+    });
+    expect(missing.code).toBe(1);
+    expect(missing.stderr).toContain('cannot be written (ENOENT)');
+  });
+});
