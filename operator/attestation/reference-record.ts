@@ -1,6 +1,6 @@
-// What a pcrs.json of `strongroom eif build` says beside its measurements, for a report: which commit the image was built
-// from, and the digests that its registers were extended with. None of it is compared with a document but through the
-// registers, and what has another form than ours is passed over.
+// What a pcrs.json of `strongroom eif build` says beside its measurements, for a report: which commit the image was
+// built from, and the digests that its registers were extended with. None of it is compared with a document but
+// through the registers, and what has another form than ours is passed over.
 
 import { readFileSync } from 'node:fs';
 import { parseStrictJson } from '../../formats/strict-json.ts';

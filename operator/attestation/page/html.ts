@@ -1,5 +1,5 @@
-// HTML by a template whose every value is escaped: what comes from evidence, from a file's name or from a URL is text on
-// the page, whatever it holds. There is no way to put a string in as markup.
+// HTML by a template whose every value is escaped: what comes from evidence, from a file's name or from a URL is text
+// on the page, whatever it holds. There is no way to put a string in as markup.
 
 import { printable } from '../../../command-line/text.ts';
 
@@ -39,7 +39,9 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "'": '&#39;',
 };
 
-/** For element content and for quoted attributes; what cannot be seen, or turns the writing direction, is spelled out. */
+/**
+ * For element content and for quoted attributes; what cannot be seen, or turns the writing direction, is spelled out.
+ */
 function escapeText(text: string): string {
   return printable(text).replace(/[&<>"']/g, (character) => ENTITIES[character] ?? '');
 }
