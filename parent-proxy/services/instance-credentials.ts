@@ -25,10 +25,13 @@ export class CredentialsTimeoutError extends Error {
   }
 }
 
-/** Loads the SDK's chain, which is large, once it is wanted. */
+/**
+ * Loads the SDK's chain, which is large, once it is wanted. By its default: it is CommonJS, whose names Node.js finds
+ * and a bundle does not.
+ */
 export async function defaultChain(): Promise<CredentialsProvider> {
-  const { defaultProvider } = await import('@aws-sdk/credential-provider-node');
-  return defaultProvider();
+  const { default: sdk } = await import('@aws-sdk/credential-provider-node');
+  return sdk.defaultProvider();
 }
 
 /**

@@ -343,10 +343,7 @@ describe('the policies of roles and tables', () => {
   });
 });
 
-it('help is printed, and a mistyped command is told from one that exists', async () => {
-  expect(await run('--help')).toMatchObject({ code: 0, stderr: '' });
-  expect((await run('kms-policy', '--help')).stdout).toContain('Usage: strongroom setup kms-policy');
-  expect((await run('iam', '--help')).stdout).toContain('--for recovery');
+it('a mistyped command is told from one that exists', async () => {
   expect(await run()).toMatchObject({ code: 1, stdout: '' });
   expect((await run('kms-polcy')).stderr).toContain('did you mean kms-policy?');
 });
