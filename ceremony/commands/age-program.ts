@@ -85,8 +85,14 @@ async function runAge(identityFile: string, armored: string, terminal: Terminal)
   });
   child.stdin.on('error', () => undefined); // age ended before it read: its exit code says so
   child.stdin.end(armored);
-  const [code] = (await once(child, 'close')) as [number | null];
+  const [code] = (await once(child, 'close').catch(cannotRun)) as [number | null];
   const plaintext = Buffer.concat(parts);
   for (const part of parts) part.fill(0);
   return { code, plaintext, said };
+}
+
+/** It was found on the PATH: another interpreter, another machine's program, no right. */
+function cannotRun(error: unknown): never {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown fault';
+  throw new CommandError(`the program age that the PATH names cannot be run (${code}): install it anew`);
 }

@@ -2,7 +2,8 @@
 // at once: it is there wholly or not at all. The new file is made exclusively, so that two writers cannot fork the
 // chain.
 
-import { lstat, open, readFile, realpath, rename, rm } from 'node:fs/promises';
+import { createReadStream } from 'node:fs';
+import { lstat, open, realpath, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import {
   EMPTY_TRANSCRIPT,
@@ -21,7 +22,10 @@ export type Appended =
 
 /** @throws the errors of the file system */
 export async function readTranscriptFile(path: string): Promise<ReadTranscript & { readonly bytes: Buffer }> {
-  const bytes = await readFile(path);
+  const parts: Buffer[] = [];
+  // `end` is inclusive: one byte more than a transcript may have, which is enough to refuse it.
+  for await (const part of createReadStream(path, { end: MAX_TRANSCRIPT_BYTES })) parts.push(part as Buffer);
+  const bytes = Buffer.concat(parts);
   return { ...readTranscript(bytes), bytes };
 }
 

@@ -119,6 +119,18 @@ describe('an identity that only age opens', () => {
     expect(stderr).toContain('age is not on the PATH; install it');
   });
 
+  it('is refused where the age that the PATH names cannot be run, which is said', async () => {
+    const bin = join(folder, 'broken');
+    mkdirSync(bin);
+    writeFileSync(join(bin, 'age'), '#!/nonexistent/interpreter\n', { mode: 0o755 });
+    const identity = file('protected.age', 'age-encryption.org/v1\n-> scrypt');
+    expect(await check(['--identity', identity, '--recipient', '2'], { PATH: bin })).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: expect.stringContaining('the program age that the PATH names cannot be run (ENOENT)'),
+    });
+  });
+
   it('needs the recipient’s name, because age asks for each challenge', async () => {
     const { code, stderr } = await check(['--identity', file('unnamed.age', HELD_KEY_IDENTITY)]);
     expect({ code, stderr }).toMatchObject({ code: 1, stderr: expect.stringContaining('name yours with --recipient') });

@@ -17,7 +17,7 @@ import {
   type Transcript,
 } from '../../ceremony/transcript/chain.ts';
 import { type Said, TRANSCRIPT_FORMAT } from '../../ceremony/transcript/entries.ts';
-import { appendToTranscript, newFileOf, startTranscript } from '../../ceremony/transcript/file.ts';
+import { appendToTranscript, newFileOf, readTranscriptFile, startTranscript } from '../../ceremony/transcript/file.ts';
 import { ceremonyRegister } from '../../ceremony/transcript/meaning.ts';
 import { transcriptPage } from '../../ceremony/transcript/page.ts';
 import { keyArn } from '../config/loading.ts';
@@ -215,6 +215,10 @@ describe('a transcript’s file', () => {
     const read = readTranscript(readFileSync(file));
     expect(read.ok && read.entries).toHaveLength(1 + added);
     expect(existsSync(newFileOf(file))).toBe(false);
+  });
+
+  it('that is too large is refused without reading all of it', async () => {
+    expect(await readTranscriptFile('/dev/zero')).toMatchObject({ ok: false, line: 0, problem: 'is too large' });
   });
 
   it('stays as it was where a writer was interrupted, where an entry is refused, and where it is broken', async () => {
