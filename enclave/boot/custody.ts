@@ -76,6 +76,7 @@ export async function openCustody(
   opened.defer(() => chamber.close());
   const { metrics } = parts.telemetry;
   metrics.chamberUnsealed.set(1);
+  metrics.custodyGeneration.set(ceremony.generation);
   chamber.onSealed(() => metrics.chamberUnsealed.set(0));
   const keyHealth = custodyHealth(ceremony.kmsKeys, { reachable: kms.reachable, clock });
   const isNewTable = booted.kind === 'unsealed' && booted.isNewTable;

@@ -10,7 +10,7 @@ import { floorFields, type JumpFloor, jumpFloor, jumpToPresent } from '../slashi
 import { SlashingProtection } from '../slashing/protection.ts';
 import { startPruning } from '../slashing/pruning.ts';
 import { sealedBackend } from '../slashing/sealed.ts';
-import type { SlashingBackend, StoreFloor } from '../slashing/types.ts';
+import type { OnJump, SlashingBackend, StoreFloor } from '../slashing/types.ts';
 import type { AwsAccess } from './credentials.ts';
 import { type Custody, slashingIntegrityKey } from './custody.ts';
 import type { Ending } from './ending.ts';
@@ -30,7 +30,7 @@ export interface SlashingProtectionParts {
   readonly custody: Custody | undefined;
   readonly ending: Pick<Ending, 'leftMs'>;
   readonly network: Network;
-  readonly telemetry: Pick<Telemetry, 'slashing' | 'dynamodbCalled'>;
+  readonly telemetry: Pick<Telemetry, 'slashing' | 'dynamodbCalled' | 'storeJumped'>;
   readonly time: SignerTime;
 }
 
@@ -55,23 +55,24 @@ export async function openSlashingProtection(
   }
   const integrityKey = slashingIntegrityKey(custody);
   const { now } = time;
+  const { storeJumped: onJump } = telemetry;
   const floorOf = jumpFloor(network.time, now);
   const store = await openSlashingBackend(
     config.anti_slashing,
-    { aws, onCall: telemetry.dynamodbCalled, network, integrityKey, floorOf },
+    { aws, onCall: telemetry.dynamodbCalled, onJump, network, integrityKey, floorOf },
     world,
   ).finally(() => integrityKey?.fill(0));
-  const { store: backend, floor } = await afterBootJump(config, { network, store, now }, world);
+  const { store: backend, floor } = await afterBootJump(config, { network, store, now, onJump }, world);
   const bound: { binding?: StoreBinding | undefined } = {};
   const options = {
     ...telemetry.slashing,
     hindrance: () => bound.binding?.hindrance,
-    onRollback: raisedOnce(backend, floorOf, log),
+    onRollback: raisedOnce(backend, { floorOf, onJump }, log),
   };
   const slashing = new SlashingProtection(backend, options, { clock: world.clock, log });
   opened.defer(() => slashing.close(ending.leftMs() * STORE_SHARE));
   if (custody !== undefined) {
-    bound.binding = await bindStore(config, { custody, backend, jumpFloor: floorOf }, world, opened);
+    bound.binding = await bindStore(config, { custody, backend, jumpFloor: floorOf, onJump }, world, opened);
   }
   const pruning = startPruning({}, { backend, log });
   // A step that hangs in its store ends with it: nobody waits for it before.
@@ -82,13 +83,20 @@ export async function openSlashingProtection(
 }
 
 /** What follows when a store holds less than this process knows: it is raised to the present, one raise at a time. */
-function raisedOnce(backend: SlashingBackend, floorOf: JumpFloor, log: Log): () => void {
+function raisedOnce(
+  backend: SlashingBackend,
+  { floorOf, onJump }: { readonly floorOf: JumpFloor; readonly onJump: OnJump },
+  log: Log,
+): () => void {
   let raising = false;
   return () => {
     if (raising) return;
     raising = true;
     jumpToPresent(backend, floorOf)
-      .then(({ floor }) => log.warn({ backend: backend.name, floor: floor && floorFields(floor) }, RAISED))
+      .then(({ floor }) => {
+        onJump('lost_records');
+        log.warn({ backend: backend.name, floor: floor && floorFields(floor) }, RAISED);
+      })
       .catch((error: unknown) => log.error({ backend: backend.name, err: error }, NOT_RAISED))
       .finally(() => {
         raising = false;

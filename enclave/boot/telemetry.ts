@@ -8,6 +8,7 @@ import type { Config } from '../config/options.ts';
 import type { HttpObserver } from '../http/audit.ts';
 import { createMetrics, type Metrics, statusClass } from '../metrics/metrics.ts';
 import type { SlashingProtectionOptions } from '../slashing/protection.ts';
+import type { OnJump } from '../slashing/types.ts';
 import type { Ending } from './ending.ts';
 import type { World } from './world.ts';
 
@@ -21,6 +22,7 @@ export interface Telemetry {
   readonly kmsCalled: NonNullable<AwsClientOptions['onCall']>;
   canarySigned(publicKey: string, operation: Operation): void;
   keyFilesLoaded(seconds: number, failures: number): void;
+  readonly storeJumped: OnJump;
 }
 
 const TRACING_CLOSE_MS = 2000;
@@ -65,6 +67,7 @@ export async function openTelemetry(
       metrics.keyLoadSeconds.set(seconds, { source: 'filesystem' });
       metrics.keyLoadFailures.set(failures, { source: 'filesystem' });
     },
+    storeJumped: (cause) => metrics.slashingJumps.inc({ cause }),
   };
 }
 

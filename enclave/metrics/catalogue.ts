@@ -57,6 +57,7 @@ const callOutcome = closed(
 );
 const keySource = closed('filesystem', 'dynamodb', 'memory');
 const slashingReason = closed(...SLASHING_REFUSALS, ...SLASHING_KEY_FAULTS);
+const jumpCause = closed('boot', 'other_server', 'lost_records', 'other_store');
 const authReason = folded(
   'missing_credentials',
   'malformed_credentials',
@@ -161,6 +162,13 @@ export const METRICS = {
     '1 while the slashing database answers, else 0; 0 on a replica that started sealed, too, which does not open it.',
     {},
   ),
+  slashingJumps: counter(
+    'svc_slashing_jumps_total',
+    'Times this replica raised what may be signed to the present: at its start (`boot`), because the database is another ' +
+      '(`other_server`), because it holds less than this replica knows (`lost_records`), or because the fleet signed over ' +
+      'another store (`other_store`). Any but `boot` is an alarm.',
+    { cause: jumpCause },
+  ),
   authRejections: counter(
     'svc_auth_rejections_total',
     'Requests refused for their credentials (401, 403) or by policy (`denied`).',
@@ -201,6 +209,11 @@ export const METRICS = {
     {},
   ),
   chamberUnsealed: gauge('svc_chamber_unsealed', '1 while the chamber is unsealed, 0 while it is sealed.', {}),
+  custodyGeneration: gauge(
+    'svc_custody_generation',
+    'Generation of the ceremony that this replica started with; with a signer state only.',
+    {},
+  ),
   stateAgeSeconds: gauge('svc_state_age_seconds', 'Age of the last successful read of the signer-state table.', {}),
   kmsCalls: counter('svc_kms_calls_total', 'Calls to KMS, retries included in one call.', {
     operation: kmsCall,

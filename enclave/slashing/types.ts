@@ -100,6 +100,13 @@ export interface StoreFloor {
   readonly targetEpoch: number;
 }
 
+/**
+ * Why a process jumped: it started, its database is another server or timeline, its store holds less than it knows, or
+ * its fleet signed over another store.
+ */
+export type JumpCause = 'boot' | 'other_server' | 'lost_records' | 'other_store';
+export type OnJump = (cause: JumpCause) => void;
+
 /** Which store this is, under the store's integrity code. */
 export interface StoreIdentity {
   /** 32 lower-case hex digits, random, made with the store and never changed. */

@@ -239,6 +239,8 @@ describe('the watcher', () => {
     await start();
     const metrics = await call(`http://127.0.0.1:${signer?.listeners.metrics.port}/metrics`);
     expect(metrics.text).toMatch(/^svc_chamber_unsealed 1$/m);
+    expect(metrics.text).toMatch(/^svc_custody_generation 1$/m);
+    expect(metrics.text).toMatch(/^svc_slashing_jumps_total\{cause="boot"\} 0$/m);
     expect(metrics.text).toMatch(/^svc_state_age_seconds \d/m);
     expect(metrics.text).toMatch(/^svc_dynamodb_calls_total\{operation="TransactWriteItems",outcome="ok"\} 1$/m);
     expect(metrics.text).toMatch(/^svc_kms_calls_total\{operation="Encrypt",outcome="ok"\} 3$/m);

@@ -14,7 +14,7 @@ import { OWN_CONFIG } from '../support/consensus-configs.ts';
 import { type Deployment, deploy } from '../support/deployment.ts';
 import { messageAt, versionOf } from '../support/fork-messages.ts';
 import { interchangeOf } from '../support/interchange.ts';
-import { signCall } from '../support/requests.ts';
+import { call, signCall } from '../support/requests.ts';
 
 const GNOSIS = publicNetwork('gnosis');
 /** Fulu's first epoch on Gnosis; half of it would be the epoch of the slot if one had 32. */
@@ -134,6 +134,7 @@ describe('a devnet of its config.yaml, with 8 slots an epoch of 2 s each', () =>
     const ask = (slot: number) => signCall(signer.url, publicKey, block(slot, '0x0200000a'));
     expect((await ask(slotNow() - 20)).json).toMatchObject({ code: 412, reason: 'block_below_low_water_mark' });
     expect((await ask(slotNow() + 100)).json).toMatchObject({ reason: 'ahead_of_clock' });
+    expect((await call(signer.metricsUrl)).text).toMatch(/^svc_slashing_jumps_total\{cause="boot"\} 1$/m);
     // The floor of the start lies six slots ahead of it, the tolerance for clocks: then the next one is signed.
     await expect.poll(async () => (await ask(slotNow())).status, { timeout: 60_000, interval: 500 }).toBe(200);
   });

@@ -1,13 +1,15 @@
 // A DynamoDB slashing table that moves to another region, with the real program: refused there until
-// `strongroom slashing jump` has moved it, and refused afterwards where it was.
+// `strongroom slashing jump` has moved it, and refused afterwards where it was. And one that loses a record under a
+// running signer, which raises the table to the present and counts that.
 
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { slashingTableDefinition } from '../../enclave/slashing/dynamodb/items.ts';
-import { startDynamoDB } from '../../rehearsal/dynamodb.ts';
+import { createDynamoDBClient, DeleteItemCommand } from '../../enclave/aws/dynamodb.ts';
+import { partitionOf, slashingTableDefinition } from '../../enclave/slashing/dynamodb/items.ts';
+import { dynamoDBClientOptions, startDynamoDB } from '../../rehearsal/dynamodb.ts';
 import { runStrongroom } from '../../rehearsal/signer.ts';
 import { type Deployment, deploy } from '../support/deployment.ts';
-import { attestation, block, rootOf, signCall } from '../support/requests.ts';
+import { attestation, block, call, rootOf, signCall } from '../support/requests.ts';
 
 const TABLE = 'slashing';
 const SIGNED = [block({ slot: 1000 }), attestation({ source: 10, target: 11 })];
@@ -65,4 +67,21 @@ it('moves with a jump, which leaves nothing of what was signed before to be sign
     code: 1,
     stderr: expect.stringContaining('bound to another region'),
   });
+});
+
+it('raises a table that lost a record which this signer knows of, and counts that', async () => {
+  const other = deploy(1, { anti_slashing: { backend: 'dynamodb', table: 'lossy' } });
+  const publicKey = other.keys[0]?.publicKey ?? '';
+  await dynamodb.createTable(slashingTableDefinition('lossy'));
+  const signer = await other.start({ env: environment('eu-central-1') });
+  expect((await signCall(signer.url, publicKey, block({ slot: 1000 }))).status).toBe(200);
+  const client = createDynamoDBClient(dynamoDBClientOptions(dynamodb.endpoint));
+  const pk = { S: partitionOf({ kind: 'block', publicKey }) };
+  await client.send(new DeleteItemCommand({ TableName: 'lossy', Key: { pk } }));
+  client.destroy();
+  expect((await signCall(signer.url, publicKey, block({ slot: 1001 }))).json['reason']).toBe('slashing_rollback');
+  const jumps = async () =>
+    /^svc_slashing_jumps_total\{cause="lost_records"\} \d+$/m.exec((await call(signer.metricsUrl)).text)?.[0];
+  await expect.poll(jumps, { timeout: 30_000 }).toBe('svc_slashing_jumps_total{cause="lost_records"} 1');
+  await signer.stop();
 });

@@ -5,7 +5,7 @@ import { type JumpFloor, jumpFloor } from '../../enclave/slashing/jump.ts';
 import { type PostgresAddress, parsePostgresUrl } from '../../enclave/slashing/postgres/address.ts';
 import { openPostgresBackend } from '../../enclave/slashing/postgres/backend.ts';
 import type { PostgresConnectionOptions } from '../../enclave/slashing/postgres/connections.ts';
-import type { SlashingBackend } from '../../enclave/slashing/types.ts';
+import type { OnJump, SlashingBackend } from '../../enclave/slashing/types.ts';
 import { decodeHex } from '../../formats/hex.ts';
 import { type Clock, systemClock } from '../../observe/clock.ts';
 import type { Log } from '../../observe/log.ts';
@@ -21,6 +21,7 @@ export interface TestBackendOptions extends Partial<Omit<PostgresConnectionOptio
   readonly clock?: Clock;
   /** Refuses by default: a test that needs a jump says to where. */
   readonly jumpFloor?: JumpFloor;
+  readonly onJump?: OnJump;
 }
 
 export function addressOf(url: string): PostgresAddress {
@@ -40,6 +41,7 @@ export function openTestBackend(url: string, options: TestBackendOptions = {}): 
       ...(options.timeouts === undefined ? {} : { timeouts: options.timeouts }),
       genesisValidatorsRoot,
       jumpFloor: options.jumpFloor ?? jumpFloor(undefined, () => 0),
+      ...(options.onJump === undefined ? {} : { onJump: options.onJump }),
       integrity: rowIntegrity({ key: options.integrityKey ?? INTEGRITY_KEY, genesisValidatorsRoot }),
     },
     { log: options.log ?? quietLog, clock: options.clock ?? systemClock },

@@ -7,7 +7,7 @@ import type { Config } from '../../config/options.ts';
 import type { Network } from '../../signing/networks.ts';
 import { floorAt, floorFields, jumpFloor } from '../../slashing/jump.ts';
 import { behindLocalFloor } from '../../slashing/local-floor.ts';
-import type { SlashingBackend, StoreFloor } from '../../slashing/types.ts';
+import type { OnJump, SlashingBackend, StoreFloor } from '../../slashing/types.ts';
 import type { World } from '../world.ts';
 
 type BootJumpConfig = Pick<Config, 'anti_slashing' | 'tee'>;
@@ -17,6 +17,7 @@ export interface BootJumpParts {
   readonly store: SlashingBackend;
   /** Milliseconds since the Unix epoch: openTime(). */
   readonly now: () => number;
+  readonly onJump: OnJump;
 }
 
 export interface JumpedStore {
@@ -28,7 +29,7 @@ export interface JumpedStore {
 /** The store, behind the floor of this start where there is one. @throws when the clock is behind what was signed */
 export async function afterBootJump(
   config: BootJumpConfig,
-  { network, store, now }: BootJumpParts,
+  { network, store, now, onJump }: BootJumpParts,
   { enclave, logger }: SlashingWorld,
 ): Promise<JumpedStore> {
   const log = logger.module('slashing');
@@ -36,6 +37,7 @@ export async function afterBootJump(
     const chain = network.time;
     if (chain === undefined) throw new Error('custom_network.genesis_time is missing');
     const floor = jumpFloor(chain, now)(await store.highestMarks());
+    onJump('boot');
     log.info({ ...floorFields(floor), by: enclave === undefined ? 'system clock' : 'security module' }, JUMPED);
     if (enclave !== undefined) log.warn({}, parentsRisk(config));
     return { store: behindLocalFloor(store, { floor, latest: () => floorAt(now(), chain) }), floor };

@@ -8,7 +8,7 @@ import { StoreBinding } from '../../chamber/store-binding.ts';
 import { stalenessBoundSeconds } from '../../chamber/watcher.ts';
 import type { Config } from '../../config/options.ts';
 import { type JumpFloor, jumpToPresent } from '../../slashing/jump.ts';
-import type { SlashingBackend } from '../../slashing/types.ts';
+import type { OnJump, SlashingBackend } from '../../slashing/types.ts';
 import type { Custody } from '../custody.ts';
 import type { World } from '../world.ts';
 
@@ -17,12 +17,13 @@ export interface StoreBindingParts {
   readonly custody: Custody;
   readonly backend: SlashingBackend;
   readonly jumpFloor: JumpFloor;
+  readonly onJump: OnJump;
 }
 
 /** Undefined where there is nothing to bind; otherwise after the first look at the row. */
 export async function bindStore(
   config: Pick<Config, 'anti_slashing' | 'signer_state'>,
-  { custody, backend, jumpFloor }: StoreBindingParts,
+  { custody, backend, jumpFloor, onJump }: StoreBindingParts,
   { clock, logger }: Pick<World, 'clock' | 'logger'>,
   opened: AsyncDisposableStack,
 ): Promise<StoreBinding | undefined> {
@@ -37,7 +38,10 @@ export async function bindStore(
     {
       table: custody.binding,
       backend,
-      jump: async (revision) => void (await jumpToPresent(backend, jumpFloor, revision)),
+      jump: async (revision) => {
+        await jumpToPresent(backend, jumpFloor, revision);
+        onJump('other_store');
+      },
       clock,
       log: logger.module('slashing'),
     },

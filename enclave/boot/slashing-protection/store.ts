@@ -11,7 +11,7 @@ import { unsafeNoopBackend } from '../../slashing/noop.ts';
 import { type PostgresAddress, parsePostgresUrl } from '../../slashing/postgres/address.ts';
 import { openPostgresBackend } from '../../slashing/postgres/backend.ts';
 import { openSqliteBackend } from '../../slashing/sqlite/backend.ts';
-import type { SlashingBackend } from '../../slashing/types.ts';
+import type { OnJump, SlashingBackend } from '../../slashing/types.ts';
 import { type AwsAccess, DEFAULT_AWS_ACCESS } from '../credentials.ts';
 import type { Telemetry } from '../telemetry.ts';
 import type { World } from '../world.ts';
@@ -21,6 +21,7 @@ export interface SlashingStoreParts {
   /** As the SDK finds it, unless given. */
   readonly aws?: AwsAccess;
   readonly onCall?: Telemetry['dynamodbCalled'];
+  readonly onJump?: OnJump;
   readonly network: Network;
   /** 32 bytes derived from the master key; without one rows carry checksums. */
   readonly integrityKey?: Uint8Array | undefined;
@@ -48,6 +49,7 @@ async function openBackend(
   {
     aws = DEFAULT_AWS_ACCESS,
     onCall,
+    onJump,
     network,
     integrityKey,
     isForJump,
@@ -73,6 +75,7 @@ async function openBackend(
           genesisValidatorsRoot,
           integrity: integrity(),
           jumpFloor: floorOf,
+          ...(onJump === undefined ? {} : { onJump }),
         },
         { log, clock },
       );

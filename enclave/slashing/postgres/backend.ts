@@ -12,7 +12,7 @@ import { historyCodes } from '../history/codes.ts';
 import type { RowIntegrity } from '../history/integrity.ts';
 import type { JumpFloor } from '../jump.ts';
 import { NEW_STORE } from '../new-store.ts';
-import type { BatchLimits, PublicKeyHex, SlashingBackend, ValidatorHistory, Verdict } from '../types.ts';
+import type { BatchLimits, OnJump, PublicKeyHex, SlashingBackend, ValidatorHistory, Verdict } from '../types.ts';
 import { type CheckTools, checkBatch } from './check.ts';
 import { type Connection, type PostgresConnectionOptions, PostgresConnections } from './connections.ts';
 import { afterDoubt } from './doubt.ts';
@@ -35,6 +35,8 @@ export interface PostgresBackendOptions extends PostgresConnectionOptions {
   readonly integrity: RowIntegrity;
   /** What the store is raised to when the database turns out to be a copy that may have lost commits. */
   readonly jumpFloor: JumpFloor;
+  /** This process raised the store, and not another signer of it. */
+  readonly onJump?: OnJump;
 }
 
 /**
@@ -75,7 +77,7 @@ function postgresBackend(
   const { codes } = tools;
   const maxInFlight = Math.min(BATCHES_IN_FLIGHT, options.poolSize);
   const batchLimits: BatchLimits = { maxMessages: BATCH_SIZE, maxInFlight, minIntervalMs: BATCH_INTERVAL_MS };
-  const recover = afterDoubt({ connections, tools, jumpFloor: options.jumpFloor }, { log, clock });
+  const recover = afterDoubt({ ...options, connections, tools }, { log, clock });
   let prunedUpTo = 0;
   return {
     name: 'postgres',

@@ -4,6 +4,7 @@
 import type { Clock } from '../../../observe/clock.ts';
 import type { Log } from '../../../observe/log.ts';
 import type { JumpFloor } from '../jump.ts';
+import type { OnJump } from '../types.ts';
 import type { CheckTools } from './check.ts';
 import type { PostgresConnections } from './connections.ts';
 import { jumpAfterDoubt } from './jump.ts';
@@ -15,11 +16,12 @@ interface Recovery {
   readonly connections: PostgresConnections;
   readonly tools: CheckTools;
   readonly jumpFloor: JumpFloor;
+  readonly onJump?: OnJump;
 }
 
 /** Rejects with `slashing_unavailable` when the store could not be raised: nothing may be signed then. */
 export function afterDoubt(
-  { connections, tools, jumpFloor }: Recovery,
+  { connections, tools, jumpFloor, onJump }: Recovery,
   { log, clock }: { readonly log: Log; readonly clock: Clock },
 ): () => Promise<void> {
   let underWay: Promise<void> | undefined;
@@ -27,7 +29,8 @@ export function afterDoubt(
 
   async function recover(): Promise<void> {
     try {
-      await connections.use((connection) => jumpAfterDoubt(connection, tools, jumpFloor, log));
+      const jumped = await connections.use((connection) => jumpAfterDoubt(connection, tools, jumpFloor, log));
+      if (jumped) onJump?.('other_server');
     } catch (error) {
       if (clock.monotonic() - toldAt >= REPEAT_LINE_MS) {
         toldAt = clock.monotonic();

@@ -51,7 +51,7 @@ export async function jump(
 
 /**
  * After a doubt about the server: look again, where no batch is under way, and raise the store when no other signer
- * did.
+ * did; says whether it did so.
  * @throws SignerError slashing_unavailable when no floor can be believed; nothing is changed then
  */
 export async function jumpAfterDoubt(
@@ -59,7 +59,7 @@ export async function jumpAfterDoubt(
   tools: CheckTools,
   jumpFloor: JumpFloor,
   log: Log,
-): Promise<void> {
+): Promise<boolean> {
   const { store, lineage } = tools;
   const expected = lineage.known;
   const [, reading, marks] = await Promise.all([
@@ -70,7 +70,7 @@ export async function jumpAfterDoubt(
   const { record, place } = reading;
   if (!lineage.isDoubtful(expected, place, record)) {
     await connection.query('ROLLBACK');
-    return;
+    return false;
   }
   // What this process recorded may be among what was lost.
   const highest = higherMarks(marks, lineage.recorded);
@@ -87,6 +87,7 @@ export async function jumpAfterDoubt(
     'the slashing database is not the one that was signed over, and commits may be lost (a failover, a promoted ' +
       'standby, a restored backup): everything up to the present is refused, which costs each validator at most a vote',
   );
+  return true;
 }
 
 /** The record is locked, and no batch is under way. */

@@ -28,12 +28,14 @@ let proxy: PostgresProxy;
 let database: string;
 let log: ReturnType<typeof recordingLog>;
 let released: SlashableMessage[];
+let counted: string[];
 const opened: { close(): Promise<void> }[] = [];
 const clock = { now: () => slot * 12_000, monotonic: () => performance.now() };
 
 beforeEach(async () => {
   slot = 1000;
   released = [];
+  counted = [];
   log = recordingLog();
   primary = await startPostgres({ settings: { wal_level: 'replica', synchronous_standby_names: '' } });
   opened.push(primary);
@@ -48,7 +50,13 @@ afterEach(async () => {
 
 async function signer(): Promise<Signer> {
   const url = primary.url(database).replace(`:${primary.port}/`, `:${proxy.port}/`);
-  const backend = await openTestBackend(url, { log, clock, poolSize: 4, jumpFloor: jumpFloor(CHAIN, clock.now) });
+  const backend = await openTestBackend(url, {
+    log,
+    clock,
+    poolSize: 4,
+    jumpFloor: jumpFloor(CHAIN, clock.now),
+    onJump: (cause) => void counted.push(cause),
+  });
   const protection = new SlashingProtection(backend, {}, { clock, log });
   opened.push(protection);
   return {
@@ -129,6 +137,7 @@ describe('an asynchronous failover that loses commits', () => {
     expect(slashablePairs(released)).toEqual([]);
     await expectGoingOn([other, one]);
     expect(jumps()).toHaveLength(1);
+    expect(counted).toEqual(['other_server']);
     expect((await one.backend.identity()).floor).toEqual({ slot: 1001, sourceEpoch: 30, targetEpoch: 31 });
   });
 
@@ -147,6 +156,7 @@ describe('an asynchronous failover that loses commits', () => {
     await Promise.all(signers.map((each, key) => untilDecided(each, block(1, 1000, `rival ${key}`))));
     await expectGoingOn(signers.slice(0, 2));
     expect(jumps()).toHaveLength(1);
+    expect(counted).toEqual(['other_server']);
   });
 
   test('a connection that was made to the standby and lives through its promotion signs nothing by itself', async () => {
