@@ -32,9 +32,11 @@ const TAKEN_AS_THEY_ARE: readonly (readonly [string, number])[] = [
   ['parent-proxy/deploy/README.md', 0o644],
   ['parent-proxy/deploy/allocator.yaml', 0o644],
   ['parent-proxy/deploy/enclave.env', 0o644],
+  ['parent-proxy/deploy/metadata.nft', 0o644],
   ['parent-proxy/deploy/nitro-cli.logrotate', 0o644],
   ['parent-proxy/deploy/run-enclave', EXECUTABLE],
   ['parent-proxy/deploy/strongroom-enclave.service', 0o644],
+  ['parent-proxy/deploy/strongroom-metadata.service', 0o644],
   ['parent-proxy/deploy/strongroom-parent-proxy.service', 0o644],
 ];
 

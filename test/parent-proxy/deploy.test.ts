@@ -331,6 +331,15 @@ describe('the units', () => {
     }
   });
 
+  it.runIf(judgesOffline())(
+    'that loads the rules of the metadata service is confined: an exposure of 3 at most',
+    () => {
+      const path = join(DEPLOY, 'strongroom-metadata.service');
+      const argv = ['security', '--offline=yes', '--threshold=30', '--no-pager', path];
+      expect(spawnSync('systemd-analyze', argv).status).toBe(0);
+    },
+  );
+
   it('leave the enclave its device, vsock, and the folders of nitro-cli', () => {
     expect(enclave).toMatch(/^DeviceAllow=\/dev\/nitro_enclaves rw$/m);
     expect(enclave).not.toMatch(/^PrivateDevices=yes/m);
