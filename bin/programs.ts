@@ -43,7 +43,12 @@ export const PROGRAMS: Readonly<Record<string, Program>> = {
       'Look after a running signer: status, seal, policies, tokens, keys, slashing records; verify an enclave, and ' +
       'tunnel to it for validator clients',
     describe: async () => (await import('../operator/description.ts')).operatorDescription(),
-    run: async (argv) => (await import('../operator/main.ts')).main(argv),
+    run: async (argv) => {
+      const { main } = await import('../operator/main.ts');
+      await main(argv, {
+        openLatchTable: async (table) => (await import('../enclave/commands/latch-table.ts')).openLatchTable(table),
+      });
+    },
   },
   eif: {
     summary: 'Build, describe and compare images for AWS Nitro Enclaves',

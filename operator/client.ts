@@ -43,6 +43,8 @@ export interface Client {
   request<Schema extends z.ZodType>(request: ApiRequest, schema: Schema): Promise<Answer<z.output<Schema>>>;
   /** A request that is answered without content. */
   send(request: ApiRequest): Promise<void>;
+  /** A path that everybody may ask. The answer's time, by the signer's clock. */
+  probe(path: string): Promise<{ readonly date: Date | undefined }>;
   /** The answer's body as it comes; only one that was read to its end is whole. */
   download(path: string, consume: (body: AsyncIterable<Buffer>) => Promise<void>): Promise<void>;
 }
@@ -60,6 +62,12 @@ export function createClient(options: ClientOptions): Client {
       return { value: readAnswer(text, schema), text };
     },
     send: async (request) => void (await exchange(options, request, readAll)),
+    probe: (path) =>
+      exchange({ ...options, token: undefined }, { method: 'GET', path }, async (body, { date }) => {
+        await readText(body, MAX_REFUSAL_BYTES);
+        const time = Date.parse(date ?? '');
+        return { date: Number.isNaN(time) ? undefined : new Date(time) };
+      }),
     download: (path, consume) => exchange(options, { method: 'GET', path }, consume),
   };
 }
@@ -67,7 +75,7 @@ export function createClient(options: ClientOptions): Client {
 async function exchange<T>(
   options: ClientOptions,
   request: ApiRequest,
-  consume: (body: AsyncIterable<Buffer>) => Promise<T>,
+  consume: (body: AsyncIterable<Buffer>, head: { readonly date?: string | undefined }) => Promise<T>,
 ): Promise<T> {
   const deadline = createDeadline(options.timeoutSeconds);
   try {
@@ -76,7 +84,7 @@ async function exchange<T>(
     const status = response.statusCode ?? 0;
     const isAnswer = (status >= 200 && status <= 299) || status === request.alsoAnswers;
     if (!isAnswer) throw refusal(status, await readText(body, MAX_REFUSAL_BYTES));
-    return await consume(body);
+    return await consume(body, { date: response.headers.date });
   } finally {
     deadline.end();
   }

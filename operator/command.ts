@@ -6,6 +6,7 @@ import type { Terminal } from '../command-line/terminal.ts';
 import type { DocumentProvider } from './attestation/provider.ts';
 import type { Client, ClientOptions } from './client.ts';
 import type { Output } from './output.ts';
+import type { OpenLatchTable } from './recovery/latch-table.ts';
 
 export interface RemoteCall<F extends Flags> {
   readonly values: Values<F>;
@@ -15,6 +16,8 @@ export interface RemoteCall<F extends Flags> {
   readonly connection: ClientOptions;
   readonly output: Output;
   readonly terminal: Terminal;
+  /** Undefined where the program has no way to the tables. */
+  readonly openLatchTable: OpenLatchTable | undefined;
   /**
    * Ends the command with exit code 7 unless the operator types `word`, or wrote --yes. The question names the signer.
    */

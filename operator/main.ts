@@ -13,6 +13,7 @@ import type { Command } from './command.ts';
 import { confirm } from './confirm.ts';
 import { CommandFailure, type OperatorExitCode, UsageFailure } from './exit.ts';
 import { createOutput } from './output.ts';
+import type { OpenLatchTable } from './recovery/latch-table.ts';
 import { resolveSettings } from './settings.ts';
 import { readToken } from './token.ts';
 import { findCommand, followWords } from './tree.ts';
@@ -20,11 +21,16 @@ import { flagsOf, PROGRAM } from './walk.ts';
 
 const MAX_BUG_CHARACTERS = 500;
 
+/** What a command can do beside asking the signer; the program that has it hands it in. */
+export interface OperatorParts {
+  readonly openLatchTable?: OpenLatchTable;
+}
+
 /** @param argv the arguments after `operator` */
-export async function main(argv: readonly string[]): Promise<void> {
+export async function main(argv: readonly string[], parts: OperatorParts = {}): Promise<void> {
   const { env, stdin, stdout, stderr } = process;
   stdout.on('error', () => process.exit(EXIT.failed)); // whoever reads the data has gone
-  process.exitCode = await runOperator(argv, { env, stdin, stdout, stderr }, AWS_NITRO);
+  process.exitCode = await runOperator(argv, { env, stdin, stdout, stderr }, AWS_NITRO, parts);
 }
 
 /** @param provider whose attestation documents are believed: tests have another than AWS, the program has not */
@@ -32,10 +38,11 @@ export async function runOperator(
   argv: readonly string[],
   terminal: Terminal,
   provider: DocumentProvider,
+  parts: OperatorParts = {},
 ): Promise<OperatorExitCode> {
   try {
     const { node, rest } = findCommand(argv);
-    await runCommand(node, rest, terminal, provider);
+    await runCommand(node, rest, { terminal, provider, ...parts });
     return EXIT.ok;
   } catch (error) {
     return report(error, argv, terminal);
@@ -45,8 +52,11 @@ export async function runOperator(
 async function runCommand(
   command: Command,
   argv: readonly string[],
-  terminal: Terminal,
-  provider: DocumentProvider,
+  {
+    terminal,
+    provider,
+    openLatchTable,
+  }: OperatorParts & { readonly terminal: Terminal; readonly provider: DocumentProvider },
 ): Promise<void> {
   const { values, argument } = readArguments(command, argv, terminal);
   if (command.kind === 'local') return command.run({ values, argument, terminal, provider });
@@ -62,6 +72,7 @@ async function runCommand(
     connection,
     output: createOutput(output, terminal),
     terminal,
+    openLatchTable,
     confirm: async (consequence, word) => {
       if (values['yes'] !== true) await confirm(terminal, `At ${peer.url.origin}:\n${consequence}`, word);
     },

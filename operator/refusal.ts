@@ -12,8 +12,7 @@ const MAX_MESSAGE_CHARACTERS = 1000;
 /** Looser than what a signer of this version writes: a newer one may know more reasons. */
 const errorBodySchema = z.object({ reason: z.string(), message: z.string(), request_id: z.string() });
 
-const SEALED_ADVICE =
-  'to recover: delete the SEAL_OVERRIDE row of the state table, then restart every replica; there is no other way';
+const SEALED_ADVICE = '`strongroom operator status` says since when and why, `strongroom operator recover` what to do';
 
 const ADVICE: Partial<Record<ErrorReason, string>> = {
   sealed: SEALED_ADVICE,

@@ -3,8 +3,10 @@
 import { nearest } from '../command-line/nearest.ts';
 import { bounded } from '../command-line/text.ts';
 import type { Command, Group } from './command.ts';
+import { doctor } from './commands/doctor.ts';
 import { keys } from './commands/keys.ts';
 import { policies } from './commands/policies.ts';
+import { recover } from './commands/recover.ts';
 import { seal } from './commands/seal.ts';
 import { slashing } from './commands/slashing.ts';
 import { status } from './commands/status.ts';
@@ -22,10 +24,12 @@ export const TREE: Group = {
   commands: {
     status,
     seal,
+    recover,
     auth: { kind: 'group', summary: 'Who may do what', commands: { policy: policies, token: tokens } },
     keys,
     slashing,
     verify,
+    doctor,
     tunnel,
   },
 };

@@ -9,9 +9,9 @@ import { UsageFailure } from '../exit.ts';
 import { AUTH_TOKEN } from '../settings.ts';
 
 const CONSEQUENCE =
-  'Every replica seals and stops signing, and stays so across restarts, until the SEAL_OVERRIDE row of the state\n' +
-  'table is deleted and every replica is restarted. Those with signer_state.refresh_interval_seconds 0 sign on until\n' +
-  'they are restarted.';
+  'Every replica seals and stops signing, and stays so across restarts, until the row\n' +
+  'SEAL_OVERRIDE of the state table is deleted (`operator recover`) and every replica is\n' +
+  'restarted. Those with signer_state.refresh_interval_seconds 0 sign on until they are restarted.';
 /** One without a refresh interval never looks at the table while it runs. */
 const FOLLOWING =
   'sealed: this replica and the latch; the other replicas seal at their next look at the state table, those with\n' +

@@ -24,8 +24,9 @@ export const status = remoteCommand({
     try {
       output.answer(await client.request(STATUS, chamberStatusSchema), render);
     } catch (error) {
-      if (error instanceof CommandFailure && error.exitCode === EXIT.sealed) await showSealed(client, output);
-      throw error;
+      if (!(error instanceof CommandFailure && error.exitCode === EXIT.sealed)) throw error;
+      await showSealed(client, output);
+      throw new CommandFailure(EXIT.sealed, 'the signer is sealed: it signs nothing and knows no token', RECOVER);
     }
   },
 });
@@ -40,15 +41,25 @@ const HEALTH = { method: 'GET', path: '/healthcheck', alsoAnswers: 503 } as cons
  */
 async function showSealed(client: Client, output: Output): Promise<void> {
   const answer = await client.request(HEALTH, healthSchema).catch(() => undefined);
-  if (answer !== undefined) output.answer(answer, renderSealed);
+  if (answer === undefined) return;
+  const value = sealedStatus(answer.value);
+  output.answer({ value, text: JSON.stringify(value) }, renderSealed);
 }
 
-function renderSealed({ checks }: Health): string {
-  const chamber = checks.find(({ id }) => id === 'chamber');
+/** In the members of a status, as far as a sealed signer tells them. */
+function sealedStatus({ checks }: Health) {
+  const { sealed_at = null, reason = null, accessor = null } = checks.find(({ id }) => id === 'chamber') ?? {};
+  return { state: 'Sealed', latch: { sealed_at, reason, accessor }, checks } as const;
+}
+
+const RECOVER = '`strongroom operator recover` says what recovery takes';
+
+function renderSealed({ state, latch, checks }: ReturnType<typeof sealedStatus>): string {
   return renderFields([
-    ['state', 'Sealed'],
-    ['sealed at', chamber?.sealed_at ?? 'a time not recorded'],
-    ['reason', chamber?.reason ?? 'no reason given'],
+    ['state', state],
+    ['sealed at', latch.sealed_at ?? 'a time not recorded'],
+    ['sealed by', latch.accessor ?? 'nobody named'],
+    ['reason', latch.reason ?? 'no reason given'],
     ...checks
       .filter(({ id }) => id !== 'chamber')
       .map(({ id, status, detail }): [string, string] => [id, detail === undefined ? status : `${status}: ${detail}`]),

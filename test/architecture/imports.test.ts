@@ -19,6 +19,8 @@ const TOP_ARROWS: Readonly<Record<string, readonly string[]>> = {
     ...['main.ts', 'config/help.ts', 'commands/slashing-descriptions.ts'].map((file) => `enclave/${file}`),
     ...['main.ts', 'description.ts', 'profile.ts'].map((file) => `operator/${file}`),
     ...['parent-proxy', 'setup', 'web3signer'].flatMap((folder) => [`${folder}/main.ts`, `${folder}/description.ts`]),
+    // For `operator recover`: operator/ itself reaches no table.
+    'enclave/commands/latch-table.ts',
     'eif/main.ts',
     'ceremony/main.ts',
     'rehearsal/rehearse.ts',

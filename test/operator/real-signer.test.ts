@@ -20,23 +20,23 @@ let folder: string;
 let custody: CustodyWorld;
 let signer: RunningSigner;
 let rootToken: string;
+let table: string;
+let start: () => Promise<RunningSigner>;
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'strongroom-operator-'));
   const { cert, key } = makeCertificate(folder, 'signer');
   custody = await startCustody();
-  const table = await custody.createTable();
+  table = await custody.createTable();
   const { folder: deployment, config } = deploy(2);
   const { static_auth: _, ...stateful } = config;
-  signer = await startSigner({
-    folder: deployment,
-    env: custody.environment(),
-    config: {
-      ...stateful,
-      ...custody.configuration(table, custody.createCeremony({ keys: 3, threshold: 2 })),
-      tls: { mode: 'file', listen_address: '127.0.0.1', listen_port: 0, file: { cert_path: cert, key_path: key } },
-    },
-  });
+  const configuration = {
+    ...stateful,
+    ...custody.configuration(table, custody.createCeremony({ keys: 3, threshold: 2 })),
+    tls: { mode: 'file', listen_address: '127.0.0.1', listen_port: 0, file: { cert_path: cert, key_path: key } },
+  };
+  start = () => startSigner({ folder: deployment, env: custody.environment(), config: configuration });
+  signer = await start();
   rootToken = await custody.rootToken(table);
 });
 
@@ -46,8 +46,9 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-function operator(args: string, token = rootToken) {
+function operator(args: string, token = rootToken, more: Record<string, string> = {}) {
   const env = {
+    ...more,
     SVC_OPERATOR_SIGNER_URL: signer.tlsUrl ?? '',
     SVC_OPERATOR_TLS_CA: 'signer.crt',
     SVC_OPERATOR_TOKEN: token,
@@ -180,10 +181,101 @@ describe('from the root token to a sealed chamber', () => {
     const sealed = await operator('seal --yes --reason "the end of the test"', management.token);
     expect(sealed.code).toBe(0);
     expect(sealed.stdout).toMatch(/^reason +the end of the test$/m);
-    for (const command of ['status', 'auth token list', 'seal --yes']) {
+    for (const command of ['auth token list', 'seal --yes']) {
       const { code, stderr } = await operator(command);
       expect(stderr).toContain('refused: auth_sealed: ');
       expect(code).toBe(3);
     }
+  });
+
+  it('the status of a sealed signer says since when, by whom and why, with exit code 3', async () => {
+    const { code, stdout, stderr } = await operator('status', management.token);
+    expect(code).toBe(3);
+    expect(stdout).toMatch(
+      /^state +Sealed\nsealed at +\d{4}-.*Z\nsealed by +acc_[0-9a-f]{32}\nreason +the end of the test$/m,
+    );
+    expect(stderr).toContain('the signer is sealed: it signs nothing and knows no token');
+    const json = await operator('status --output json', management.token);
+    expect(JSON.parse(json.stdout)).toMatchObject({
+      state: 'Sealed',
+      latch: { reason: 'the end of the test', accessor: management.accessor },
+    });
+    expect(json.code).toBe(3);
+  });
+
+  it('doctor says that it is sealed, and recover what to do', async () => {
+    const { code, stdout } = await operator('doctor');
+    expect(code).toBe(3);
+    expect(stdout).toMatch(/^health +FAIL +sealed at .*: the end of the test$/m);
+    expect(stdout).toMatch(/→ `strongroom operator recover` says what recovery takes/);
+    const printed = await operator(`recover --table ${table}`);
+    expect(printed.code).toBe(0);
+    expect(printed.stdout).toMatch(/^sealed: somebody sealed the fleet/);
+    expect(printed.stdout).toContain(`strongroom operator recover --table ${table} --yes`);
+    expect(await custody.row(table, 'SEAL_OVERRIDE')).toBeDefined();
+  });
+
+  it('recover --yes deletes the latch of this signer and no other; restarted, it signs again', async () => {
+    const env = custody.environment();
+    expect((await operator('recover --yes')).stderr).toContain('--yes needs --table');
+    const other = await custody.createTable();
+    await custody.putRow(other, { pk: { S: 'SEAL_OVERRIDE' }, reason: { S: 'of others' } });
+    const strange = await operator(`recover --table ${other} --yes`, rootToken, env);
+    expect(strange.code).toBe(1);
+    expect(strange.stderr).toContain('is not the one that the signer is sealed by: nothing was deleted');
+    expect(await custody.row(other, 'SEAL_OVERRIDE')).toBeDefined();
+    expect((await operator('recover --table nowhere --yes', rootToken, env)).stderr).toContain(
+      'ResourceNotFoundException',
+    );
+
+    const { code, stdout, stderr } = await operator(`recover --table ${table} --yes --output json`, rootToken, env);
+    expect({ code, stderr }).toMatchObject({ code: 0, stderr: expect.stringContaining('now restart every replica') });
+    expect(JSON.parse(stdout)).toMatchObject({ healthy: false, removed_latch: { reason: 'the end of the test' } });
+    expect(await custody.row(table, 'SEAL_OVERRIDE')).toBeUndefined();
+    expect((await operator(`recover --table ${table} --yes`, rootToken, env)).stderr).toContain(
+      'there is no SEAL_OVERRIDE',
+    );
+
+    await signer.stop();
+    const away = await operator('recover');
+    expect(away.stdout).toMatch(/^unreachable: no answer from .*\n/);
+    signer = await start();
+    expect((await operatorJson<ChamberStatus>('status')).state).toBe('Unsealed');
+    expect((await operator('recover')).stdout).toBe('nothing to recover: every check of the signer is UP\n');
+    expect((await operator(`recover --table ${table} --yes`, rootToken, env)).stderr).toContain(
+      'the signer is not sealed',
+    );
+  });
+});
+
+describe('doctor', () => {
+  it('of a signer that is well says so, one line a check, and what the token may do', async () => {
+    const { code, stdout } = await operator('doctor');
+    expect(stdout.split('\n').map((line) => line.split(/ {2,}/).slice(0, 2).join(' '))).toEqual(
+      expect.arrayContaining(['profile OK', 'upcheck OK', 'clock OK', 'health OK', 'versions OK']),
+    );
+    expect(stdout).toMatch(/^connection +(?:OK|WARN) +TLSv1\.3; its certificate is trusted, until \d{4}-/m);
+    expect(stdout).toMatch(/^token holder +WARN +acc_[0-9a-f]{32}, management \(root\)/m);
+    expect(stdout).toMatch(/^scopes +WARN +may chamber_status; may not public_keys$/m);
+    expect(code).toBe(0);
+  });
+
+  it('names what is in the way, and ends with its exit code', async () => {
+    const at = async (args: string, token?: string) => {
+      const { code, stdout } = await operator(`doctor --output json ${args}`, token);
+      const { checks } = JSON.parse(stdout) as { checks: { check: string; status: string; detail: string }[] };
+      const { check, detail } = checks.find(({ status }) => status === 'fail') ?? { check: '', detail: '' };
+      return [code, check, detail];
+    };
+    expect(await at('--profile nobody')).toEqual([1, 'profile', expect.stringContaining('there is no profile nobody')]);
+    expect(await at('--token @missing')).toEqual([1, 'token', expect.stringContaining('cannot be read (ENOENT)')]);
+    const nowhere = '--signer-url https://nowhere.invalid:1';
+    expect(await at(nowhere)).toEqual([2, 'name', expect.stringContaining('nowhere.invalid')]);
+    const closed = '--signer-url https://127.0.0.1:1';
+    expect(await at(closed)).toEqual([2, 'connection', expect.stringContaining('the connection is refused')]);
+    makeCertificate(folder, 'stranger');
+    expect(await at('--tls-ca stranger.crt')).toEqual([2, 'connection', expect.stringContaining('certificate')]);
+    const unknown = await at('', 'sr_mgmt_unknown_to_everyone');
+    expect(unknown).toEqual([4, 'token holder', expect.stringContaining('invalid_token')]);
   });
 });

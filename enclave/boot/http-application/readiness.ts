@@ -49,7 +49,8 @@ function chamberCheck(
   latch: SealOverride | undefined,
 ): HealthCheck {
   if (refusal === 'sealed') {
-    const told = { sealed_at: latch?.sealedAt ?? null, reason: latch?.reason ?? null };
+    const { sealedAt: sealed_at = null, reason = null, accessor = null } = latch ?? {};
+    const told = { sealed_at, reason, accessor };
     return { id: 'chamber', status: 'DOWN', detail: 'the chamber is sealed', ...told };
   }
   return check('chamber', shuttingDown ? 'the signer is shutting down' : undefined);

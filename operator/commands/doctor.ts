@@ -1,0 +1,83 @@
+// `strongroom operator doctor`: why a command does not work from here, one line a check, in the order in which a command
+// goes: profile, settings, token, name, connection, probes, clock, what the token may do, status, versions. It goes on
+// as far as the checks before let it, and ends with the exit code of the first one that failed.
+
+import { EXIT } from '../../command-line/exit-codes.ts';
+import { createClient } from '../client.ts';
+import { localCommand } from '../command.ts';
+import { type Finding, findingsJson, renderFindings, skipped, verdictOf } from '../doctor/finding.ts';
+import { type Asked, checkName, checkProfile, checkSettings, checkTokenSource } from '../doctor/settings-checks.ts';
+import {
+  checkClock,
+  checkConnection,
+  checkHealth,
+  checkOwnToken,
+  checkScopes,
+  checkStatus,
+  checkUpcheck,
+  checkVersions,
+} from '../doctor/signer-checks.ts';
+import { CommandFailure } from '../exit.ts';
+import { createOutput, OUTPUT_FORMATS } from '../output.ts';
+import { AUTH_TOKEN, COMMON_FLAGS } from '../settings.ts';
+
+export const doctor = localCommand({
+  summary: 'Find out why commands do not work from here: profile, token, connection, clock, scopes, versions',
+  flags: { ...COMMON_FLAGS, ...AUTH_TOKEN },
+  notes: [
+    'It sends GETs only: the probes, the holder of the token, its status and the list of public keys.',
+    'A token that may not do one of these leaves a refusal in the audit log of the signer.',
+  ],
+  examples: ['doctor --profile mainnet', 'doctor --signer-url https://signer-1.example:9443 --output json'],
+  async run({ values, terminal, provider }) {
+    const findings: Finding[] = [];
+    await examineAll({ flags: values, terminal, provider }, (finding) => findings.push(finding));
+    const wanted = values.output ?? terminal.env['SVC_OPERATOR_OUTPUT'];
+    const format = OUTPUT_FORMATS.find((known) => known === wanted) ?? 'table';
+    createOutput(format, terminal).answer({ value: findings, text: findingsJson(findings) }, renderFindings);
+    if (verdictOf(findings) !== 'fail') return;
+    const failed = findings.filter(({ status }) => status === 'fail');
+    const names = failed.map(({ check }) => check).join(', ');
+    throw new CommandFailure(failed[0]?.exitCode ?? EXIT.failed, `failed: ${names}`, failed[0]?.todo ?? undefined);
+  },
+});
+
+async function examineAll(asked: Asked, found: (finding: Finding) => void): Promise<void> {
+  const profile = checkProfile(asked);
+  found(profile);
+  if (profile.status === 'fail') return;
+  const { finding, settings } = checkSettings(asked);
+  found(finding);
+  if (settings === undefined) return;
+  const source = await checkTokenSource(settings, asked.terminal);
+  found(source.finding);
+  const { peer, timeoutSeconds } = settings;
+  const name = await checkName(peer, timeoutSeconds);
+  found(name);
+  if (name.status === 'fail') return;
+  const connection = await checkConnection(peer, timeoutSeconds);
+  found(connection);
+  if (connection.status === 'fail') return;
+  const client = createClient({ peer, token: source.token, timeoutSeconds });
+  const up = await checkUpcheck(client);
+  found(up.finding);
+  if (up.finding.status === 'fail') return;
+  found(checkClock(up));
+  const health = await checkHealth(client);
+  found(health);
+  if (source.token === undefined) {
+    found(skipped('scopes', 'no token is given'));
+    found(await checkVersions(client, undefined));
+    return;
+  }
+  if (health.exitCode === EXIT.sealed) {
+    found(skipped('scopes', 'a sealed signer knows no token'));
+    found(await checkVersions(client, undefined));
+    return;
+  }
+  found(await checkOwnToken(client));
+  const scopes = await checkScopes(client);
+  found(scopes.finding);
+  found(checkStatus(scopes.status));
+  found(await checkVersions(client, scopes.status));
+}

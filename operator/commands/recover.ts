@@ -1,0 +1,132 @@
+// `strongroom operator recover`: what recovery takes for the state that the signer is in, with the commands; and with
+// --yes the one step of it that a program can do from here, deleting the latch of a sealed fleet
+// (specification/custody.md#states). It deletes exactly the latch that it has read and that the replica says it is
+// sealed by; it touches no other row, and no signer.
+
+import { EXIT } from '../../command-line/exit-codes.ts';
+import { note, type Terminal } from '../../command-line/terminal.ts';
+import { printable } from '../../command-line/text.ts';
+import { type Health, healthSchema } from '../../enclave/api/health.ts';
+import type { Client } from '../client.ts';
+import { remoteCommand } from '../command.ts';
+import { CommandFailure, localFailure, UsageFailure } from '../exit.ts';
+import type { Latch, LatchTable, OpenLatchTable } from '../recovery/latch-table.ts';
+import { type Trouble, troublesOf, unreachable } from '../recovery/steps.ts';
+
+export const recover = remoteCommand({
+  summary: 'Say what recovery takes for the state of the signer; with --yes delete the latch of a sealed fleet',
+  flags: {
+    table: { placeholder: 'TABLE', meaning: 'The state table (signer_state.table), by name or ARN; needed for --yes' },
+    yes: { meaning: 'Delete the SEAL_OVERRIDE row; credentials and region come from the AWS environment' },
+  },
+  notes: [
+    'Without --yes it only prints. With it the row is deleted on the condition that it is still the one that was read,',
+    'and that the replica at the URL, if one answers, is sealed by it. Then every replica is to be restarted.',
+  ],
+  examples: ['recover', 'recover --table strongroom-state --yes'],
+  async run({ values: { table, yes }, client, output, terminal, openLatchTable }) {
+    if (yes && table === undefined) throw new UsageFailure('--yes needs --table: which state table holds the latch');
+    const health = await healthOf(client);
+    const troubles =
+      health instanceof CommandFailure ? [unreachable(health.message, table)] : troublesOf(health, table);
+    const removed = yes && table !== undefined ? await removeLatch(table, { health, terminal, openLatchTable }) : null;
+    const value = { troubles, removed };
+    output.answer({ value, text: JSON.stringify(jsonOf(value)) }, render);
+    if (removed !== null) note(terminal, 'the latch is deleted: now restart every replica, and look at each');
+  },
+});
+
+interface Report {
+  readonly troubles: readonly Trouble[];
+  /** The latch that was deleted. */
+  readonly removed: Latch | null;
+}
+
+async function healthOf(client: Client): Promise<Health | CommandFailure> {
+  try {
+    return (await client.request({ method: 'GET', path: '/healthcheck', alsoAnswers: 503 }, healthSchema)).value;
+  } catch (error) {
+    // Evidence that is not that of the expected enclave is no signer that is merely away.
+    if (error instanceof CommandFailure && error.exitCode === EXIT.refused) return error;
+    throw error;
+  }
+}
+
+interface RemovalParts {
+  readonly health: Health | CommandFailure;
+  readonly terminal: Terminal;
+  readonly openLatchTable: OpenLatchTable | undefined;
+}
+
+async function removeLatch(table: string, { health, terminal, openLatchTable }: RemovalParts): Promise<Latch> {
+  const chamber = health instanceof CommandFailure ? undefined : health.checks.find(({ id }) => id === 'chamber');
+  if (!(health instanceof CommandFailure) && chamber?.sealed_at === undefined) {
+    throw localFailure('the signer is not sealed: there is nothing to delete', 'leave --yes out to see what is wrong');
+  }
+  if (health instanceof CommandFailure)
+    note(terminal, `warning: ${health.message}; the table alone says what is deleted`);
+  if (openLatchTable === undefined) throw new Error('this program was started without a way to the tables');
+  const rows = await openLatchTable(table);
+  try {
+    return await removeFrom(rows, table, chamber);
+  } catch (error) {
+    if (error instanceof CommandFailure) throw error;
+    const said = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+    throw localFailure(
+      `the state table ${printable(table)} cannot be used: ${printable(said)}`,
+      'check name, region (AWS_REGION) and credentials; GetItem and DeleteItem are needed',
+    );
+  } finally {
+    rows.close();
+  }
+}
+
+async function removeFrom(
+  rows: LatchTable,
+  table: string,
+  chamber: Health['checks'][number] | undefined,
+): Promise<Latch> {
+  const latch = await rows.read();
+  if (latch === undefined) {
+    throw localFailure(
+      `there is no SEAL_OVERRIDE row in ${printable(table)}`,
+      'restart the replicas if it was deleted before; else this is another table than theirs',
+    );
+  }
+  if (chamber !== undefined && !isSame(latch, chamber)) {
+    throw localFailure(
+      `the latch in ${printable(table)} is not the one that the signer is sealed by: nothing was deleted`,
+      'is it the table of this signer? `operator status` shows when and why the signer was sealed',
+    );
+  }
+  if ((await rows.delete(latch)) === 'deleted') return latch;
+  throw localFailure('the latch changed while it was looked at: nothing was deleted', 'look who seals, and why');
+}
+
+/** A time that is none is not told by the signer. */
+function isSame(latch: Latch, { sealed_at, reason, accessor }: Health['checks'][number]): boolean {
+  const time = Date.parse(latch.sealedAt ?? '');
+  const told = Number.isNaN(time) ? null : new Date(time).toISOString();
+  const sameAccessor = accessor === undefined || latch.accessor === accessor; // earlier versions do not tell it
+  return told === (sealed_at ?? null) && latch.reason === (reason ?? null) && sameAccessor;
+}
+
+function jsonOf({ troubles, removed }: Report) {
+  const latch = removed && { sealed_at: removed.sealedAt, reason: removed.reason, accessor: removed.accessor };
+  return { healthy: troubles.length === 0, removed_latch: latch, troubles };
+}
+
+function render({ troubles, removed }: Report): string {
+  if (troubles.length === 0) return 'nothing to recover: every check of the signer is UP\n';
+  const isDone = ({ command }: Trouble['steps'][number]): boolean =>
+    removed !== null && command?.includes(' --yes') === true;
+  return troubles
+    .map(({ state, means, steps }) => {
+      const lines = steps.flatMap((step, index) => [
+        `${index + 1}. ${step.what}${isDone(step) ? ' (done)' : ''}`,
+        ...(step.command === null ? [] : [`     ${step.command}`]),
+      ]);
+      return `${state}: ${printable(means)}\n\n${lines.map((line) => `  ${line}\n`).join('')}`;
+    })
+    .join('\n');
+}

@@ -1,0 +1,55 @@
+// What `operator doctor` finds: one line a check, with what to do next where something is to be done.
+
+import { renderTable } from '../../command-line/table.ts';
+import { CommandFailure, type OperatorExitCode } from '../exit.ts';
+
+export type FindingStatus = 'ok' | 'warn' | 'fail' | 'skipped';
+
+export interface Finding {
+  readonly check: string;
+  readonly status: FindingStatus;
+  readonly detail: string;
+  /** What to do next; null where there is nothing to do. */
+  readonly todo: string | null;
+  /** Of a failure: what the command ends with when this is the first one. */
+  readonly exitCode?: OperatorExitCode;
+}
+
+export function ok(check: string, detail: string): Finding {
+  return { check, status: 'ok', detail, todo: null };
+}
+
+export function warn(check: string, detail: string, todo: string): Finding {
+  return { check, status: 'warn', detail, todo };
+}
+
+export function skipped(check: string, detail: string): Finding {
+  return { check, status: 'skipped', detail, todo: null };
+}
+
+/** @param error rethrown unless it is a failure of the command: a bug is no finding */
+export function fail(check: string, error: unknown, todo?: string): Finding {
+  if (!(error instanceof CommandFailure)) throw error;
+  const { exitCode, message, advice } = error;
+  return { check, status: 'fail', detail: message, todo: todo ?? advice ?? 'see docs/guides/doctor.md', exitCode };
+}
+
+/** The worst of them. */
+export function verdictOf(findings: readonly Finding[]): 'ok' | 'warn' | 'fail' {
+  const has = (status: FindingStatus): boolean => findings.some((finding) => finding.status === status);
+  return has('fail') ? 'fail' : has('warn') ? 'warn' : 'ok';
+}
+
+/** `what to do` stands under its line, so that a line is a check. */
+export function renderFindings(findings: readonly Finding[]): string {
+  const rows = findings.flatMap(({ check, status, detail, todo }) => [
+    [check, status.toUpperCase(), detail],
+    ...(todo === null ? [] : [['', '', `→ ${todo}`]]),
+  ]);
+  return renderTable(['CHECK', 'RESULT', 'WHAT WAS FOUND'], rows);
+}
+
+export function findingsJson(findings: readonly Finding[]): string {
+  const checks = findings.map(({ check, status, detail, todo }) => ({ check, status, detail, todo }));
+  return JSON.stringify({ verdict: verdictOf(findings), checks });
+}

@@ -1,0 +1,210 @@
+// What the signer says: the connection (TLS or attestation), its probes, its clock, what the token may do, its status
+// and its version. Requests are GETs that everybody may send, or that a monitoring token may.
+
+import { z } from 'zod';
+import { EXIT } from '../../command-line/exit-codes.ts';
+import { tokenRecordSchema } from '../../enclave/api/auth.ts';
+import { type ChamberStatus, chamberStatusSchema } from '../../enclave/api/chamber.ts';
+import { healthSchema } from '../../enclave/api/health.ts';
+import { VERSION } from '../../enclave/api/version.ts';
+import type { Client } from '../client.ts';
+import { connect, type Peer } from '../connect.ts';
+import { connectionFailure } from '../connection-failure.ts';
+import { createDeadline } from '../deadline.ts';
+import { CommandFailure } from '../exit.ts';
+import { type Finding, fail, ok, skipped, warn } from './finding.ts';
+
+const DAY_MS = 86_400_000;
+const CERTIFICATE_WARNING_DAYS = 14;
+/** The Date of HTTP has whole seconds, and the answer took a while. */
+const CLOCK_WARNING_SECONDS = 3;
+const CLOCK_FAILURE_SECONDS = 30;
+const TOKEN_WARNING_DAYS = 7;
+
+/** The way in: TCP, then TLS or attestation, as every command goes it. Nothing is sent. */
+export async function checkConnection(peer: Peer, timeoutSeconds: number): Promise<Finding> {
+  const deadline = createDeadline(timeoutSeconds);
+  deadline.set();
+  try {
+    const socket = await connect(peer, deadline.signal);
+    const finding = describeConnection(peer, socket as Described);
+    socket.destroy();
+    return finding;
+  } catch (error) {
+    if (error instanceof CommandFailure) return fail('connection', error);
+    const attempt = { peer, timeoutSeconds, timedOut: deadline.expired, maybeDone: false };
+    return fail('connection', connectionFailure(error, attempt));
+  } finally {
+    deadline.end();
+  }
+}
+
+interface Described {
+  getProtocol?(): string | null;
+  getPeerCertificate?(): { readonly valid_to?: string };
+}
+
+function describeConnection({ url, attestation }: Peer, socket: Described): Finding {
+  if (url.protocol === 'http:') return ok('connection', 'open, without TLS');
+  const protocol = socket.getProtocol?.() ?? 'TLS';
+  if (attestation !== undefined) return ok('connection', `${protocol}; the enclave is authentic and the expected one`);
+  const until = socket.getPeerCertificate?.().valid_to;
+  const expires = until === undefined ? Number.NaN : Date.parse(until);
+  if (Number.isNaN(expires)) return ok('connection', `${protocol}; its certificate is trusted`);
+  const days = Math.floor((expires - Date.now()) / DAY_MS);
+  const detail = `${protocol}; its certificate is trusted, until ${new Date(expires).toISOString()}`;
+  return days < CERTIFICATE_WARNING_DAYS
+    ? warn('connection', `${detail} (${days} days)`, 'renew the certificate; the signer reads it again by itself')
+    : ok('connection', detail);
+}
+
+export interface Answered {
+  readonly finding: Finding;
+  /** When the answer was made, by the signer's clock. */
+  readonly date?: Date | undefined;
+  readonly startedAtMs: number;
+}
+
+export async function checkUpcheck(client: Client): Promise<Answered> {
+  const startedAtMs = Date.now();
+  try {
+    const { date } = await client.probe('/upcheck');
+    return { finding: ok('upcheck', 'OK'), date, startedAtMs };
+  } catch (error) {
+    return { finding: fail('upcheck', error, 'does the URL lead to the signer itself?'), startedAtMs };
+  }
+}
+
+export function checkClock({ date, startedAtMs }: Answered): Finding {
+  if (date === undefined) return skipped('clock', 'the answer has no date');
+  const [first, last] = [startedAtMs - date.getTime(), Date.now() - date.getTime()];
+  // Its second began somewhere between the request and the answer.
+  const apart = first > 0 ? first : last < 0 ? -last : 0;
+  const seconds = Math.max(0, Math.floor(apart / 1000));
+  const todo = 'set both clocks by NTP: lifetimes of tokens and evidence, and slots, are judged by them';
+  if (seconds < CLOCK_WARNING_SECONDS) return ok('clock', `less than ${CLOCK_WARNING_SECONDS} s apart`);
+  const detail = `the signer's clock and this one are ${seconds} s apart`;
+  if (seconds < CLOCK_FAILURE_SECONDS) return warn('clock', detail, todo);
+  return fail('clock', new CommandFailure(EXIT.failed, detail, todo));
+}
+
+export async function checkHealth(client: Client): Promise<Finding> {
+  try {
+    const { value } = await client.request({ method: 'GET', path: '/healthcheck', alsoAnswers: 503 }, healthSchema);
+    const chamber = value.checks.find(({ id }) => id === 'chamber');
+    if (chamber?.sealed_at !== undefined) {
+      const detail = `sealed at ${chamber.sealed_at ?? 'a time not recorded'}: ${chamber.reason ?? 'no reason given'}`;
+      return fail('health', new CommandFailure(EXIT.sealed, detail, RECOVER));
+    }
+    const down = value.checks.filter(({ status }) => status !== 'UP');
+    if (down.length === 0) return ok('health', `UP: ${value.checks.map(({ id }) => id).join(', ')}`);
+    const detail = down.map(({ id, detail }) => `${id}: ${detail ?? 'DOWN'}`).join('; ');
+    return fail('health', new CommandFailure(EXIT.refused, detail, RECOVER));
+  } catch (error) {
+    return fail('health', error);
+  }
+}
+
+const RECOVER = '`strongroom operator recover` says what recovery takes';
+
+/** Whose token it is, as far as the signer tells it to its holder; undefined where tokens are static. */
+export async function checkOwnToken(client: Client): Promise<Finding> {
+  try {
+    const { value } = await client.request({ method: 'GET', path: SELF }, tokenRecordSchema);
+    const policies = value.policies.length === 0 ? '' : `, policies ${value.policies.join(', ')}`;
+    const from = value.bound_cidrs.length === 0 ? '' : `, from ${value.bound_cidrs.join(', ')}`;
+    const detail = `${value.accessor}, ${value.kind}${value.root ? ' (root)' : ''}${policies}${from}`;
+    if (value.root) return warn('token holder', detail, 'make a management token of its own for daily work');
+    if (value.expires_at === null) return ok('token holder', `${detail}, without an end`);
+    const days = Math.floor((Date.parse(value.expires_at) - Date.now()) / DAY_MS);
+    const until = `${detail}, until ${value.expires_at}`;
+    return days < TOKEN_WARNING_DAYS
+      ? warn('token holder', until, 'renew it (POST /api/v1/auth/tokens/renew-self), or make another')
+      : ok('token holder', until);
+  } catch (error) {
+    if (!(error instanceof CommandFailure)) throw error;
+    if (/^refused: not_found/.test(error.message)) return skipped('token holder', 'static tokens say nothing of it');
+    return fail('token holder', error);
+  }
+}
+
+const SELF = '/api/v1/auth/tokens/lookup-self';
+const publicKeysSchema = z.array(z.string());
+
+/** The two scopes that are asked for without changing or exporting anything. */
+export async function checkScopes(
+  client: Client,
+): Promise<{ readonly finding: Finding; readonly status?: ChamberStatus }> {
+  const [status, keys] = [await statusOf(client), await publicKeysOf(client)];
+  const may = [
+    ...('value' in status ? ['chamber_status'] : []),
+    ...('value' in keys ? [`public_keys (${keys.value.length} keys)`] : []),
+  ];
+  const denied = [
+    ...('failure' in status ? [['chamber_status', status.failure] as const] : []),
+    ...('failure' in keys ? [['public_keys', keys.failure] as const] : []),
+  ];
+  const found = 'value' in status ? { status: status.value } : {};
+  const broken = denied.find(([, { exitCode }]) => exitCode !== EXIT.authentication);
+  if (broken !== undefined) return { finding: fail('scopes', broken[1]), ...found };
+  if (may.length === 0 && denied[0] !== undefined) return { finding: fail('scopes', denied[0][1]), ...found };
+  const said = `may ${may.join(', ')}`;
+  if (denied.length === 0) return { finding: ok('scopes', said), ...found };
+  const lacking = denied.map(([scope]) => scope).join(', ');
+  const todo = `fine unless it is meant to: give its policy ${lacking} (docs/reference/authorization.md)`;
+  return { finding: warn('scopes', `${said}; may not ${lacking}`, todo), ...found };
+}
+
+type Tried<Value> = { readonly value: Value } | { readonly failure: CommandFailure };
+
+function statusOf(client: Client): Promise<Tried<ChamberStatus>> {
+  return tried(client.request({ method: 'GET', path: '/api/v1/chamber/status' }, chamberStatusSchema));
+}
+
+function publicKeysOf(client: Client): Promise<Tried<readonly string[]>> {
+  return tried(client.request({ method: 'GET', path: '/api/v1/eth2/publicKeys' }, publicKeysSchema));
+}
+
+async function tried<Value>(asked: Promise<{ readonly value: Value }>): Promise<Tried<Value>> {
+  try {
+    return { value: (await asked).value };
+  } catch (error) {
+    if (error instanceof CommandFailure) return { failure: error };
+    throw error;
+  }
+}
+
+export function checkStatus(status: ChamberStatus | undefined): Finding {
+  if (status === undefined) return skipped('status', 'needs the scope chamber_status');
+  const { slashing, custody, state_watcher: watcher, memory } = status;
+  const concerns = [
+    ...(slashing.status === 'up' ? [] : [`slashing protection is ${slashing.status}`]),
+    ...(slashing.bound === false ? ['it has no right to sign over its slashing store'] : []),
+    ...(watcher?.stale === true ? ['it has lost sight of its state table'] : []),
+    ...(custody !== null && custody.keys_reachable < custody.threshold
+      ? [`only ${custody.keys_reachable} custody keys are reachable, and a restart needs ${custody.threshold}`]
+      : []),
+    ...(memory.mlock !== 'off' && memory.unlocked_keys > 0 ? [`${memory.unlocked_keys} keys are not locked`] : []),
+  ];
+  const generation = custody === null ? '' : `, ceremony generation ${custody.generation}`;
+  const keys = status.keys.reduce((sum, { count }) => sum + count, 0);
+  const detail = `${status.state}, ${status.network}, ${keys} keys, ${slashing.backend}${generation}`;
+  return concerns.length === 0
+    ? ok('status', detail)
+    : warn('status', `${detail}; ${concerns.join('; ')}`, 'see `strongroom operator status` and the log of the signer');
+}
+
+const openapiSchema = z.object({ info: z.object({ version: z.string() }) });
+
+export async function checkVersions(client: Client, status: ChamberStatus | undefined): Promise<Finding> {
+  try {
+    const theirs = status?.version ?? (await client.request(OPENAPI, openapiSchema)).value.info.version;
+    if (theirs === VERSION) return ok('versions', `both ${VERSION}`);
+    const todo = 'use the operator of the same version: an answer that it does not know is refused';
+    return warn('versions', `the signer is ${theirs}, this program ${VERSION}`, todo);
+  } catch (error) {
+    return fail('versions', error);
+  }
+}
+
+const OPENAPI = { method: 'GET', path: '/api/openapi.json' } as const;
