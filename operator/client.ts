@@ -45,6 +45,8 @@ export interface Client {
   send(request: ApiRequest): Promise<void>;
   /** A path that everybody may ask. The answer's time, by the signer's clock. */
   probe(path: string): Promise<{ readonly date: Date | undefined }>;
+  /** An answer that is text. */
+  text(path: string): Promise<string>;
   /** The answer's body as it comes; only one that was read to its end is whole. */
   download(path: string, consume: (body: AsyncIterable<Buffer>) => Promise<void>): Promise<void>;
 }
@@ -68,6 +70,7 @@ export function createClient(options: ClientOptions): Client {
         const time = Date.parse(date ?? '');
         return { date: Number.isNaN(time) ? undefined : new Date(time) };
       }),
+    text: (path) => exchange(options, { method: 'GET', path }, readAll),
     download: (path, consume) => exchange(options, { method: 'GET', path }, consume),
   };
 }

@@ -22,7 +22,7 @@ import { createOutput, OUTPUT_FORMATS } from '../output.ts';
 import { AUTH_TOKEN, COMMON_FLAGS } from '../settings.ts';
 
 export const doctor = localCommand({
-  summary: 'Find out why commands do not work from here: profile, token, connection, clock, scopes, versions',
+  summary: 'Find out why commands do not work from here, and what to do',
   flags: { ...COMMON_FLAGS, ...AUTH_TOKEN },
   notes: [
     'It sends GETs only: the probes, the holder of the token, its status and the list of public keys.',

@@ -14,14 +14,14 @@ import type { Latch, LatchTable, OpenLatchTable } from '../recovery/latch-table.
 import { type Trouble, troublesOf, unreachable } from '../recovery/steps.ts';
 
 export const recover = remoteCommand({
-  summary: 'Say what recovery takes for the state of the signer; with --yes delete the latch of a sealed fleet',
+  summary: 'Say what recovery takes; with --yes delete the latch of a sealed fleet',
   flags: {
-    table: { placeholder: 'TABLE', meaning: 'The state table (signer_state.table), by name or ARN; needed for --yes' },
-    yes: { meaning: 'Delete the SEAL_OVERRIDE row; credentials and region come from the AWS environment' },
+    table: { placeholder: 'TABLE', meaning: 'The state table (signer_state.table), by name or ARN; for --yes' },
+    yes: { meaning: 'Delete the latch, with the AWS credentials of the environment' },
   },
   notes: [
-    'Without --yes it only prints. With it the row is deleted on the condition that it is still the one that was read,',
-    'and that the replica at the URL, if one answers, is sealed by it. Then every replica is to be restarted.',
+    'Without --yes it only prints. With it the row is deleted if it is still the one that was read,',
+    'and if the replica at the URL, when one answers, is sealed by it. Then restart every replica.',
   ],
   examples: ['recover', 'recover --table strongroom-state --yes'],
   async run({ values: { table, yes }, client, output, terminal, openLatchTable }) {
