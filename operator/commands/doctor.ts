@@ -25,8 +25,8 @@ export const doctor = localCommand({
   summary: 'Find out why commands do not work from here, and what to do',
   flags: { ...COMMON_FLAGS, ...AUTH_TOKEN },
   notes: [
-    'It sends GETs only: the probes, the holder of the token, its status and the list of public keys.',
-    'A token that may not do one of these leaves a refusal in the audit log of the signer.',
+    'It sends GETs only: the probes, the holder of the token, its status and the list of public keys. A token that ' +
+      'may not do one of these leaves a refusal in the audit log of the signer.',
   ],
   examples: ['doctor --profile mainnet', 'doctor --signer-url https://signer-1.example:9443 --output json'],
   async run({ values, terminal, provider }) {

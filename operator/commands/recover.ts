@@ -20,8 +20,8 @@ export const recover = remoteCommand({
     yes: { meaning: 'Delete the latch, with the AWS credentials of the environment' },
   },
   notes: [
-    'Without --yes it only prints. With it the row is deleted if it is still the one that was read,',
-    'and if the replica at the URL, when one answers, is sealed by it. Then restart every replica.',
+    'Without --yes it only prints. With it the row is deleted if it is still the one that was read, and if the ' +
+      'replica at the URL, when one answers, is sealed by it. Then restart every replica.',
   ],
   examples: ['recover', 'recover --table strongroom-state --yes'],
   async run({ values: { table, yes }, client, output, terminal, openLatchTable }) {

@@ -123,7 +123,8 @@ export async function checkOwnToken(client: Client): Promise<Finding> {
       : ok('token holder', until);
   } catch (error) {
     if (!(error instanceof CommandFailure)) throw error;
-    if (error.message.startsWith('refused: not_found')) return skipped('token holder', 'static tokens say nothing of it');
+    if (error.message.startsWith('refused: not_found'))
+      return skipped('token holder', 'static tokens say nothing of it');
     return fail('token holder', error);
   }
 }
