@@ -1,6 +1,6 @@
-// `strongroom operator doctor`: why a command does not work from here, one line a check, in the order in which a command
-// goes: profile, settings, token, name, connection, probes, clock, what the token may do, status, versions. It goes on
-// as far as the checks before let it, and ends with the exit code of the first one that failed.
+// `strongroom operator doctor`: why a command does not work from here, one line a check, in the order in which a
+// command goes: profile, settings, token, name, connection, probes, clock, what the token may do, status, versions. It
+// goes on as far as the checks before let it, and ends with the exit code of the first one that failed.
 
 import { EXIT } from '../../command-line/exit-codes.ts';
 import { createClient } from '../client.ts';
