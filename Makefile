@@ -74,9 +74,9 @@ docs: install ## Write the generated references under docs/reference
 bench: install core ## Measure the signing path beside raw BLS signing, as ratios of one run
 	@$(NODE) test/bench/signing.ts
 
-release: install ## Make what is installed without a checkout, into build/release: image archive, tarball
-	@$(MAKE) --no-print-directory native $(launcher_directory)/strongroom
-	@$(NODE) release/main.ts $(if $(COMMIT),--commit $(COMMIT))
+release: install ## Make what is installed without a checkout, into build/release: tarball, package, image archive
+	@$(MAKE) --no-print-directory native $(launcher_directory)/strongroom $(if $(IMAGE),$(init_directory)/init)
+	@$(NODE) release/main.ts $(if $(COMMIT),--commit $(COMMIT)) $(if $(IMAGE),--image '$(IMAGE)')
 
 clean: ## Remove what was built and installed
 	rm -rf build node_modules

@@ -87,7 +87,7 @@ const COMPLETION = {
 /** The list of programs, without loading one. */
 export const OVERVIEW: Description = {
   summary: 'a remote signer for Ethereum validator keys',
-  flags: { version: { meaning: 'Print the version' } },
+  flags: { version: { meaning: 'Print the version, and the commit it was built from' } },
   commands: Object.fromEntries(Object.entries(PROGRAMS).map(([name, { summary }]) => [name, { summary }])),
   examples: [
     'strongroom server --check -c strongroom.yaml',

@@ -24,8 +24,8 @@ function commandLine(argv: readonly string[]): readonly string[] {
 
 const program = name !== undefined && Object.hasOwn(PROGRAMS, name) ? PROGRAMS[name] : undefined;
 if (name === '--version') {
-  const { VERSION } = await import('../enclave/api/version.ts');
-  process.stdout.write(`strongroom ${VERSION}\n`);
+  const { VERSION_LINE } = await import('../enclave/api/version.ts');
+  process.stdout.write(VERSION_LINE);
 } else if (name === undefined) {
   process.stderr.write(renderHelp([], OVERVIEW, columnsOf(process.stderr)));
   process.exitCode = EXIT.failed;

@@ -18,6 +18,7 @@ const MARK = 'SHA256SUMS';
 const FLAGS = {
   commit: { placeholder: 'HEX', meaning: 'The commit of the sources, where git does not say it' },
   directory: { placeholder: 'FOLDER', meaning: 'Where to write; build/release when not given' },
+  image: { placeholder: 'FILE', meaning: 'An image.yaml, for pcrs.json: the example image on its kernel' },
 } as const;
 
 async function main(argv: readonly string[]): Promise<number> {
@@ -25,12 +26,19 @@ async function main(argv: readonly string[]): Promise<number> {
   const folder = values.directory ?? join(ROOT, 'build/release');
   const origin = originOf(ROOT, { commit: values.commit, env: process.env });
   checkFolder(folder);
-  const artefacts = await buildRelease({ root: ROOT, architecture: hostArchitecture(), origin });
+  const artefacts = await buildRelease({
+    root: ROOT,
+    architecture: hostArchitecture(),
+    origin,
+    image: values.image,
+  });
   for (const name of readdirSync(folder)) rmSync(join(folder, name), { recursive: true });
   // The sums last: whoever finds them finds what they are of.
   for (const { name, data } of [...artefacts, sumsOf(artefacts)]) writeFileSync(join(folder, name), data);
   process.stdout.write(`strongroom ${origin.version}, commit ${origin.commit}\n`);
   for (const { name, data } of artefacts) process.stdout.write(`${String(data.length).padStart(12)} ${name}\n`);
+  if (values.image === undefined)
+    process.stderr.write('strongroom: no pcrs.json: it takes a kernel (make release IMAGE=image.yaml)\n');
   process.stderr.write(`strongroom: wrote ${folder}\n`);
   return EXIT.ok;
 }

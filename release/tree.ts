@@ -25,10 +25,14 @@ export const AUTHORITIES = 'share/ca-certificates.crt';
 /** Where the units say that it lies (parent-proxy/deploy, release/systemd). */
 export const INSTALLED = 'opt/strongroom';
 
+/** Relative to the project. */
+export const SERVICE_UNIT = 'release/systemd/strongroom.service';
 /** Relative to the project, and in the same place beneath the tree. */
 const TAKEN_AS_THEY_ARE: readonly (readonly [string, number])[] = [
+  ['docs/examples/ceremony.yaml', 0o644],
   ['docs/examples/enclave.yaml', 0o644],
   ['docs/examples/strongroom.yaml', 0o644],
+  ['docs/guides/install.md', 0o644],
   ['parent-proxy/deploy/README.md', 0o644],
   ['parent-proxy/deploy/allocator.yaml', 0o644],
   ['parent-proxy/deploy/enclave.env', 0o644],
@@ -59,5 +63,8 @@ export function programEntries({ launcher, bundle, authorities, papers }: Parts)
 
 /** For those who install it on a machine of their own: units, settings, examples. */
 export function deploymentEntries(root: string): ArchiveEntry[] {
-  return TAKEN_AS_THEY_ARE.map(([path, mode]) => file(path, readFileSync(join(root, path)), mode));
+  return [
+    ...TAKEN_AS_THEY_ARE.map(([path, mode]) => file(path, readFileSync(join(root, path)), mode)),
+    file('systemd/strongroom.service', readFileSync(join(root, SERVICE_UNIT))),
+  ];
 }

@@ -7,7 +7,7 @@
 import { accessSync, constants } from 'node:fs';
 import { dirname } from 'node:path';
 import { renderViolations, type Violation } from '../command-line/violations.ts';
-import { VERSION } from '../enclave/api/version.ts';
+import { VERSION_LINE } from '../enclave/api/version.ts';
 import { type Loaded, type LoadInput, loadConfig } from '../enclave/config/load.ts';
 import { hasSlashingRecords, runSlashing, serve } from '../enclave/main.ts';
 import { POLICY } from './access.ts';
@@ -29,7 +29,7 @@ const FILE = 'the options of Web3Signer';
 
 export async function main(argv: readonly string[]): Promise<void> {
   const args = readArguments(argv);
-  if (args.version) process.stdout.write(`strongroom ${VERSION}\n`);
+  if (args.version) process.stdout.write(VERSION_LINE);
   else await runFront(args);
 }
 

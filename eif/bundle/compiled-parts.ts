@@ -13,6 +13,8 @@ export interface CompiledPart {
   /** The folder of its sources, likewise. */
   readonly sources: string;
   readonly what: string;
+  /** The target of make that compiles it; `image-parts` where none is named. */
+  readonly target?: string;
 }
 
 /** enclave/native/native.mk */
@@ -20,14 +22,13 @@ export const ADDON: CompiledPart = { path: ADDON_SOURCE, sources: 'enclave/nativ
 /** eif/init/init.mk */
 export const INIT: CompiledPart = { path: 'build/eif/init', sources: 'eif/init', what: 'the first process' };
 
-const REMEDY = 'build it: make image-parts';
-
 /** @throws BuildError */
-export function readCompiledPart(root: string, { path, sources, what }: CompiledPart): Buffer {
-  const bytes = readInput(join(root, path), what, REMEDY);
+export function readCompiledPart(root: string, { path, sources, what, target = 'image-parts' }: CompiledPart): Buffer {
+  const remedy = `build it: make ${target}`;
+  const bytes = readInput(join(root, path), what, remedy);
   const builtAt = statSync(join(root, path)).mtimeMs;
   const newer = sourcesIn(join(root, sources)).filter((source) => statSync(source).mtimeMs > builtAt);
-  if (newer.length > 0) throw new BuildError(`${what}: ${path} is older than its sources`, [REMEDY]);
+  if (newer.length > 0) throw new BuildError(`${what}: ${path} is older than its sources`, [remedy]);
   return bytes;
 }
 

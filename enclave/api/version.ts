@@ -2,5 +2,10 @@
 // image holds what it imports, and every update of a tool that is named there would change the measurements of an image
 // that is otherwise the same.
 
+import { COMMIT } from './commit.ts';
+
 /** The version in package.json; a test compares the two. */
 export const VERSION = '0.1.0';
+
+/** What `--version` prints. */
+export const VERSION_LINE = `strongroom ${VERSION}, commit ${COMMIT}\n`;

@@ -3,9 +3,11 @@
 // from it, so a metric that is not here does not exist. Labels are bounded by construction: no public key, address,
 // accessor or name of a policy is ever one.
 
+import { COMMIT } from '../api/commit.ts';
 import { MAX_EGRESS_ENDPOINTS } from '../api/egress.ts';
 import { ERROR_REASONS, type ErrorReason, SLASHING_KEY_FAULTS, SLASHING_REFUSALS } from '../api/errors.ts';
 import { OPERATIONS } from '../api/operations.ts';
+import { VERSION } from '../api/version.ts';
 
 /** A label that takes these values and no others. */
 export interface ClosedLabel<Value extends string = string> {
@@ -115,6 +117,11 @@ const route = folded(
 );
 
 export const METRICS = {
+  buildInfo: gauge(
+    'svc_build_info',
+    'Always 1; its labels say which program this is. The commit is `unknown` in a checkout and in an enclave image.',
+    { version: closed(VERSION), commit: closed(COMMIT) },
+  ),
   signingRequests: counter(
     'svc_signing_requests_total',
     'Signing requests that ended, by operation and by `signed` or the reason of the error body. Each key of a batch counts as one.',

@@ -4,6 +4,8 @@
 
 import assert from 'node:assert/strict';
 import { Counter, Gauge, Histogram, Registry } from '@prometheus-io/client';
+import { COMMIT } from '../api/commit.ts';
+import { VERSION } from '../api/version.ts';
 import { type Labels, MAX_INITIAL_SERIES, METRICS, type MetricEntry, UNKNOWN } from './catalogue.ts';
 import type { MetricHandles } from './handles.ts';
 import { watchProcess } from './process.ts';
@@ -22,6 +24,7 @@ export function createMetrics(): Metrics {
   const handles = Object.fromEntries(
     Object.entries(METRICS).map(([key, entry]) => [key, createHandle(entry, registry)]),
   ) as unknown as MetricHandles;
+  handles.buildInfo.set(1, { version: VERSION, commit: COMMIT });
   const processWatch = watchProcess(handles);
   const collectors = [processWatch.collect];
   return {

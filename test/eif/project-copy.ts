@@ -32,6 +32,7 @@ function copySources(from: string, to: string): void {
     'ceremony',
     'command-line',
     'docs/examples',
+    'docs/guides',
     'eif',
     'enclave',
     'formats',

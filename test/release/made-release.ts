@@ -2,13 +2,31 @@
 // container engines do.
 
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { VERSION } from '../../enclave/api/version.ts';
+import { KERNEL, sha256 } from '../eif/image-program.ts';
+import { copyProject } from '../eif/project-copy.ts';
 import type { OtherUser } from '../support/nobody.ts';
 
 /** Of a release of tests; nothing in git has it. */
 export const COMMIT = '0123456789abcdef0123456789abcdef01234567';
 export const TIME_SECONDS = 1_790_000_000;
+
+export interface MadeRelease {
+  /** All of it lies in here. */
+  readonly folder: string;
+  /** It was made from this copy. */
+  readonly project: string;
+  /** The image.yaml of its example image. */
+  readonly kernel: string;
+  /** Its files. */
+  readonly release: string;
+  /** The tarball, unpacked. */
+  readonly tree: string;
+  readonly image: UnpackedImage;
+}
 
 export interface MakeOptions {
   readonly env?: Readonly<Record<string, string>>;
@@ -16,15 +34,51 @@ export interface MakeOptions {
   readonly umask?: string;
 }
 
-/** @returns the names of its files */
+/** Behind the title of what is skipped. */
+export function why(reason: string | undefined): string {
+  return reason === undefined ? '' : ` (${reason})`;
+}
+
+export function makeForTests(): MadeRelease {
+  const folder = mkdtempSync(join(tmpdir(), 'strongroom-release-'));
+  chmodSync(folder, 0o755);
+  const [project, release, unpacked] = ['project', 'release', 'unpacked'].map((name) => join(folder, name)) as [
+    string,
+    string,
+    string,
+  ];
+  copyProject(project);
+  const kernel = writeKernel(join(folder, 'kernel'));
+  makeRelease(project, release, kernel);
+  const name = `strongroom-${VERSION}-linux-x86_64`;
+  mkdirSync(unpacked);
+  execFileSync('tar', ['-xzf', join(release, `${name}.tar.gz`), '-C', unpacked]);
+  const image = unpackImage(join(release, `${name}.oci.tar`), join(folder, 'image'));
+  return { folder, project, kernel, release, tree: join(unpacked, name), image };
+}
+
+export function filesIn(path: string): string[] {
+  return execFileSync('find', [path, '!', '-type', 'd', '-printf', '%P\n'], { encoding: 'utf8' }).trimEnd().split('\n');
+}
+
+/** A stand-in for a kernel, as test/eif has it: nothing boots it. @returns its image.yaml */
+export function writeKernel(folder: string): string {
+  mkdirSync(folder);
+  writeFileSync(join(folder, 'bzImage'), KERNEL);
+  writeFileSync(join(folder, 'image.yaml'), `kernel: { path: bzImage, sha256: ${sha256(KERNEL)} }\n`);
+  return join(folder, 'image.yaml');
+}
+
+/** @param image an image.yaml @returns the names of its files */
 export function makeRelease(
   project: string,
   to: string,
+  image: string,
   { env, user, umask = '022' }: MakeOptions = {},
 ): readonly string[] {
   const shell = `umask ${umask}; exec "$@"`;
   const program = [join(project, 'bin/pinned-node'), join(project, 'release/main.ts')];
-  const args = ['-c', shell, 'sh', ...program, '--directory', to, '--commit', COMMIT];
+  const args = ['-c', shell, 'sh', ...program, '--directory', to, '--commit', COMMIT, '--image', image];
   const [command, given] = user?.command('sh', args) ?? ['sh', args];
   const run = spawnSync(command, given, {
     encoding: 'utf8',
