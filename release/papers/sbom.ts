@@ -1,5 +1,5 @@
-// The bill of materials of a release, as CycloneDX 1.6 in JSON. Its serial number follows from its contents, so that the
-// same release has the same one.
+// The bill of materials of a release, as CycloneDX 1.6 in JSON. Its serial number follows from its contents, so that
+// the same release has the same one.
 
 import { hash } from 'node:crypto';
 import { isoTime, type Origin } from '../origin.ts';

@@ -41,6 +41,7 @@ function copySources(from: string, to: string): void {
     'parent-proxy',
     'rehearsal',
     'release',
+    'setup',
     'web3signer',
     'Makefile',
     'package.json',

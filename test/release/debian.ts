@@ -10,7 +10,7 @@ import { kill, tracked } from '../../rehearsal/children.ts';
 
 const SYSTEMD = '/lib/systemd/systemd';
 
-/** Arguments: a folder to mount on, the package, the cgroup. The program waits until the cgroup is there to begin in. */
+/** Arguments: a folder to mount on, the package. */
 const BOOT = `set -eu
 folder=$1 package=$2
 mount --make-rprivate /

@@ -1,5 +1,5 @@
-// The image: what it says of itself is what it is, and the tools that start Web3Signer's image start it, in a file system
-// that is only read.
+// The image: what it says of itself is what it is, and the tools that start Web3Signer's image start it, in a file
+// system that is only read.
 
 import { execFileSync, spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
