@@ -20,13 +20,13 @@ node_modules/.installed: package.json package-lock.json .npmrc
 	npm ci --loglevel=error
 	@touch $@
 
-demo: install core ## Start a signer on its defaults, sign an attestation, show a slashable vote refused
-	@$(NODE) demo/demo.ts
+demo: install core-quietly ## Start a signer on its defaults, sign an attestation, show a slashable vote refused; KEEP=1 leaves it running
+	@KEEP=$(KEEP) $(NODE) demo/demo.ts
 
-demo-custody: install core ## Show a custody ceremony's life on local stand-ins: boot, root token, seal, recovery
-	@$(NODE) demo/custody.ts
+demo-custody: install core-quietly ## Show a custody ceremony's life on local stand-ins: boot, root token, seal, recovery; KEEP=1 leaves it running
+	@KEEP=$(KEEP) $(NODE) demo/custody.ts
 
-demo-enclave: install core ## Build an enclave image and show its whole life in QEMU: boot, verification, signing, seal, recovery
+demo-enclave: install core-quietly ## Build an enclave image and show its whole life in QEMU: boot, verification, signing, seal, recovery
 	@$(NODE) demo/enclave.ts
 
 VITEST := $(NODE) node_modules/vitest/vitest.mjs
@@ -55,6 +55,12 @@ test-guest: install core ## Run the tests that need a kernel of their own (vsock
 core: install ## Build the native signing core when there is a C compiler; the portable one needs nothing
 	@if command -v $(CC) >/dev/null; then $(MAKE) --no-print-directory native; \
 	else echo "no C compiler ($(CC)): the portable signing core is used"; fi
+
+# What the compiler is told is shown when it fails.
+.PHONY: core-quietly
+core-quietly: install
+	@mkdir -p build
+	@$(MAKE) --no-print-directory core >build/core.log 2>&1 || { cat build/core.log; exit 1; }
 
 check: lint types ## Lint, formatting and types
 

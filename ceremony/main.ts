@@ -47,7 +47,7 @@ export const ceremonyDescription: Description = {
   },
   examples: [
     'strongroom ceremony plan ceremony.yaml',
-    'strongroom ceremony keygen --identity alice.age',
+    'strongroom ceremony keygen --output alice.age',
     'strongroom ceremony check-identity ceremony.yaml --identity alice.age',
   ],
 };

@@ -17,6 +17,8 @@ export interface FlagForm {
   readonly choices?: readonly string[];
   /** One letter. */
   readonly short?: string;
+  /** Names a file to write; what once was a format is no name for one. */
+  readonly isOutputFile?: true;
   /** The name of today: this one is read and warned of, and no help has it. */
   readonly formerly?: string;
 }
@@ -77,14 +79,19 @@ function byPresentNames(
   const warnings: string[] = [];
   for (const [name, { formerly }] of Object.entries(forms)) {
     const value = given[name];
-    if (formerly === undefined || value === undefined) continue;
+    if (formerly === undefined || value === undefined || value === false) continue;
+    const isSwitch = forms[formerly]?.placeholder === undefined;
+    const written = isSwitch ? `--${name} ${String(value)}` : `--${name}`;
     if (given[formerly] !== undefined)
-      throw new ArgumentsError(`--${name} is called --${formerly} now: give one of them`);
-    values[formerly] = value;
-    warnings.push(`--${name} is called --${formerly} now; a later version will not know the old name`);
+      throw new ArgumentsError(`--${formerly} says what ${written} said before: give one of them`);
+    // What has become a switch had its name as a value: `--output json`.
+    values[formerly] = isSwitch ? value === formerly : value;
+    warnings.push(`${written} is ${isSwitch ? SWITCH_NOW : `--${formerly} now`}; a later version will not know it`);
   }
   return { values, warnings };
 }
+
+const SWITCH_NOW = '--json now, and a table without it';
 
 /** Whether the help is asked for, as a flag and not as the value of another one. */
 export function asksForHelp(argv: readonly string[]): boolean {
@@ -166,6 +173,10 @@ function parseStrictly(config: {
 function checkValue(name: string, form: FlagForm, value: FlagValue): void {
   if (value === undefined && form.required === true)
     throw new ArgumentsError(`--${name} ${form.placeholder} is needed`);
+  if (form.isOutputFile === true && (value === 'json' || value === 'table')) {
+    const advice = value === 'json' ? 'write --json for JSON, or' : 'leave it out for a table, or write';
+    throw new ArgumentsError(`--${name} names a file now, not a format`, `${advice} --${name}=./${value} for a file`);
+  }
   if (typeof value === 'string' && form.choices !== undefined && !form.choices.includes(value)) {
     throw new ArgumentsError(`--${name} is one of ${form.choices.join(', ')}, not ${quoted(value)}`);
   }

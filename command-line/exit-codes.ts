@@ -12,6 +12,8 @@ export const EXIT = {
   evidenceNotExpected: 6,
   notConfirmed: 7,
   noReferenceValues: 8,
+  /** Slashable messages stand in what was imported, or between it and the records; everything was merged. */
+  conflicts: 9,
   /** EX_SOFTWARE of sysexits(3) */
   bug: 70,
   /** EX_CONFIG */

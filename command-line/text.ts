@@ -9,6 +9,11 @@ export function printable(text: string): string {
   return text.replace(UNPRINTABLE, (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`);
 }
 
+/** `1 key`, `2 keys`. */
+export function plural(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}
+
 /** The same, and no longer than that. */
 export function bounded(text: string, maxCharacters: number): string {
   const shown = text.length > maxCharacters ? `${text.slice(0, maxCharacters)}…` : text;

@@ -1,7 +1,12 @@
 // What `make demo-custody` runs, to be read from top to bottom: a custody ceremony's whole life on local stand-ins for
 // DynamoDB and KMS, with two replicas of the real program and the real operator commands. All keys are TEST keys.
 
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { setStage } from '../rehearsal/stage.ts';
+import { isKept, keep, operatorOf, shown } from './keep.ts';
+
+const FOLDER = join(import.meta.dirname, '../build/demo-custody');
 
 /** Replicas follow within their refresh interval of one second. */
 const ATTEMPTS = 100;
@@ -25,14 +30,7 @@ try {
   say(`opened: ${rootToken.slice(0, 8)}… (${rootToken.length} characters, to be kept offline)`);
 
   heading('A management token for daily work, a policy, and a client token');
-  const created = await stage.operator(first, rootToken, [
-    'auth',
-    'token',
-    'create',
-    '--management',
-    '--output',
-    'json',
-  ]);
+  const created = await stage.operator(first, rootToken, ['auth', 'token', 'create', '--management', '--json']);
   const management = (JSON.parse(created) as { token: string }).token;
   const rules = JSON.stringify([
     { effect: 'allow', scopes: ['sign', 'public_keys'], keys: [stage.key.publicKey] },
@@ -50,7 +48,7 @@ try {
     ]),
   );
   const client = await stage.operator(first, management, [
-    ...['auth', 'token', 'create', '--policies', 'validator-client', '--ttl-seconds', '86400', '--output', 'json'],
+    ...['auth', 'token', 'create', '--policies', 'validator-client', '--ttl-seconds', '86400', '--json'],
   ]);
   const { token, accessor } = JSON.parse(client) as { token: string; accessor: string };
   say(`client token ${accessor}`);
@@ -88,10 +86,35 @@ try {
   say(`${again.status} ${again.text.slice(0, 80)}…`);
   say(await stage.operator(recovered, management, ['status']));
 
-  heading('Go on from here');
-  say(
-    'Try your own ceremony:  bin/strongroom ceremony rehearse ceremony.yaml\nRead:                   docs/architecture.md, docs/reference/operator.md',
-  );
+  if (isKept()) {
+    const other = await stage.startReplica();
+    const operator = operatorOf(FOLDER);
+    const curl = `curl -s -H "Authorization: Bearer $(cat ${shown(join(FOLDER, 'client-token'))})"`;
+    rmSync(FOLDER, { recursive: true, force: true });
+    await keep({
+      folder: FOLDER,
+      tokens: { 'management-token': management, 'client-token': token },
+      profiles: {
+        default: { signer_url: recovered.url, token: 'management-token' },
+        other: { signer_url: other.url, token: 'management-token' },
+      },
+      tries: [
+        { what: 'How one replica is', command: `${operator} status` },
+        { what: 'The other', command: `${operator} status --profile other` },
+        { what: 'Who may do what', command: `${operator} auth policy get --name validator-client` },
+        {
+          what: 'Another token, known to both replicas',
+          command: `${operator} auth token create --policies validator-client`,
+        },
+        { what: 'What a validator client sees', command: `${curl} ${recovered.url}/api/v1/eth2/publicKeys` },
+      ],
+    });
+  } else {
+    heading('Go on from here');
+    say(
+      'Keep this world running: make demo-custody KEEP=1\nTry your own ceremony:  bin/strongroom ceremony rehearse ceremony.yaml\nRead:                   docs/architecture.md, docs/reference/operator.md',
+    );
+  }
 } finally {
   await stage.close();
 }

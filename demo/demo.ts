@@ -11,6 +11,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { SecretKey } from '@chainsafe/blst';
 import { cleanEnvironment } from '../rehearsal/signer.ts';
+import { isKept, keep, operatorOf, shown } from './keep.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 const FOLDER = join(ROOT, 'build/demo');
@@ -18,7 +19,7 @@ const HOODI_GENESIS_VALIDATORS_ROOT = '0x212f13fc4df078b6cb7db228f1c8307566dcecf
 /** The index of a Gloas vote says what became of the payload of the block that it is for. */
 const PAYLOAD = { empty: '0', full: '1' } as const;
 
-const { publicKey, token, config, port } = await prepare();
+const { publicKey, token, operatorToken, config, port } = await prepare();
 const signer = spawn(join(ROOT, 'bin/strongroom'), ['server', '-c', config], {
   env: cleanEnvironment(),
   stdio: ['ignore', 'pipe', 'inherit'],
@@ -26,9 +27,13 @@ const signer = spawn(join(ROOT, 'bin/strongroom'), ['server', '-c', config], {
 try {
   await readyOf(signer);
   await show();
+  if (isKept()) await keepIt();
 } finally {
-  signer.kill('SIGTERM');
-  await once(signer, 'exit');
+  // Ctrl-C has reached it, too.
+  if (signer.exitCode === null && signer.signalCode === null) {
+    signer.kill('SIGTERM');
+    await once(signer, 'exit');
+  }
 }
 
 async function show(): Promise<void> {
@@ -49,33 +54,69 @@ async function show(): Promise<void> {
   say(second.body);
   expectStatus(second, 412);
 
+  if (isKept()) return;
   heading('Go on from here');
-  say(`Start this signer again:    bin/strongroom server -c ${relative(config)}
-List its keys:              curl -H "Authorization: Bearer $(cat ${relative(join(FOLDER, 'token'))})" http://127.0.0.1:${port}/api/v1/eth2/publicKeys
-Export what it has signed:  bin/strongroom slashing export -c ${relative(config)}    (with the signer stopped)
-Every option:               bin/strongroom server --help
-Next:                       README.md, docs/architecture.md`);
+  say(`Keep this signer running:  make demo KEEP=1
+Start this signer again:   bin/strongroom server -c ${relative(config)}
+List its keys:             curl -H "Authorization: Bearer $(cat ${relative(join(FOLDER, 'token'))})" http://127.0.0.1:${port}/api/v1/eth2/publicKeys
+Export what it has signed: bin/strongroom slashing export -c ${relative(config)}    (with the signer stopped)
+Every option:              bin/strongroom server --help
+Next:                      README.md, docs/architecture.md`);
 }
 
-async function prepare(): Promise<{ publicKey: string; token: string; config: string; port: number }> {
+async function keepIt(): Promise<void> {
+  const [vote, second] = [join(FOLDER, 'vote.json'), join(FOLDER, 'second-vote.json')];
+  writeFileSync(vote, JSON.stringify(attestation(PAYLOAD.full)));
+  writeFileSync(second, JSON.stringify(attestation(PAYLOAD.empty)));
+  const origin = `http://127.0.0.1:${port}`;
+  const curl = `curl -s -w '\\n%{http_code}\\n' -H "Authorization: Bearer $(cat ${shown(join(FOLDER, 'token'))})"`;
+  const sign = (file: string): string =>
+    `${curl} -H 'Content-Type: application/json' -d @${shown(file)} ${origin}/api/v1/eth2/sign/${publicKey}`;
+  const operator = operatorOf(FOLDER);
+  await keep({
+    folder: FOLDER,
+    tokens: { token, 'operator-token': operatorToken },
+    profiles: { default: { signer_url: origin, token: 'operator-token' } },
+    tries: [
+      { what: 'How it is', command: `${operator} status` },
+      { what: 'Its keys', command: `${operator} keys list` },
+      { what: 'What it has signed, as EIP-3076', command: `${operator} slashing export` },
+      { what: 'The vote again: 200, because it is the same', command: sign(vote) },
+      { what: 'Another vote for the same target: 412', command: sign(second) },
+    ],
+  });
+}
+
+async function prepare(): Promise<{
+  publicKey: string;
+  token: string;
+  operatorToken: string;
+  config: string;
+  port: number;
+}> {
   rmSync(FOLDER, { recursive: true, force: true });
   const keys = join(FOLDER, 'keys');
   mkdirSync(keys, { recursive: true, mode: 0o700 });
   const secretKey = SecretKey.fromKeygen(randomBytes(32));
   const descriptor = `# A TEST key of make demo.\ntype: file-raw\nkeyType: BLS\nprivateKey: "${secretKey.toHex()}"\n`;
   writeFileSync(join(keys, 'test-key.yaml'), descriptor, { mode: 0o600 });
-  const token = `sr_client_${randomBytes(32).toString('base64url')}`;
+  const [token, operatorToken] = [newToken(), newToken()];
   writeFileSync(join(FOLDER, 'token'), token, { mode: 0o600 });
   const publicKey = secretKey.toPublicKey().toHex();
   const [port, metricsPort] = [await freePort(), await freePort()];
   const config = join(FOLDER, 'strongroom.yaml');
-  writeFileSync(config, configuration({ publicKey, token, port, metricsPort, keys }), { mode: 0o600 });
-  return { publicKey, token, config, port };
+  writeFileSync(config, configuration({ publicKey, token, operatorToken, port, metricsPort, keys }), { mode: 0o600 });
+  return { publicKey, token, operatorToken, config, port };
+}
+
+function newToken(): string {
+  return `sr_client_${randomBytes(32).toString('base64url')}`;
 }
 
 function configuration(values: {
   publicKey: string;
   token: string;
+  operatorToken: string;
   port: number;
   metricsPort: number;
   keys: string;
@@ -92,8 +133,12 @@ static_auth:
       rules:
         - { effect: allow, scopes: [sign, public_keys], keys: ["${values.publicKey}"] }
         - { effect: deny, operations: [VOLUNTARY_EXIT] }
+    - name: operator
+      rules:
+        - { effect: allow, scopes: [chamber_status, chamber_keys_list, slashing_protection] }
   tokens:
-    - { secret: ${values.token}, policies: [validator-client] }
+    - { name: validator-client, secret: ${values.token}, policies: [validator-client] }
+    - { name: operator, secret: ${values.operatorToken}, policies: [operator] }
 `;
 }
 

@@ -30,6 +30,8 @@ export interface ApiRequest {
   readonly upload?: AsyncIterable<Uint8Array>;
   /** A status beside 2xx whose body is the answer, too. */
   readonly alsoAnswers?: number;
+  /** What the path names, where that can be missing: `policy named monitoring`. */
+  readonly subject?: string;
 }
 
 export interface Answer<T> {
@@ -86,7 +88,7 @@ async function exchange<T>(
     const body = watch(response, deadline, (error) => failure(error, options, request, deadline));
     const status = response.statusCode ?? 0;
     const isAnswer = (status >= 200 && status <= 299) || status === request.alsoAnswers;
-    if (!isAnswer) throw refusal(status, await readText(body, MAX_REFUSAL_BYTES));
+    if (!isAnswer) throw refusal(status, await readText(body, MAX_REFUSAL_BYTES), request.subject);
     return await consume(body, { date: response.headers.date });
   } finally {
     deadline.end();

@@ -20,8 +20,9 @@ export interface RemoteCall<F extends Flags> {
   readonly openLatchTable: OpenLatchTable | undefined;
   /**
    * Ends the command with exit code 7 unless the operator types `word`, or wrote --yes. The question names the signer.
+   * @param flag which answers it beforehand; --yes unless given
    */
-  confirm(consequence: string, word: string): Promise<void>;
+  confirm(consequence: string, word: string, flag?: string): Promise<void>;
 }
 
 export interface LocalCall<F extends Flags> {

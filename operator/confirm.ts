@@ -4,18 +4,30 @@
 import { createInterface } from 'node:readline';
 import { EXIT } from '../command-line/exit-codes.ts';
 import { note, type Terminal } from '../command-line/terminal.ts';
+import { columnsOf, wrap } from '../command-line/wrap.ts';
 import { CommandFailure } from './exit.ts';
 
-/** @throws CommandFailure with exit code 7 unless `word` is typed */
-export async function confirm(terminal: Terminal, consequence: string, word: string): Promise<void> {
+interface Question {
+  /** The signer. */
+  readonly at: string;
+  readonly consequence: string;
+  /** What has to be typed. */
+  readonly word: string;
+  /** What answers it beforehand. */
+  readonly flag: string;
+}
+
+/** @throws CommandFailure with exit code 7 unless the word is typed */
+export async function confirm(terminal: Terminal, { at, consequence, word, flag }: Question): Promise<void> {
   if (!terminal.stdin.isTTY || !terminal.stderr.isTTY) {
     throw new CommandFailure(
       EXIT.notConfirmed,
       'not confirmed: there is no terminal to ask on',
-      'add --yes if it is meant',
+      `add ${flag} if it is meant`,
     );
   }
-  note(terminal, consequence);
+  note(terminal, `At ${at}:`);
+  for (const line of wrap(consequence, columnsOf(terminal.stderr))) note(terminal, line);
   const typed = await readLine(terminal, `Type ${word} to go on: `);
   if (typed !== word) throw new CommandFailure(EXIT.notConfirmed, 'not confirmed: nothing was sent');
 }

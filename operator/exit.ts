@@ -17,6 +17,7 @@ export const EXIT_MEANINGS: Readonly<Record<OperatorExitCode, string>> = {
   6: 'authentic evidence of another image than expected, or of debug mode: nothing was sent',
   7: 'not confirmed: nothing was sent',
   8: 'verify: authentic evidence, and no reference values were given',
+  9: 'slashing import: merged, and it holds slashable messages',
   70: 'a bug in this program',
 };
 

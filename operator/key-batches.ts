@@ -6,7 +6,7 @@ import type { Flags } from '../command-line/command.ts';
 import { EXIT } from '../command-line/exit-codes.ts';
 import { renderTable } from '../command-line/table.ts';
 import { note, type Terminal } from '../command-line/terminal.ts';
-import { bounded, printable } from '../command-line/text.ts';
+import { bounded, plural, printable } from '../command-line/text.ts';
 import { canonicalPublicKey } from '../formats/hex.ts';
 import { CommandFailure, localFailure, UsageFailure } from './exit.ts';
 import type { Output } from './output.ts';
@@ -80,13 +80,15 @@ export interface KeyResult {
   readonly pubkey: string | null;
   readonly status: string;
   readonly message?: string;
+  /** That the keystore came from. */
+  readonly file?: string;
 }
 
 /** The results; whoever failed is named, and the command fails. @throws CommandFailure when there are errors */
 export function showResults<Result extends KeyResult>(output: Output, results: readonly Result[]): void {
   showValue(output, { data: results }, ({ data }) => renderResults(data));
   const errors = results.filter(({ status }) => status === 'error').length;
-  if (errors > 0) throw new CommandFailure(EXIT.refused, `${errors} of ${results.length} keys failed`);
+  if (errors > 0) throw new CommandFailure(EXIT.refused, `${errors} of ${plural(results.length, 'key')} failed`);
 }
 
 /** What was put together from several answers. */
@@ -103,11 +105,12 @@ function renderResults(results: readonly KeyResult[]): string {
     [...counts].map(([status, count]) => [status, String(count)]),
   );
   const errors = results.filter(({ message }) => message !== undefined);
-  return table + errors.map(({ pubkey, message }) => `${shown(pubkey)}\n  ${text(message)}\n`).join('');
+  return table + errors.map((result) => `${shown(result)}\n  ${text(result.message)}\n`).join('');
 }
 
-function shown(pubkey: string | null): string {
-  return pubkey === null ? 'a keystore that does not name its key' : printable(pubkey);
+function shown({ pubkey, file }: KeyResult): string {
+  const key = pubkey === null ? 'a keystore that does not name its key' : printable(pubkey);
+  return file === undefined ? key : `${bounded(file, MAX_PATH_CHARACTERS)}: ${key}`;
 }
 
 function text(message: string | undefined): string {

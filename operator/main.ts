@@ -62,6 +62,7 @@ async function runCommand(
   if (command.kind === 'local') return command.run({ values, argument, terminal, provider });
   const settings = resolveSettings(values, terminal.env, provider, command.timeoutSeconds);
   const { peer, token: source, timeoutSeconds, output } = settings;
+  for (const warning of settings.warnings) note(terminal, `warning: ${warning}`);
   if (source?.text === '-' && argument === '-') throw new UsageFailure('stdin cannot be both the token and the file');
   const token = source === undefined ? undefined : await readToken(source, terminal);
   const connection = { peer, token, timeoutSeconds };
@@ -73,8 +74,8 @@ async function runCommand(
     output: createOutput(output, terminal),
     terminal,
     openLatchTable,
-    confirm: async (consequence, word) => {
-      if (values['yes'] !== true) await confirm(terminal, `At ${peer.url.origin}:\n${consequence}`, word);
+    confirm: async (consequence, word, flag = '--yes') => {
+      if (values['yes'] !== true) await confirm(terminal, { at: peer.url.origin, consequence, word, flag });
     },
   });
 }

@@ -21,6 +21,8 @@ const text = z.string().min(1);
 const profileSchema = z.strictObject({
   signer_url: text.exactOptional(),
   token: text.refine((token) => token !== '-', 'a profile cannot read the token from stdin').exactOptional(),
+  json: z.boolean().exactOptional(),
+  /** Of earlier versions. */
   output: text.exactOptional(),
   tls_ca: text.exactOptional(),
   tls_server_name: text.exactOptional(),

@@ -1,7 +1,7 @@
 // docs/reference/operator.md, from the command tree.
 
 import type { Flags } from '../command-line/command.ts';
-import type { Command } from './command.ts';
+import { type Command, YES } from './command.ts';
 import { EXIT_MEANINGS } from './exit.ts';
 import { COMMON_FLAGS, DEFAULT_SIGNER_URL, DEFAULT_TIMEOUT_SECONDS, type SettingName, variableOf } from './settings.ts';
 import { TREE } from './tree.ts';
@@ -21,7 +21,7 @@ command and group of commands.
 ## Settings
 
 Flags override environment variables, which override the profile, which overrides the defaults. The signer is
-\`${DEFAULT_SIGNER_URL}\` unless a URL is given, and the output a table. A request is given up after ${DEFAULT_TIMEOUT_SECONDS} s without progress, a slashing
+\`${DEFAULT_SIGNER_URL}\` unless a URL is given, and the output a table, or JSON with \`--json\`. A request is given up after ${DEFAULT_TIMEOUT_SECONDS} s without progress, a slashing
 export or import after 600 s. The signer's certificate is always verified: there is no flag that skips it.
 
 With reference values (\`--pcrs\`, \`--pcr\`) the signer is an enclave: each connection is attested before a byte of a request is sent, and no
@@ -57,12 +57,18 @@ profiles:
 |---|---|
 ${exitCodes.join('\n')}
 
-Commands that destroy something (\`seal\`, \`auth policy delete\`, \`auth token revoke\`) ask on the terminal, or take \`--yes\`; with neither
-they end with 7 and nothing is sent.
+Commands that stop, replace or destroy something ask on the terminal, or take \`--yes\`: ${asking()}. With neither
+they end with 7 and nothing is sent. \`keys import\` without slashing protection records asks, too, or takes
+\`--without-slashing-protection\`.
 
 ## Commands
 
 ${commands.join('\n')}`;
+}
+
+function asking(): string {
+  const commands = [...walk(TREE)].filter(({ node }) => node.kind !== 'group' && node.flags['yes'] === YES.yes);
+  return commands.map(({ path }) => `\`${path.join(' ')}\``).join(', ');
 }
 
 function section(path: readonly string[], { summary, argument, flags, notes, examples }: Command): string {
@@ -83,6 +89,7 @@ ${examples.map((example) => `${PROGRAM} ${example}`).join('\n')}
 
 function flagRows(flags: Flags): string {
   return Object.entries(flags)
+    .filter(([, { formerly }]) => formerly === undefined)
     .map(([name, { placeholder, meaning, required }]) => {
       const usage = placeholder === undefined ? `--${name}` : `--${name} ${placeholder}`;
       return `| \`${usage}\` | ${meaning}${required === true ? ' (required)' : ''} |\n`;

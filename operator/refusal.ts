@@ -9,6 +9,9 @@ import { CommandFailure, type OperatorExitCode } from './exit.ts';
 
 const MAX_MESSAGE_CHARACTERS = 1000;
 
+const LISTS =
+  'operator auth policy list and auth token list show those that there are; a signer without signer_state has none';
+
 /** Looser than what a signer of this version writes: a newer one may know more reasons. */
 const errorBodySchema = z.object({ reason: z.string(), message: z.string(), request_id: z.string() });
 
@@ -26,8 +29,11 @@ const ADVICE: Partial<Record<ErrorReason, string>> = {
   starting: 'try again when the signer is ready',
 };
 
-/** @param text the body as it came */
-export function refusal(status: number, text: string): CommandFailure {
+/**
+ * @param text the body as it came
+ * @param subject what was asked for by its name, where that can be missing: `policy named monitoring`
+ */
+export function refusal(status: number, text: string, subject?: string): CommandFailure {
   const body = readErrorBody(text);
   if (body === undefined) {
     return new CommandFailure(
@@ -37,6 +43,10 @@ export function refusal(status: number, text: string): CommandFailure {
     );
   }
   const { reason, message, request_id } = body;
+  if (reason === 'not_found' && subject !== undefined) {
+    const missing = `there is no ${subject} (request id ${request_id})`;
+    return new CommandFailure(exitCodeOf(status, reason), bounded(missing, MAX_MESSAGE_CHARACTERS), LISTS);
+  }
   return new CommandFailure(
     exitCodeOf(status, reason),
     bounded(`refused: ${reason}: ${message} (request id ${request_id})`, MAX_MESSAGE_CHARACTERS),

@@ -16,7 +16,7 @@ import { type Given, readReferenceValues } from './attestation/reference-values.
 import type { Peer } from './connect.ts';
 import { localFailure, UsageFailure } from './exit.ts';
 import { OUTPUT_FORMATS, type OutputFormat } from './output.ts';
-import { readProfile } from './profile.ts';
+import { type Profile, readProfile } from './profile.ts';
 import type { TokenSource } from './token.ts';
 
 /** specification/operating.md#programs */
@@ -24,6 +24,8 @@ export const DEFAULT_SIGNER_URL = 'https://127.0.0.1:9443';
 export const DEFAULT_TIMEOUT_SECONDS = 30;
 const MAX_SECONDS = 86_400;
 const PREFIX = 'SVC_OPERATOR_';
+/** Of `json`, before `--output` named a file everywhere. */
+const FORMER_VARIABLE = `${PREFIX}OUTPUT`;
 
 export const COMMON_FLAGS = {
   token: {
@@ -41,7 +43,7 @@ export const COMMON_FLAGS = {
     placeholder: 'SECONDS',
     meaning: `Oldest evidence accepted, in a certificate; default ${DEFAULT_MAX_AGE_SECONDS}`,
   },
-  output: { placeholder: 'FORMAT', meaning: "table, or json: the signer's answer", choices: OUTPUT_FORMATS },
+  json: { meaning: "Print the signer's answer as JSON, not a table" },
   'timeout-seconds': { placeholder: 'SECONDS', meaning: 'Give up after so long without progress' },
   profile: { placeholder: 'NAME', meaning: 'A profile of the profile file', isProfile: true },
 } as const satisfies Flags;
@@ -56,6 +58,8 @@ export interface Settings {
   readonly token: TokenSource | undefined;
   readonly output: OutputFormat;
   readonly timeoutSeconds: number;
+  /** What to tell whoever wrote settings by their former names. */
+  readonly warnings: readonly string[];
 }
 
 export function variableOf(name: SettingName): string {
@@ -96,7 +100,7 @@ export function resolveSettings(
   return {
     peer: readPeer(given, provider),
     token: given('token'),
-    output: readFormat(given('output')),
+    ...readFormat(fromFlagOrVariable('json') ?? formerVariable(env), given('json'), profile),
     timeoutSeconds: readSeconds(given('timeout-seconds'), defaultTimeoutSeconds),
   };
 }
@@ -138,7 +142,9 @@ function readAttestation(given: GivenOf, url: URL, provider: DocumentProvider): 
 /** A mistyped variable would leave its setting at the default unnoticed. */
 function refuseUnknownVariables(env: Terminal['env']): void {
   const known = (Object.keys(COMMON_FLAGS) as SettingName[]).map(variableOf);
-  const unknown = Object.keys(env).find((name) => name.startsWith(PREFIX) && !known.includes(name));
+  const unknown = Object.keys(env).find(
+    (name) => name.startsWith(PREFIX) && !known.includes(name) && name !== FORMER_VARIABLE,
+  );
   if (unknown === undefined) return;
   const near = nearest(unknown, known);
   throw new UsageFailure(
@@ -189,11 +195,26 @@ function readCertificates(given: Given | undefined): Buffer | undefined {
   return pem;
 }
 
-function readFormat(given: Given | undefined): OutputFormat {
-  if (given === undefined) return 'table';
-  const format = OUTPUT_FORMATS.find((known) => known === given.text);
-  if (format === undefined) throw new UsageFailure(`${given.origin} is one of ${OUTPUT_FORMATS.join(', ')}`);
-  return format;
+function formerVariable(env: Terminal['env']): Given | undefined {
+  const text = env[FORMER_VARIABLE];
+  return text === undefined || text === '' ? undefined : { text, origin: FORMER_VARIABLE };
+}
+
+/** The higher layers first; what was called `output` once is still read. */
+function readFormat(
+  above: Given | undefined,
+  json: Given | undefined,
+  profile: Profile | undefined,
+): Pick<Settings, 'output' | 'warnings'> {
+  const former = profile?.values['output'];
+  const fromProfile = former === undefined ? undefined : { text: former, origin: `output of profile ${profile?.name}` };
+  const given = above ?? json ?? fromProfile;
+  const isFormer = given !== undefined && (given === fromProfile || given.origin === FORMER_VARIABLE);
+  if (!isFormer) return { output: readSwitch(given) ? 'json' : 'table', warnings: [] };
+  const output = OUTPUT_FORMATS.find((known) => known === given.text);
+  if (output === undefined) throw new UsageFailure(`${given.origin} is one of ${OUTPUT_FORMATS.join(', ')}`);
+  const now = given === fromProfile ? `json: ${output === 'json'}` : `${variableOf('json')}=${output === 'json'}`;
+  return { output, warnings: [`${given.origin} is ${now} now; a later version will not know it`] };
 }
 
 export function readSeconds(given: Given | undefined, defaultSeconds: number): number {

@@ -1,6 +1,7 @@
 // What descriptions and the reference need to know of a command tree.
 
 import type { Flags } from '../command-line/command.ts';
+import { FORMER_OUTPUT } from '../command-line/json-output.ts';
 import type { Command, Group } from './command.ts';
 import { COMMON_FLAGS } from './settings.ts';
 
@@ -19,7 +20,11 @@ export function* walk(node: Group | Command, path: readonly string[] = []): Gene
   for (const [word, below] of Object.entries(node.commands)) yield* walk(below, [...path, word]);
 }
 
-/** Its own flags, and the common ones when it talks to a signer. */
+/**
+ * Its own flags, and the common ones when it talks to a signer. `--output json` of earlier versions is read where
+ * `--output` is no file.
+ */
 export function flagsOf(command: Command): Flags {
-  return command.kind === 'remote' ? { ...command.flags, ...COMMON_FLAGS } : command.flags;
+  const { kind, flags } = command;
+  return kind === 'remote' ? { ...FORMER_OUTPUT, ...flags, ...COMMON_FLAGS } : flags;
 }

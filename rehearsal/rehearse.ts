@@ -23,7 +23,7 @@ export const rehearse: Command = {
     const ceremony = await readCeremonyFile(file);
     const missing = missingDynamoDB();
     if (missing !== undefined) throw new CommandError(missing);
-    if (output !== undefined) checkOutput(output, force);
+    if (output !== undefined) await checkOutput(output, force);
     const participants = await readParticipants(ceremony, identity, terminal);
     const stage = await setStage(PREFIX, ceremonyBlock(ceremony));
     try {

@@ -140,7 +140,7 @@ interface RecordCommand {
 
 /** A jump by hand refuses all that a low watermark refuses: nobody who voted up to its epoch had a later source. */
 const COMMANDS: Readonly<Record<Command, RecordCommand>> = {
-  export: { needs: ['to'], argv: (given) => ['export', `--output=${given('to')}`] },
+  export: { needs: ['to'], argv: (given) => ['export', `--output=${given('to')}`, '--force'] },
   import: { needs: ['from'], argv: (given) => ['import', given('from')] },
   'watermark-repair': {
     needs: ['slot', 'epoch'],

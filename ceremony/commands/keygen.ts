@@ -8,15 +8,17 @@ import { type Command, CommandError, fileProblem, readArguments } from './comman
 const DESCRIPTION = {
   summary: 'Make an age identity: the secret into a new file (mode 0600), its recipient to stdout',
   flags: {
-    identity: {
+    output: {
       placeholder: 'FILE',
       required: true,
+      isOutputFile: true,
       meaning: 'The file to write; one that exists is never overwritten',
     },
+    identity: { placeholder: 'FILE', formerly: 'output', meaning: 'The file to write' },
   },
   examples: [
-    'strongroom ceremony keygen --identity alice.age',
-    'strongroom ceremony keygen --identity /media/offline/root.age >> recipients.txt',
+    'strongroom ceremony keygen --output alice.age',
+    'strongroom ceremony keygen --output /media/offline/root.age >> recipients.txt',
   ],
 } as const;
 
@@ -25,7 +27,7 @@ export const keygen: Command = {
 
   async run(argv, terminal) {
     const { stdout, stderr } = terminal;
-    const { identity: file } = readArguments(argv, DESCRIPTION, terminal).values;
+    const { output: file } = readArguments(argv, DESCRIPTION, terminal).values;
     const { identity, recipient } = await generateAgeIdentity();
     await writeNew(file, `# recipient: ${recipient}\n${identity}\n`);
     stdout.write(`${recipient}\n`);

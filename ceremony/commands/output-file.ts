@@ -1,30 +1,19 @@
-// What a command writes where `--output FILE` says: synced, and never over a file that exists unless `--force` says so.
+// What a command writes where `--output FILE` says (command-line/output-file.ts), and its refusals as those of a
+// ceremony's command.
 
-import { existsSync } from 'node:fs';
-import { open } from 'node:fs/promises';
-import { CommandError, fileProblem } from './command.ts';
+import { checkOutput as check, OutputFileError, writeOutput as write } from '../../command-line/output-file.ts';
+import { CommandError } from './command.ts';
 
 /** For a command that has much to do before it writes. @throws CommandError */
-export function checkOutput(path: string, isForced: boolean): void {
-  if (!isForced && existsSync(path)) throw existsAlready(path);
+export async function checkOutput(path: string, isForced: boolean): Promise<void> {
+  await check(path, isForced).catch(refuse);
 }
 
 /** @throws CommandError */
 export async function writeOutput(path: string, text: string, isForced: boolean): Promise<void> {
-  try {
-    const handle = await open(path, isForced ? 'w' : 'wx');
-    try {
-      await handle.writeFile(text);
-      await handle.sync();
-    } finally {
-      await handle.close();
-    }
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'EEXIST') throw existsAlready(path);
-    throw fileProblem(error);
-  }
+  await write(path, isForced, (file) => file.writeFile(text)).catch(refuse);
 }
 
-function existsAlready(path: string): CommandError {
-  return new CommandError(`${path} exists already: name another file, or overwrite it with --force`);
+function refuse(error: unknown): never {
+  throw error instanceof OutputFileError ? new CommandError(error.message) : error;
 }

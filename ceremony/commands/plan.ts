@@ -1,6 +1,7 @@
 // `strongroom ceremony plan`: the ceremony of a file as the signer would take it, its digest, what it survives, and
 // warnings. It refuses, with every reason at once, what the signer would refuse.
 
+import { JSON_OUTPUT } from '../../command-line/json-output.ts';
 import { type Ceremony, ceremonyBlock } from '../definition.ts';
 import { type CeremonyPlan, planCeremony, spareKeys } from '../plan.ts';
 import { readCeremonyFile } from './ceremony-file.ts';
@@ -10,10 +11,8 @@ const DESCRIPTION = {
   summary: 'Print a custody ceremony, its digest, its PCR17, which losses it survives, and warnings',
   notes: ['KMS is not contacted.'],
   argument: CEREMONY_FILE,
-  flags: {
-    output: { placeholder: 'FORMAT', choices: ['table', 'json'], meaning: 'What to print; a table when not given' },
-  },
-  examples: ['strongroom ceremony plan ceremony.yaml', 'strongroom ceremony plan strongroom.yaml --output json'],
+  flags: JSON_OUTPUT,
+  examples: ['strongroom ceremony plan ceremony.yaml', 'strongroom ceremony plan strongroom.yaml --json'],
 } as const;
 
 export const plan: Command = {
@@ -22,7 +21,7 @@ export const plan: Command = {
   async run(argv, terminal) {
     const { argument, values } = readArguments(argv, DESCRIPTION, terminal);
     const planned = planCeremony(await readCeremonyFile(argument));
-    terminal.stdout.write(values.output === 'json' ? asJson(planned) : asTable(planned));
+    terminal.stdout.write(values.json ? asJson(planned) : asTable(planned));
   },
 };
 

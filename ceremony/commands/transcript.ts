@@ -63,7 +63,12 @@ const PAGE = {
   ],
   argument: TRANSCRIPT,
   flags: {
-    output: { placeholder: 'FILE', required: true, meaning: 'Where to; one that exists is not overwritten' },
+    output: {
+      placeholder: 'FILE',
+      required: true,
+      isOutputFile: true,
+      meaning: 'Where to; one that exists is not overwritten',
+    },
     force: { meaning: 'Overwrite it' },
   },
   examples: [

@@ -4,12 +4,13 @@ import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Description } from '../../command-line/command.ts';
+import { JSON_OUTPUT } from '../../command-line/json-output.ts';
 import type { CommandWords } from '../../command-line/read-command.ts';
 import { VERSION } from '../../enclave/api/version.ts';
 import { type BuiltImage, buildImage } from '../build.ts';
 import { hostArchitecture } from '../host.ts';
 import { BuildError } from '../inputs.ts';
-import { type Command, json, OUTPUT, readArguments, rows } from './command.ts';
+import { type Command, json, readArguments, rows } from './command.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const IMAGE_FILE = 'image.eif';
@@ -51,7 +52,8 @@ const DESCRIPTION = {
     },
     'signing-certificate': { placeholder: 'FILE', meaning: 'The certificate of that key, in PEM' },
     directory: { placeholder: 'FOLDER', meaning: 'Where to write; build/image when not given' },
-    output: { ...OUTPUT.output, meaning: 'What to print; a table when not given; json prints pcrs.json' },
+    ...JSON_OUTPUT,
+    json: { meaning: 'Print pcrs.json, not a table' },
   },
   examples: [
     'strongroom eif build --image image.yaml --ceremony ceremony.yaml --config strongroom.yaml',
@@ -79,7 +81,7 @@ export const buildCommand: Command = {
       signing: signingOf(values),
     });
     await writeBoth(folder, built);
-    stdout.write(values.output === 'json' ? json(built.record) : asTable(built));
+    stdout.write(values.json ? json(built.record) : asTable(built));
     stderr.write(`strongroom: wrote ${join(folder, IMAGE_FILE)} and ${join(folder, RECORD_FILE)}\n`);
     return 0;
   },

@@ -30,10 +30,6 @@ export function readArguments<const F extends Flags>(
   }
 }
 
-export const OUTPUT = {
-  output: { placeholder: 'FORMAT', choices: ['table', 'json'], meaning: 'What to print; a table when not given' },
-} as const satisfies Flags;
-
 export function json(value: unknown): string {
   return `${JSON.stringify(value, undefined, 2)}\n`;
 }

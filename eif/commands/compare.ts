@@ -3,15 +3,16 @@
 
 import type { Description } from '../../command-line/command.ts';
 import { EXIT } from '../../command-line/exit-codes.ts';
+import { JSON_OUTPUT } from '../../command-line/json-output.ts';
 import { compareImages, type Difference } from '../compare.ts';
-import { type Command, json, OUTPUT, readArguments } from './command.ts';
+import { type Command, json, readArguments } from './command.ts';
 import { naming, readImageBytes } from './images.ts';
 
 const DESCRIPTION = {
   summary: 'Say whether two images are the same, and where they first differ',
   notes: ['Exit 0 when they are equal byte for byte, 1 when they differ, 2 when one of them cannot be read.'],
   argument: { name: 'IMAGE', meaning: 'An image file', count: 2 },
-  flags: OUTPUT,
+  flags: JSON_OUTPUT,
   examples: ['strongroom eif compare mine/image.eif theirs/image.eif'],
 } as const satisfies Description;
 
@@ -25,7 +26,7 @@ export const compareCommand: Command = {
     const [a, b] = [readImageBytes(first), readImageBytes(second)];
     naming(first, () => compareImages(a, a));
     const difference = naming(second, () => compareImages(a, b));
-    terminal.stdout.write(values.output === 'json' ? json(asJson(difference)) : asTable(difference));
+    terminal.stdout.write(values.json ? json(asJson(difference)) : asTable(difference));
     return difference === undefined ? EXIT.ok : EXIT.failed;
   },
 };

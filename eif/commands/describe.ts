@@ -3,13 +3,14 @@
 
 import { ceremonyBlock, ceremonyDigest } from '../../ceremony/definition.ts';
 import type { Description } from '../../command-line/command.ts';
+import { JSON_OUTPUT } from '../../command-line/json-output.ts';
 import { testOnlyStatements } from '../cmdline.ts';
 import { describeImage, type ImageDescription, type RamdiskDescription } from '../describe.ts';
 import type { ReadEntry } from '../format/cpio.ts';
 import type { SignatureCheck } from '../format/signature.ts';
 import { BuildError, readInput } from '../inputs.ts';
 import { sha256Hex } from '../measure.ts';
-import { type Command, json, OUTPUT, readArguments, rows } from './command.ts';
+import { type Command, json, readArguments, rows } from './command.ts';
 import { naming, readImageBytes } from './images.ts';
 
 const DESCRIPTION = {
@@ -24,11 +25,11 @@ const DESCRIPTION = {
       placeholder: 'FILE',
       meaning: 'The configuration that the image will fetch: adds PCR16; or the one that should be baked in',
     },
-    ...OUTPUT,
+    ...JSON_OUTPUT,
   },
   examples: [
     'strongroom eif describe build/image/image.eif',
-    'strongroom eif describe image.eif --config strongroom.yaml --output json',
+    'strongroom eif describe image.eif --config strongroom.yaml --json',
   ],
 } as const satisfies Description;
 
@@ -42,7 +43,7 @@ export const describeCommand: Command = {
     const configuration = file === undefined ? undefined : readInput(file, 'the configuration');
     const described = naming(path, () => describeImage(readImageBytes(path), configuration));
     const { baked, compiled, signature } = described;
-    stdout.write(values.output === 'json' ? json(asJson(described)) : asTable(described));
+    stdout.write(values.json ? json(asJson(described)) : asTable(described));
     if (configuration !== undefined && compiled?.configuration === 'baked' && baked?.equals(configuration) !== true)
       throw new BuildError(`${file} is not the configuration that is baked in`);
     if (signature?.valid === false) stderr.write('strongroom: the signature is not valid\n');

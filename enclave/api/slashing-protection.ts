@@ -12,6 +12,15 @@ export const slashingImportAnswerSchema = z.object({
   already_present: z.int(),
   /** Entries slashable against each other or the records; merged all the same. */
   conflicts: z.int(),
+  /** Which they are, up to 100. A signer of before does not say. */
+  conflicting: z
+    .array(
+      z.union([
+        z.object({ public_key: z.string(), slot: z.int() }),
+        z.object({ public_key: z.string(), source_epoch: z.int(), target_epoch: z.int() }),
+      ]),
+    )
+    .exactOptional(),
 });
 
 export type SlashingImportAnswer = z.output<typeof slashingImportAnswerSchema>;

@@ -11,6 +11,8 @@ import { SLASHING_DESCRIPTIONS, type SlashingCommand } from './slashing-descript
 export interface SlashingArguments {
   readonly config: string;
   readonly output: string | undefined;
+  /** Whether `output` may be overwritten. */
+  readonly force: boolean;
   /** Canonical. */
   readonly publicKeys: readonly string[] | undefined;
   /** The file to import; `-` is standard input. */
@@ -63,6 +65,7 @@ function checked(
   return {
     config: text(values['config']) ?? '',
     output: text(values['output']),
+    force: values['force'] === true,
     publicKeys: publicKeys as string[] | undefined,
     file: command === 'import' ? words[0] : undefined,
     web3signer,

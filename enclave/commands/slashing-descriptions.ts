@@ -1,6 +1,7 @@
 // What `strongroom slashing` and its commands say of themselves.
 
 import type { Description, Flags } from '../../command-line/command.ts';
+import { outputFile } from '../../command-line/output-file.ts';
 
 export const SLASHING_COMMANDS = ['export', 'import', 'jump', 'prune', 'reinstate', 'retire', 'status'] as const;
 export type SlashingCommand = (typeof SLASHING_COMMANDS)[number];
@@ -15,7 +16,7 @@ export const SLASHING_DESCRIPTIONS: Readonly<Record<SlashingCommand, Description
     summary: 'Write an EIP-3076 interchange file (version 5) to stdout or to a file',
     flags: {
       ...CONFIG,
-      output: { placeholder: 'FILE', meaning: 'Where to; stdout when not given' },
+      ...outputFile('Where to; stdout when not given'),
       pubkeys: { placeholder: 'KEY,KEY', meaning: 'Only these keys' },
     },
     examples: [
@@ -118,6 +119,7 @@ export const slashingDescription: Description = {
         ['0', 'done'],
         ['1', 'wrong usage, or a store that cannot be used'],
         ['2', 'a file or a database that is refused as a whole (with the place)'],
+        ['9', 'merged, and it holds slashable messages, which are named'],
         ['78', 'a configuration that cannot be used'],
       ],
     },

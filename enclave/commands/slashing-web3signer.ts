@@ -2,6 +2,7 @@
 // it is merged, or nothing; keys that were disabled there are retired afterwards, because a signer that refused them
 // had a reason. The database's address may carry a password: it is shown nowhere.
 
+import { conflictLines } from '../../command-line/conflicts.ts';
 import { EXIT } from '../../command-line/exit-codes.ts';
 import { BrokenReference } from '../config/broken-reference.ts';
 import { readSecret } from '../config/secret.ts';
@@ -38,7 +39,7 @@ export async function importWeb3Signer(open: OpenStore): Promise<number> {
     const found = findings();
     if (found.disabled.length > 0) await backend.retire(found.disabled);
     report(summary, found, open);
-    return EXIT.ok;
+    return summary.conflicts > 0 ? EXIT.conflicts : EXIT.ok;
   } finally {
     await connections.close();
   }
@@ -91,9 +92,6 @@ function report(summary: ImportSummary, found: Web3SignerFindings, { terminal }:
       'Web3Signer signed nothing at or beyond its high watermark. This signer has no such limit and goes on beyond it.\n',
     );
   }
-  if (summary.conflicts > 0) {
-    terminal.stderr.write(
-      'The database and the records hold slashable messages; both are kept, so nothing is weakened.\n',
-    );
-  }
+  const lines = conflictLines('the database', summary.conflicts, summary.conflicting);
+  terminal.stderr.write(lines.map((line) => `${line}\n`).join(''));
 }

@@ -1,12 +1,15 @@
 // `strongroom slashing …`: the slashing protection records of the configured backend, with the server stopped (sqlite)
 // or running (the others). Data goes to stdout, everything else to stderr. Exit codes: 0 done, 1 usage or a store that
-// cannot be used, 2 a file or database refused as a whole, 78 a configuration that cannot be used.
+// cannot be used, 2 a file or database refused as a whole, 9
+// merged with slashable messages, 78 a configuration that cannot be used.
 
-import { createReadStream, createWriteStream } from 'node:fs';
-import { rename } from 'node:fs/promises';
+import { createReadStream } from 'node:fs';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { conflictLines } from '../../command-line/conflicts.ts';
 import { EXIT } from '../../command-line/exit-codes.ts';
+import { writeOutput } from '../../command-line/output-file.ts';
+import { plural } from '../../command-line/text.ts';
 import { renderViolations } from '../../command-line/violations.ts';
 import { encodeHex } from '../../formats/hex.ts';
 import { systemClock } from '../../observe/clock.ts';
@@ -76,7 +79,6 @@ function usage({ stderr }: SlashingTerminal, problem: string): number {
   return EXIT.failed;
 }
 
-/** To a file: first beside it, then in its place, so that a broken export never looks like a whole one. */
 async function exportFile({ backend, network, terminal, args }: OpenStore): Promise<number> {
   let validators = 0;
   async function* counted(): AsyncGenerator<ValidatorHistory> {
@@ -90,11 +92,9 @@ async function exportFile({ backend, network, terminal, args }: OpenStore): Prom
   if (args.output === undefined) {
     await pipeline(text, terminal.stdout, { end: false });
   } else {
-    const partial = `${args.output}.partial`;
-    await pipeline(text, createWriteStream(partial, { mode: 0o600 }));
-    await rename(partial, args.output);
+    await writeOutput(args.output, args.force, (file) => file.writeFile(text));
   }
-  terminal.stderr.write(`exported the records of ${validators} keys\n`);
+  terminal.stderr.write(`exported the records of ${plural(validators, 'key')}\n`);
   return EXIT.ok;
 }
 
@@ -114,8 +114,7 @@ async function importFile({ backend, network, terminal, args }: OpenStore): Prom
     `keys: ${summary.validators}\nblocks: ${summary.blocks}\nattestations: ${summary.attestations}\n` +
       `already present: ${summary.alreadyPresent}\nconflicts: ${summary.conflicts}\n`,
   );
-  if (summary.conflicts > 0) {
-    terminal.stderr.write('The file and the records hold slashable messages; both are kept, so nothing is weakened.\n');
-  }
-  return EXIT.ok;
+  const lines = conflictLines('the file', summary.conflicts, summary.conflicting);
+  terminal.stderr.write(lines.map((line) => `${line}\n`).join(''));
+  return summary.conflicts > 0 ? EXIT.conflicts : EXIT.ok;
 }

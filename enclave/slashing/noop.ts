@@ -49,7 +49,7 @@ export function unsafeNoopBackend(genesisValidatorsRoot: string): SlashingBacken
     /** Reads the file, so that a malformed one is refused, and keeps nothing of it. */
     async importHistories(histories: AsyncIterable<ValidatorHistory>) {
       for await (const _history of histories);
-      return { validators: 0, blocks: 0, attestations: 0, alreadyPresent: 0, conflicts: 0 };
+      return { validators: 0, blocks: 0, attestations: 0, alreadyPresent: 0, conflicts: 0, conflicting: [] };
     },
     async *exportHistories() {},
     async pruneStep() {

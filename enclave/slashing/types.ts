@@ -125,7 +125,16 @@ export interface ImportSummary {
   readonly alreadyPresent: number;
   /** Entries that are slashable against each other or against the history; merged all the same, never weakening. */
   readonly conflicts: number;
+  /** Which they are, up to a limit (conflicts.ts). */
+  readonly conflicting: readonly ImportConflict[];
 }
+
+/** An entry by its place: of a block, or of a vote. */
+export type ConflictingEntry =
+  | { readonly slot: number }
+  | { readonly sourceEpoch: number; readonly targetEpoch: number };
+
+export type ImportConflict = ConflictingEntry & { readonly publicKey: PublicKeyHex };
 
 /** How the grouping in front of a backend feeds it. */
 export interface BatchLimits {

@@ -6,8 +6,10 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Flags } from '../../command-line/command.ts';
 import { EXIT } from '../../command-line/exit-codes.ts';
+import { outputFile } from '../../command-line/output-file.ts';
 import { renderTable } from '../../command-line/table.ts';
 import { note } from '../../command-line/terminal.ts';
+import { plural } from '../../command-line/text.ts';
 import {
   type KeyGenerateAnswer,
   type KeyGenerateBlsAnswer,
@@ -30,7 +32,7 @@ import {
   showValue,
   WHICH_KEYS,
 } from '../key-batches.ts';
-import { withPrivateFile } from '../private-file.ts';
+import { intoFile } from '../output-file.ts';
 
 const MAX_AMOUNT_GWEI = 2_048_000_000_000;
 
@@ -39,7 +41,8 @@ const TERMS = {
   credentials: { placeholder: 'HEX', meaning: 'Withdrawal credentials, 32 bytes, instead of an address' },
   'amount-gwei': { placeholder: 'GWEI', meaning: 'Of the deposit; 32 ETH when not given' },
   compounding: { meaning: 'Withdrawal credentials of type 0x02' },
-  file: { placeholder: 'FILE', meaning: 'Where the deposit data goes; a new file' },
+  ...outputFile('Where the deposit data goes'),
+  file: { placeholder: 'FILE', formerly: 'output', meaning: 'The same' },
 } as const satisfies Flags;
 
 type GeneratedKey = KeyGenerateAnswer['keys'][number] | KeyGenerateBlsAnswer['keys'][number];
@@ -55,13 +58,13 @@ export const generate = remoteCommand({
   timeoutSeconds: BATCH_TIMEOUT_SECONDS,
   examples: [
     'keys generate --count 10 --backups backups',
-    'keys generate --count 10 --withdrawal-address 0x5290… --file data.json',
+    'keys generate --count 10 --withdrawal-address 0x5290… --output data.json',
   ],
   async run({ values, client, output, terminal }) {
     const count = readCount('count', values.count, MAX_KEYS_PER_COMMAND) ?? 1;
     const size = readBatchSize(values['batch-size']);
     const terms = termsOf(values);
-    if (values.file !== undefined && terms === undefined) throw new UsageFailure(`--file needs ${TARGETS}`);
+    if (values.output !== undefined && terms === undefined) throw new UsageFailure(`--output needs ${TARGETS}`);
     if (values.backups !== undefined) await makeDirectory(values.backups);
     const made: GeneratedKey[] = [];
     const work = () =>
@@ -80,17 +83,20 @@ export const generate = remoteCommand({
       });
     const show = () => showValue(output, { keys: made }, () => made.map(({ pubkey }) => `${pubkey}\n`).join(''));
     try {
-      if (values.file === undefined) await work();
-      else await withPrivateFile(values.file, () => work().then(() => depositFile(made)));
+      if (values.output === undefined) await work();
+      else await intoFile(values.output, values.force, () => work().then(() => depositFile(made)));
     } catch (error) {
       if (made.length > 0) {
         show();
-        note(terminal, `${made.length} keys were made before this failed; keys deposit-data gives their deposit data`);
+        note(
+          terminal,
+          `${made.length} of ${plural(count, 'key')} ${made.length === 1 ? 'was' : 'were'} made before this failed; keys deposit-data gives their deposit data`,
+        );
       }
       throw error;
     }
     show();
-    if (values.file !== undefined) note(terminal, `the deposit data is in ${values.file}`);
+    if (values.output !== undefined) note(terminal, `the deposit data is in ${values.output}`);
   },
 });
 
@@ -105,7 +111,7 @@ export const depositData = remoteCommand({
   },
   timeoutSeconds: BATCH_TIMEOUT_SECONDS,
   examples: [
-    'keys deposit-data --pubkeys-file keys.txt --credentials 0x01… --file data.json',
+    'keys deposit-data --pubkeys-file keys.txt --credentials 0x01… --output data.json',
     'keys deposit-data --pubkeys 0x80… --withdrawal-address 0x52… --force-recompute',
   ],
   async run({ values, client, output, terminal, confirm }) {
@@ -127,12 +133,17 @@ export const depositData = remoteCommand({
       data = await work();
       return depositFile(data.filter(({ status }) => status === 'created' || status === 'existing'));
     };
-    if (values.file === undefined) data = await work();
-    else await withPrivateFile(values.file, file);
+    if (values.output === undefined) data = await work();
+    else await intoFile(values.output, values.force, file);
     showValue(output, { data }, () => renderCounts(data));
     const missing = data.filter(({ status }) => status === 'conflict' || status === 'not_found').length;
-    if (missing > 0)
-      throw new CommandFailure(EXIT.refused, `${missing} of ${data.length} keys have no such deposit data`);
+    if (missing === 0) return;
+    const conflicts = data.some(({ status }) => status === 'conflict');
+    throw new CommandFailure(
+      EXIT.refused,
+      `${missing} of ${plural(data.length, 'key')} ${data.length === 1 ? 'has' : 'have'} no such deposit data`,
+      conflicts ? 'conflict: the data that is stored is on other terms; --force-recompute replaces it' : undefined,
+    );
   },
 });
 

@@ -4,10 +4,10 @@
 
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { note } from '../../command-line/terminal.ts';
-import { bounded } from '../../command-line/text.ts';
+import type { Flags } from '../../command-line/command.ts';
+import { bounded, plural } from '../../command-line/text.ts';
 import { keyImportAnswerSchema } from '../../enclave/api/keys.ts';
-import { remoteCommand } from '../command.ts';
+import { type RemoteCall, remoteCommand } from '../command.ts';
 import { localFailure, UsageFailure } from '../exit.ts';
 import {
   BATCH_SIZE,
@@ -25,6 +25,8 @@ const PASSWORD_ENDINGS = ['.password', '.txt'];
 const MAX_NAME_CHARACTERS = 200;
 
 interface Keystore {
+  /** Its name in the directory. */
+  readonly file: string;
   readonly text: string;
   readonly password: string;
 }
@@ -40,6 +42,7 @@ export const importKeystores = remoteCommand({
     },
     'password-file': { placeholder: 'FILE', meaning: 'The password of keystores that have none beside them' },
     'slashing-protection': { placeholder: 'FILE', meaning: 'Their EIP-3076 records, merged before any key signs' },
+    'without-slashing-protection': { meaning: 'Import without records, and do not ask: nobody knows what they signed' },
     ...BATCH_SIZE,
   },
   argument: { name: 'DIRECTORY', meaning: 'Of NAME.json, each with NAME.password or NAME.txt' },
@@ -48,13 +51,13 @@ export const importKeystores = remoteCommand({
     'keys import keystores --storage table --slashing-protection records.json',
     'keys import keystores --storage memory --password-file password.txt',
   ],
-  async run({ values, argument, client, output, terminal }) {
+  async run({ values, argument, client, output, terminal, confirm }) {
     const size = readBatchSize(values['batch-size']);
     const common = values['password-file'];
     const keystores = await readKeystores(argument, common === undefined ? undefined : await readPassword(common));
     const file = values['slashing-protection'];
     const records = file === undefined ? undefined : await readLocalFile(file);
-    if (records === undefined) note(terminal, 'importing without slashing protection records');
+    if (records === undefined && !values['without-slashing-protection']) await ask(keystores.length, confirm);
     const results = await inBatches(keystores, size, terminal, async (batch, first) => {
       const json = {
         keystores: batch.map(({ text }) => text),
@@ -62,11 +65,24 @@ export const importKeystores = remoteCommand({
         ...(first && records !== undefined ? { slashing_protection: records } : {}),
         storage: { persist: values.storage === 'table' },
       };
-      return (await client.request({ method: 'POST', path: KEYS_PATH, json }, keyImportAnswerSchema)).value.data;
+      const { value } = await client.request({ method: 'POST', path: KEYS_PATH, json }, keyImportAnswerSchema);
+      return value.data.map((result, at) => ({ ...result, file: batch[at]?.file ?? '' }));
     });
     showResults(output, results);
   },
 });
+
+/** @throws CommandFailure unless it is confirmed */
+async function ask(count: number, confirm: RemoteCall<Flags>['confirm']): Promise<void> {
+  const keys = `${plural(count, 'key')} ${count === 1 ? 'comes' : 'come'}`;
+  await confirm(
+    `${keys} without slashing protection records: what was signed with ${count === 1 ? 'it' : 'them'} elsewhere is not known here, ` +
+      'and a second vote for the same epoch would be slashed. Name the records with --slashing-protection FILE. Only ' +
+      'keys that have never signed need none.',
+    'without records',
+    '--without-slashing-protection',
+  );
+}
 
 /** Every keystore of the directory; JSON files of other kinds, such as deposit data, are left out. */
 async function readKeystores(directory: string, common: string | undefined): Promise<Keystore[]> {
@@ -89,7 +105,7 @@ async function readKeystores(directory: string, common: string | undefined): Pro
         'name one for all with --password-file',
       );
     }
-    keystores.push({ text, password });
+    keystores.push({ file, text, password });
   }
   if (keystores.length === 0) throw localFailure('the directory has no keystores: nothing was sent');
   return keystores;

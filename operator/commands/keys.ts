@@ -2,7 +2,9 @@
 // of their own.
 
 import { EXIT } from '../../command-line/exit-codes.ts';
+import { outputFile } from '../../command-line/output-file.ts';
 import { note } from '../../command-line/terminal.ts';
+import { plural } from '../../command-line/text.ts';
 import {
   type KeyRecord,
   keyDeleteAnswerSchema,
@@ -11,7 +13,7 @@ import {
   MAX_LISTED_KEYS,
 } from '../../enclave/api/keys.ts';
 import { type Group, remoteCommand, YES } from '../command.ts';
-import { CommandFailure } from '../exit.ts';
+import { CommandFailure, UsageFailure } from '../exit.ts';
 import {
   BATCH_SIZE,
   BATCH_TIMEOUT_SECONDS,
@@ -23,7 +25,7 @@ import {
   showValue,
   WHICH_KEYS,
 } from '../key-batches.ts';
-import { withPrivateFile } from '../private-file.ts';
+import { intoFile } from '../output-file.ts';
 import { depositData, generate } from './keys-generate.ts';
 import { importKeystores } from './keys-import.ts';
 
@@ -36,7 +38,7 @@ const list = remoteCommand({
     status: { placeholder: 'STATUS', meaning: 'Only keys of this status', choices: ['active', 'inactive'] },
     source: { placeholder: 'SOURCE', meaning: 'Only keys that filesystem, dynamodb or memory holds' },
   },
-  examples: ['keys list --status inactive', `keys list --output json | jq -r '.keys[].pubkey'`],
+  examples: ['keys list --status inactive', `keys list --json | jq -r '.keys[].pubkey'`],
   async run({ values, client, output, terminal }) {
     // A key that came into the table between two pages is in both: the later one is right.
     const found = new Map<string, KeyRecord>();
@@ -50,10 +52,10 @@ const list = remoteCommand({
       for (const key of value.keys) found.set(key.pubkey, key);
       cursor = value.next_cursor;
       if (cursor === null) {
-        const keys = [...found.values()];
+        const keys = [...found.values()].sort((one, other) => (one.pubkey < other.pubkey ? -1 : 1));
         return showValue(output, { keys }, () => renderKeys(keys));
       }
-      note(terminal, `${found.size} keys so far`);
+      note(terminal, `${plural(found.size, 'key')} so far`);
     }
     throw new CommandFailure(EXIT.refused, `the inventory does not end after ${MAX_PAGES} pages`);
   },
@@ -61,7 +63,7 @@ const list = remoteCommand({
 
 function renderKeys(keys: readonly KeyRecord[]): string {
   if (keys.length === 0) return 'no keys\n';
-  return keys.map((key) => `${key.pubkey}\n  ${detailsOf(key).join(', ')}\n`).join('');
+  return keys.map((key) => `${key.pubkey} ${detailsOf(key).join(', ')}\n`).join('');
 }
 
 function detailsOf(key: KeyRecord): string[] {
@@ -99,7 +101,8 @@ async function changeStatus(
 ): Promise<void> {
   const keys = await readPublicKeys(values);
   const size = readBatchSize(values['batch-size']);
-  if (status === 'inactive') await confirm(`${keys.length} keys will stop signing on every replica.`, 'deactivate');
+  if (status === 'inactive')
+    await confirm(`${plural(keys.length, 'key')} will stop signing on every replica.`, 'deactivate');
   const results = await inBatches(keys, size, terminal, async (batch) => {
     const json = { keys: batch.map((pubkey) => ({ pubkey, status })) };
     return (await client.request({ method: 'PATCH', path: KEYS_PATH, json }, keyPatchAnswerSchema)).value.data;
@@ -111,25 +114,23 @@ const remove = remoteCommand({
   summary: 'Delete keys, and keep their slashing protection records',
   flags: {
     ...WHICH_KEYS,
-    'slashing-protection': {
-      placeholder: 'FILE',
-      meaning: 'Where the EIP-3076 records of the keys go; a new file',
-      required: true,
-    },
+    ...outputFile('Where the EIP-3076 records of the keys go; needed'),
+    'slashing-protection': { placeholder: 'FILE', formerly: 'output', meaning: 'The same' },
     ...BATCH_SIZE,
     ...YES,
   },
   timeoutSeconds: BATCH_TIMEOUT_SECONDS,
   examples: [
-    'keys delete --pubkeys 0x8000…,0xa99a… --slashing-protection records.json',
-    'keys delete --pubkeys-file keys.txt --slashing-protection records.json --yes',
+    'keys delete --pubkeys 0x8000…,0xa99a… --output records.json',
+    'keys delete --pubkeys-file keys.txt --output records.json --yes',
   ],
   async run({ values, client, output, terminal, confirm }) {
     const keys = await readPublicKeys(values);
     const size = readBatchSize(values['batch-size']);
-    await confirm(`${keys.length} keys will be deleted, for good; only a backup brings them back.`, 'delete');
+    await confirm(`${plural(keys.length, 'key')} will be deleted, for good; only a backup brings them back.`, 'delete');
     const records: Record<string, unknown>[] = [];
-    const file = values['slashing-protection'];
+    const file = values.output;
+    if (file === undefined) throw new UsageFailure('say where the slashing protection records go: --output FILE');
     let results: Awaited<ReturnType<typeof deleteBatches>> = [];
     const deleteBatches = () =>
       inBatches(keys, size, terminal, async (batch) => {
@@ -138,7 +139,7 @@ const remove = remoteCommand({
         records.push(value.slashing_protection);
         return value.data;
       });
-    await withPrivateFile(file, async () => {
+    await intoFile(file, values.force, async () => {
       results = await deleteBatches();
       return `${JSON.stringify(joined(records))}\n`;
     });

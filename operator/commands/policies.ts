@@ -57,7 +57,7 @@ const create = remoteCommand({
 const list = remoteCommand({
   summary: 'List the policies',
   flags: {},
-  examples: ['auth policy list', `auth policy list --output json | jq -r '.policies[].name'`],
+  examples: ['auth policy list', `auth policy list --json | jq -r '.policies[].name'`],
   async run({ client, output }) {
     output.answer(await client.request({ method: 'GET', path: POLICIES }, policyListSchema), ({ policies }) =>
       policies.length === 0 ? 'no policies\n' : renderPolicies(policies),
@@ -68,10 +68,10 @@ const list = remoteCommand({
 const get = remoteCommand({
   summary: 'Show a policy with its rules',
   flags: { ...NAME },
-  examples: ['auth policy get --name validator-client', 'auth policy get --name monitoring --output json'],
+  examples: ['auth policy get --name validator-client', 'auth policy get --name monitoring --json'],
   async run({ values, client, output }) {
-    const path = pathOf(values.name);
-    output.answer(await client.request({ method: 'GET', path }, policyRecordSchema), renderPolicy);
+    const [path, subject] = [pathOf(values.name), subjectOf(values.name)];
+    output.answer(await client.request({ method: 'GET', path, subject }, policyRecordSchema), renderPolicy);
   },
 });
 
@@ -83,10 +83,11 @@ const update = remoteCommand({
     `auth policy update --name signing --rules '[{"effect":"deny"}]' --yes`,
   ],
   async run({ values, client, output, terminal, confirm }) {
-    const request = { method: 'PUT', path: pathOf(values.name), json: { rules: readRules(values.rules) } } as const;
+    const [path, subject] = [pathOf(values.name), subjectOf(values.name)];
+    const request = { method: 'PUT', path, subject, json: { rules: readRules(values.rules) } } as const;
     remark(terminal, request.json.rules);
     if (values['dry-run']) {
-      const { value } = await client.request({ method: 'GET', path: request.path }, policyRecordSchema);
+      const { value } = await client.request({ method: 'GET', path, subject }, policyRecordSchema);
       show(output, { before: value.rules, after: request.json.rules });
       return;
     }
@@ -102,7 +103,7 @@ const remove = remoteCommand({
   async run({ values, client, terminal, confirm }) {
     const path = pathOf(values.name);
     await confirm(`The policy ${values.name} and its rules will be gone.`, values.name);
-    await client.send({ method: 'DELETE', path });
+    await client.send({ method: 'DELETE', path, subject: subjectOf(values.name) });
     note(terminal, `deleted policy ${values.name}`);
   },
 });
@@ -121,6 +122,10 @@ function readName(name: string): string {
 
 function pathOf(name: string): string {
   return `${POLICIES}/${encodeURIComponent(readName(name))}`;
+}
+
+function subjectOf(name: string): string {
+  return `policy named ${name}`;
 }
 
 function readRules(written: string): Policy['rules'] {

@@ -3,19 +3,20 @@
 
 import { renderFields } from '../../command-line/table.ts';
 import { note } from '../../command-line/terminal.ts';
+import { columnsOf, wrap } from '../../command-line/wrap.ts';
 import { MAX_SEAL_REASON_CHARACTERS, type SealRequest, sealAnswerSchema } from '../../enclave/api/chamber.ts';
 import { remoteCommand, YES } from '../command.ts';
 import { UsageFailure } from '../exit.ts';
 import { AUTH_TOKEN } from '../settings.ts';
 
 const CONSEQUENCE =
-  'Every replica seals and stops signing, and stays so across restarts, until the row\n' +
-  'SEAL_OVERRIDE of the state table is deleted (`operator recover`) and every replica is\n' +
-  'restarted. Those with signer_state.refresh_interval_seconds 0 sign on until they are restarted.';
+  'Every replica seals and stops signing, and stays so across restarts, until the SEAL_OVERRIDE row of the state table ' +
+  'is deleted (`operator recover`) and every replica is restarted. Those with signer_state.refresh_interval_seconds 0 ' +
+  'sign on until they are restarted.';
 /** One without a refresh interval never looks at the table while it runs. */
 const FOLLOWING =
-  'sealed: this replica and the latch; the other replicas seal at their next look at the state table, those with\n' +
-  '  signer_state.refresh_interval_seconds 0 only when they are restarted';
+  'sealed: this replica and the latch; the other replicas seal at their next look at the state table, those with ' +
+  'signer_state.refresh_interval_seconds 0 only when they are restarted';
 
 export const seal = remoteCommand({
   summary: 'Write the break-glass latch: every replica stops signing',
@@ -42,6 +43,6 @@ export const seal = remoteCommand({
         ['reason', latch.reason ?? 'none given'],
       ]),
     );
-    note(terminal, FOLLOWING);
+    for (const line of wrap(FOLLOWING, columnsOf(terminal.stderr))) note(terminal, line);
   },
 });

@@ -2,17 +2,19 @@
 // appears under its name only when it is whole and on disk; an import is merged by the signer, all or nothing, never
 // weakening.
 
-import { randomBytes } from 'node:crypto';
-import { createWriteStream } from 'node:fs';
-import { type FileHandle, open, rename, rm } from 'node:fs/promises';
+import { type FileHandle, open } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
+import { type Conflict, conflictLines } from '../../command-line/conflicts.ts';
+import { EXIT } from '../../command-line/exit-codes.ts';
+import { outputFile, writeOutput } from '../../command-line/output-file.ts';
 import { renderFields } from '../../command-line/table.ts';
 import { note, type Terminal } from '../../command-line/terminal.ts';
-import { bounded, printableJson } from '../../command-line/text.ts';
-import { slashingImportAnswerSchema } from '../../enclave/api/slashing-protection.ts';
+import { bounded, printable, printableJson } from '../../command-line/text.ts';
+import { type SlashingImportAnswer, slashingImportAnswerSchema } from '../../enclave/api/slashing-protection.ts';
 import { canonicalPublicKey } from '../../formats/hex.ts';
 import { type Group, remoteCommand } from '../command.ts';
 import { CommandFailure, localFailure, UsageFailure } from '../exit.ts';
+import { checkFile, explained } from '../output-file.ts';
 
 const ROUTE = '/api/v1/chamber/slashing-protection';
 /** The signer answers an import when all of it is merged and durable. */
@@ -24,17 +26,19 @@ const MAX_PATH_CHARACTERS = 200;
 const exportRecords = remoteCommand({
   summary: 'Write the records as EIP-3076 to stdout or a file',
   flags: {
-    file: { placeholder: 'FILE', meaning: 'Where to; stdout when not given' },
+    ...outputFile('Where to; stdout when not given'),
+    file: { placeholder: 'FILE', formerly: 'output', meaning: 'The same' },
     pubkeys: { placeholder: 'KEY,KEY', meaning: `Only these keys, at most ${MAX_PUBLIC_KEYS}` },
   },
   timeoutSeconds: TIMEOUT_SECONDS,
   examples: [
-    'slashing export --file slashing_protection.json',
+    'slashing export --output slashing_protection.json',
     'slashing export --pubkeys 0x8000…,0xa99a… > two-keys.json',
   ],
-  async run({ values: { file, pubkeys }, client, terminal }) {
+  async run({ values: { output: file, force, pubkeys }, client, terminal }) {
+    if (file !== undefined) await checkFile(file, force);
     const path = pubkeys === undefined ? ROUTE : `${ROUTE}?pubkeys=${readPublicKeys(pubkeys).join(',')}`;
-    await client.download(path, (body) => (file === undefined ? toStdout(body, terminal) : toFile(body, file)));
+    await client.download(path, (body) => (file === undefined ? toStdout(body, terminal) : toFile(body, file, force)));
     note(terminal, file === undefined ? 'exported, whole' : `exported to ${file}`);
   },
 });
@@ -60,11 +64,18 @@ const importRecords = remoteCommand({
         ['conflicts', String(summary.conflicts)],
       ]),
     );
-    if (answer.value.conflicts > 0) {
-      note(terminal, 'the file and the records hold slashable messages; both are kept, so nothing is weakened');
-    }
+    const { conflicts, conflicting = [] } = answer.value;
+    if (conflicts === 0) return;
+    for (const line of conflictLines('the file', conflicts, conflicting.map(conflictOf))) note(terminal, line);
+    throw new CommandFailure(EXIT.conflicts, 'merged, and slashable messages were found');
   },
 });
+
+function conflictOf(listed: NonNullable<SlashingImportAnswer['conflicting']>[number]): Conflict {
+  const publicKey = printable(listed.public_key);
+  if ('slot' in listed) return { publicKey, slot: listed.slot };
+  return { publicKey, sourceEpoch: listed.source_epoch, targetEpoch: listed.target_epoch };
+}
 
 export const slashing: Group = {
   kind: 'group',
@@ -90,17 +101,9 @@ async function* forTerminal(body: AsyncIterable<Buffer>): AsyncGenerator<string>
   yield printableJson(decoder.decode());
 }
 
-/** First beside it, then in its place: a broken export never looks like a whole one, nor replaces it. */
-async function toFile(body: AsyncIterable<Buffer>, file: string): Promise<void> {
-  const partial = `${file}.${randomBytes(6).toString('hex')}.partial`;
-  try {
-    await pipeline(body, createWriteStream(partial, { flags: 'wx', mode: 0o600, flush: true }));
-    await rename(partial, file);
-  } catch (error) {
-    await rm(partial, { force: true });
-    if (error instanceof CommandFailure) throw error;
-    throw localFailure(`${bounded(file, MAX_PATH_CHARACTERS)} cannot be written (${codeOf(error)})`);
-  }
+/** A broken export never looks like a whole one, nor replaces it. */
+async function toFile(body: AsyncIterable<Buffer>, path: string, isForced: boolean): Promise<void> {
+  await writeOutput(path, isForced, (file) => file.writeFile(body)).catch(explained(path));
 }
 
 /** Opened before anything is sent. */

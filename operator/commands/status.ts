@@ -16,10 +16,7 @@ const DAY_SECONDS = 86_400;
 export const status = remoteCommand({
   summary: 'Show the seal state, loaded keys and health of the replica at the URL',
   flags: { ...AUTH_TOKEN },
-  examples: [
-    'status --auth-token env:MONITORING_TOKEN',
-    'status --output json --signer-url https://signer-1.example:9443',
-  ],
+  examples: ['status --auth-token env:MONITORING_TOKEN', 'status --json --signer-url https://signer-1.example:9443'],
   async run({ client, output }) {
     try {
       output.answer(await client.request(STATUS, chamberStatusSchema), render);

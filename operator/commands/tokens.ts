@@ -53,7 +53,7 @@ const create = remoteCommand({
 const list = remoteCommand({
   summary: 'List the tokens, without their secrets',
   flags: {},
-  examples: ['auth token list', `auth token list --output json | jq -r '.tokens[].accessor'`],
+  examples: ['auth token list', `auth token list --json | jq -r '.tokens[].accessor'`],
   async run({ client, output }) {
     output.answer(await client.request({ method: 'GET', path: TOKENS }, tokenListSchema), ({ tokens }) =>
       tokens.length === 0 ? 'no tokens\n' : renderTokens(tokens),
@@ -66,11 +66,14 @@ const lookup = remoteCommand({
   flags: { ...ACCESSOR },
   examples: [
     'auth token lookup --accessor acc_0123456789abcdef0123456789abcdef',
-    'auth token lookup --accessor "$ACCESSOR" --output json',
+    'auth token lookup --accessor "$ACCESSOR" --json',
   ],
   async run({ values, client, output }) {
     const path = pathOf(values.accessor);
-    output.answer(await client.request({ method: 'GET', path }, tokenRecordSchema), renderToken);
+    output.answer(
+      await client.request({ method: 'GET', path, subject: subjectOf(values.accessor) }, tokenRecordSchema),
+      renderToken,
+    );
   },
 });
 
@@ -84,7 +87,7 @@ const revoke = remoteCommand({
   async run({ values, client, terminal, confirm }) {
     const path = pathOf(values.accessor);
     await confirm(`Requests with the token ${values.accessor} will be rejected, for good.`, values.accessor);
-    await client.send({ method: 'DELETE', path });
+    await client.send({ method: 'DELETE', path, subject: subjectOf(values.accessor) });
     note(terminal, `revoked token ${values.accessor}`);
   },
 });
@@ -118,6 +121,10 @@ function readSeconds(written: string | undefined): number | undefined {
     throw new UsageFailure(`--ttl-seconds is a whole number of seconds, 1 to ${MAX_TTL_SECONDS}`);
   }
   return seconds;
+}
+
+function subjectOf(accessor: string): string {
+  return `token with the accessor ${accessor}`;
 }
 
 function pathOf(accessor: string): string {

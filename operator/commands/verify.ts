@@ -2,6 +2,7 @@
 // every step. Exit 0 only when it is authentic and of the reference values (specification/operating.md#operator). It
 // sends no token; settings and profiles play no part, so that what was asked for is on the command line.
 
+import { JSON_OUTPUT } from '../../command-line/json-output.ts';
 import { bounded } from '../../command-line/text.ts';
 import { AttestationFailure } from '../attestation/attestation-failure.ts';
 import { verifyCertificate } from '../attestation/certificate-evidence.ts';
@@ -38,7 +39,7 @@ export const verify = localCommand({
       placeholder: 'SECONDS',
       meaning: `The oldest document accepted; ${DEFAULT_MAX_AGE_SECONDS} when not given`,
     },
-    output: { ...COMMON_FLAGS.output, meaning: 'table, or json' },
+    ...JSON_OUTPUT,
     report: { placeholder: 'FILE', meaning: 'Write the report as a page too, to keep and to print (HTML)' },
     force: { meaning: 'Replace the file of --report' },
     'timeout-seconds': {
@@ -52,7 +53,7 @@ export const verify = localCommand({
   },
   examples: [
     'verify https://signer.example:9443 --pcrs pcrs.json --pcr 16=4b8d…',
-    'verify document.bin --pcrs pcrs.json --at 2026-01-03T20:41:07Z --output json',
+    'verify document.bin --pcrs pcrs.json --at 2026-01-03T20:41:07Z --json',
   ],
   async run({ values, argument, terminal, provider }) {
     const referenceValues = readReferenceValues(
@@ -84,7 +85,7 @@ export const verify = localCommand({
         });
     const subject = argument === '-' ? 'standard input' : bounded(argument, MAX_SUBJECT_CHARACTERS);
     const context: ReportContext = { subject, at, provider, referenceValues };
-    const output = createOutput(values.output === 'json' ? 'json' : 'table', terminal);
+    const output = createOutput(values.json ? 'json' : 'table', terminal);
     output.answer({ value: findings, text: jsonReport(findings, context) }, () =>
       tableReport(findings, context, terminal.stdout),
     );

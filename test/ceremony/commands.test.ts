@@ -114,8 +114,8 @@ describe('a command line is refused with exit 1 when', () => {
       ['plan', 'x.yaml', '--output', 'json', '--output', 'table'],
       '--output is given more than once',
     ],
-    ['a flag has no value', ['keygen', '--identity'], '--identity'],
-    ['a flag has an empty value', ['keygen', '--identity='], '--identity has no value; write --identity=FILE'],
+    ['a flag has no value', ['keygen', '--output'], '--output has no value'],
+    ['a flag has an empty value', ['keygen', '--output='], '--output has no value; write --output=FILE'],
     ['a word is too many', ['plan', 'x.yaml', 'y.yaml'], 'this command takes one FILE'],
     ['the file is missing', ['plan'], 'FILE is needed: YAML'],
     ['the output is unknown', ['plan', 'x.yaml', '--output', 'xml'], '--output is one of table, json, not xml'],
@@ -163,7 +163,7 @@ Warnings
 
   it('prints the same as JSON, from a configuration that has the block', async () => {
     const path = file('config.yaml', JSON.stringify({ network: 'mainnet', ceremony: CEREMONY }));
-    const { code, stdout } = await run(['plan', path, '--output', 'json']);
+    const { code, stdout } = await run(['plan', path, '--json']);
     expect(code).toBe(0);
     const plan = JSON.parse(stdout) as { canonical: string };
     expect(plan).toMatchObject({
@@ -199,7 +199,7 @@ Warnings
 describe('keygen', () => {
   it('writes the identity for its owner alone and prints the recipient', async () => {
     const path = join(directory, 'new.age');
-    const { code, stdout, stderr } = await run(['keygen', '--identity', path]);
+    const { code, stdout, stderr } = await run(['keygen', '--output', path]);
     expect(code).toBe(0);
     expect(stdout).toMatch(/^age1[a-z0-9]{58}\n$/);
     expect(statSync(path).mode & 0o777).toBe(0o600);
@@ -216,12 +216,17 @@ describe('keygen', () => {
 
   it('never overwrites a file', async () => {
     const path = file('kept.age', 'kept');
-    expect(await run(['keygen', '--identity', path])).toMatchObject({
+    expect(await run(['keygen', '--output', path])).toMatchObject({
       code: 1,
       stdout: '',
       stderr: expect.stringContaining(`${path} exists already and is not overwritten`),
     });
     expect(readFileSync(path, 'utf8')).toBe('kept');
+  });
+
+  it('is told by the former name of the flag, with a warning', async () => {
+    const { code, stderr } = await run(['keygen', '--identity', join(directory, 'former.age')]);
+    expect({ code, warned: stderr.includes('warning: --identity is --output now') }).toEqual({ code: 0, warned: true });
   });
 });
 

@@ -87,6 +87,7 @@ export function historiesContract({ complete, fresh }: SlashingHarness): void {
         attestations: 1,
         alreadyPresent: 0,
         conflicts: 0,
+        conflicting: [],
       });
       expect(await backend.importHistories(stream(file))).toMatchObject({ alreadyPresent: 3, conflicts: 0 });
       const contradicting = [history(1, [[10, 'b']], [[1, 2, 'b']]), history(1, [], [[0, 9, 'c']])];
@@ -94,6 +95,11 @@ export function historiesContract({ complete, fresh }: SlashingHarness): void {
         validators: 1,
         alreadyPresent: 0,
         conflicts: 3,
+        conflicting: [
+          { publicKey: publicKeyOf(1), slot: 10 },
+          { publicKey: publicKeyOf(1), sourceEpoch: 1, targetEpoch: 2 },
+          { publicKey: publicKeyOf(1), sourceEpoch: 0, targetEpoch: 9 },
+        ],
       });
     });
 

@@ -96,6 +96,25 @@ describe.each(BACKENDS)('records made on %s', (from) => {
     }
   });
 
+  it('that contradict a file are named with it, and the exit code says so', async () => {
+    const store = await freshStore(from);
+    await signEach(store, []);
+    const pubkey = store.deployment.keys[0]?.publicKey ?? '';
+    const { metadata } = JSON.parse((await slashing(store, 'export')).stdout);
+    const data = [rootOf(1), rootOf(2)].map((signing_root) => ({
+      pubkey,
+      signed_blocks: [{ slot: '4', signing_root }],
+      signed_attestations: [],
+    }));
+    const file = join(store.deployment.folder, 'contradicting.json');
+    writeFileSync(file, JSON.stringify({ metadata, data }));
+    expect(await slashing(store, 'import', file)).toMatchObject({
+      code: 9,
+      stdout: expect.stringMatching(/^conflicts: 1$/m),
+      stderr: expect.stringContaining(`  ${pubkey} block at slot 4\n`),
+    });
+  });
+
   it('are made for the keys of a batch, each for itself', async () => {
     const store = await freshStore(from);
     const some = store.deployment.keys.map(({ publicKey }) => publicKey);

@@ -1,18 +1,17 @@
 // The demonstrations are what a newcomer sees first: they run, and they show what they say.
 
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import { tracked } from '../../rehearsal/children.ts';
 import { startSigner } from '../../rehearsal/signer.ts';
+import { announcement } from '../guest/tools.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const run = promisify(execFile);
-
-function demonstrate(script: string): Promise<{ stdout: string }> {
-  return run(join(ROOT, 'bin/pinned-node'), [join(ROOT, script)], { cwd: ROOT });
-}
 
 afterEach(() => {
   vi.unstubAllEnvs();
@@ -37,22 +36,71 @@ describe.skipIf(process.platform !== 'linux')('a signer of a test or a demonstra
 });
 
 describe('demonstrations', () => {
-  it('make demo signs a vote of Gloas on Hoodi and shows a slashable second vote refused', async () => {
-    const { stdout } = await demonstrate('demo/demo.ts');
+  it('make demo signs a vote of Gloas on Hoodi, refuses a second one, and leaves a world to try', async () => {
+    const { stdout, tried } = await demonstrate('demo/demo.ts', 'build/demo', ['status', 'second-vote.json']);
     expect(stdout).toMatch(/== The answer: 200\n\{"signature":"0x[0-9a-f]{192}"\}/);
     expect(stdout).toMatch(
       /== The request: a vote on Hoodi, in Gloas[\s\S]*"current_version": "0x80000910"[\s\S]*"index": "1"/,
     );
     expect(stdout).toMatch(/"reason":"double_vote"/);
-    expect(stdout).toMatch(/Go on from here/);
+    expect(tried).toEqual([
+      expect.stringMatching(/^state +Unsealed\n/),
+      expect.stringMatching(/"reason":"double_vote".*\n412\n$/),
+    ]);
   });
 
-  it.skipIf(process.platform !== 'linux')('make demo-custody shows init, sealing and recovery', async () => {
-    const { stdout } = await demonstrate('demo/custody.ts');
-    expect(stdout).toMatch(/initialised: a new master key/);
-    expect(stdout).toMatch(/BEGIN AGE ENCRYPTED FILE/);
-    expect(stdout.match(/503 \{"code":503,"reason":"sealed"/g)).toHaveLength(2);
-    expect(stdout).toMatch(/state +Unsealed/);
-    expect(stdout).not.toMatch(/sr_(mgmt|client)_[\w-]{20}/);
+  it.skipIf(process.platform !== 'linux')(
+    'make demo-custody shows init, sealing, recovery, and leaves it',
+    async () => {
+      const asked = ['auth policy get', 'publicKeys'];
+      const { stdout, tried } = await demonstrate('demo/custody.ts', 'build/demo-custody', asked);
+      expect(stdout).toMatch(/initialised: a new master key/);
+      expect(stdout).toMatch(/BEGIN AGE ENCRYPTED FILE/);
+      expect(stdout.match(/503 \{"code":503,"reason":"sealed"/g)).toHaveLength(2);
+      expect(stdout).toMatch(/state +Unsealed/);
+      expect(stdout).not.toMatch(/sr_(mgmt|client)_[\w-]{20}/);
+      expect(tried).toEqual([
+        expect.stringMatching(/^name +validator-client\n/),
+        expect.stringMatching(/^\["0x[0-9a-f]{96}"\]$/),
+      ]);
+    },
+  );
+
+  it('make demo-enclave says which packages it installs, and what for', () => {
+    const said = announcement(['qemu-system-x86', 'linux-image-cloud-amd64']);
+    expect(said).toContain('qemu-system-x86: emulates the machine that the image boots on');
+    expect(said).toContain('linux-image-cloud-amd64: the guest is made of it');
   });
 });
+
+/**
+ * As `make … KEEP=1` runs it. Of what it prints to try, the lines with these words are run in the project's folder;
+ * then it is stopped as it says.
+ */
+async function demonstrate(
+  script: string,
+  folder: string,
+  asked: readonly string[],
+): Promise<{ readonly stdout: string; readonly tried: readonly string[] }> {
+  const env = { ...process.env, KEEP: '1' };
+  const child = tracked(spawn(join(ROOT, 'bin/pinned-node'), [join(ROOT, script)], { cwd: ROOT, env }));
+  const exited = once(child, 'exit');
+  let stdout = '';
+  const isKept = new Promise<void>((resolve) => {
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      stdout += text;
+      if (stdout.includes(`kill $(cat ${folder}/pid)\n`)) resolve();
+    });
+  });
+  const code = await Promise.race([isKept, exited.then(([failed]) => failed as number)]);
+  if (code !== undefined) throw new Error(`it ended with ${code}: ${stdout.slice(-2000)}`);
+  const lines = [...stdout.matchAll(/^ {2}\$ (.*)$/gm)].map(([, line = '']) => line);
+  const tried: string[] = [];
+  for (const words of asked) {
+    const line = lines.find((one) => one.includes(words)) ?? 'false';
+    tried.push((await run('sh', ['-c', line], { cwd: ROOT })).stdout);
+  }
+  await run('sh', ['-c', `kill $(cat ${folder}/pid)`], { cwd: ROOT });
+  expect(await exited).toEqual([0, null]);
+  return { stdout, tried };
+}

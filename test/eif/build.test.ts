@@ -235,7 +235,7 @@ describe.runIf(withAddon)('pcrs.json', () => {
 
 describe.runIf(withAddon)('a description', () => {
   it('computes from the image what the build said', () => {
-    const described = eif(['describe', join(folder, 'image/image.eif'), '--output', 'json']);
+    const described = eif(['describe', join(folder, 'image/image.eif'), '--json']);
     expect(described.code).toBe(0);
     const { measurements, ceremony, configuration, signature, files } = JSON.parse(described.stdout);
     const record = JSON.parse(built.record.toString());
@@ -291,7 +291,7 @@ describe.runIf(withAddon)('a comparison', () => {
     writeFileSync(join(from, 'ceremony.yaml'), CEREMONY.replace('generation: 1', 'generation: 2'));
     const to = join(folder, 'changed');
     build(from, to);
-    const compared = eif(['compare', join(folder, 'image/image.eif'), join(to, 'image.eif'), '--output', 'json']);
+    const compared = eif(['compare', join(folder, 'image/image.eif'), join(to, 'image.eif'), '--json']);
     expect(compared.code).toBe(1);
     expect(JSON.parse(compared.stdout)).toMatchObject({
       equal: false,
@@ -299,17 +299,10 @@ describe.runIf(withAddon)('a comparison', () => {
     });
     const fetched = buildArguments(from, to).filter((word) => word !== '--config' && !word.endsWith('strongroom.yaml'));
     expect(eif([...fetched, '--fetch-config']).code).toBe(0);
-    const described = JSON.parse(eif(['describe', join(to, 'image.eif'), '--output', 'json']).stdout);
+    const described = JSON.parse(eif(['describe', join(to, 'image.eif'), '--json']).stdout);
     expect(described.configuration).toBe('fetched');
     expect(described.measurements.PCR16).toBeUndefined();
-    const asked = eif([
-      'describe',
-      join(to, 'image.eif'),
-      '--config',
-      join(inputs, 'strongroom.yaml'),
-      '--output',
-      'json',
-    ]);
+    const asked = eif(['describe', join(to, 'image.eif'), '--config', join(inputs, 'strongroom.yaml'), '--json']);
     expect(JSON.parse(asked.stdout).measurements.PCR16).toBe(pcr(sha384(Buffer.from(CONFIGURATION))));
     expect(described.files[1].some(({ path }: { path: string }) => path.startsWith('etc/strongroom'))).toBe(false);
   });
@@ -352,10 +345,10 @@ describe.runIf(withAddon)('signing', () => {
     const key = { key: certificate.publicKey, dsaEncoding: 'ieee-p1363' } as const;
     expect(verify('sha384', text, key, Buffer.from(bytes))).toBe(true);
 
-    const described = eif(['describe', join(to, 'image.eif'), '--output', 'json']);
+    const described = eif(['describe', join(to, 'image.eif'), '--json']);
     expect(described.code).toBe(0);
     expect(JSON.parse(described.stdout)).toMatchObject({ signature: { valid: true }, measurements });
-    const compared = eif(['compare', join(folder, 'image/image.eif'), join(to, 'image.eif'), '--output', 'json']);
+    const compared = eif(['compare', join(folder, 'image/image.eif'), join(to, 'image.eif'), '--json']);
     expect(JSON.parse(compared.stdout).difference).toEqual({
       section: 'signature',
       how: 'only in the second image',

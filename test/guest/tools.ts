@@ -14,12 +14,12 @@ export class GuestUnavailable extends Error {
 /** A program that complains on standard output does so at its end. */
 const MAX_REASON_CHARACTERS = 600;
 
-/** Debian's package of each program. */
+/** Debian's package of each program, and what it is for. */
 const TOOLS = new Map([
-  ['qemu-system-x86_64', 'qemu-system-x86'],
-  ['openssl', 'openssl'],
-  ['xz', 'xz-utils'],
-  ['ldd', 'libc-bin'],
+  ['qemu-system-x86_64', { debianPackage: 'qemu-system-x86', why: 'emulates the machine that the image boots on' }],
+  ['openssl', { debianPackage: 'openssl', why: 'makes test certificates' }],
+  ['xz', { debianPackage: 'xz-utils', why: "unpacks the kernel's modules" }],
+  ['ldd', { debianPackage: 'libc-bin', why: 'finds the libraries that Node.js needs' }],
 ]);
 
 /** @throws GuestUnavailable */
@@ -32,7 +32,7 @@ export function requireTools(): void {
   for (const tool of ['apt-get', 'apt-cache', 'dpkg-deb']) {
     if (!isThere(tool)) throw new GuestUnavailable(`${tool} is not here: the guest is made of Debian's packages`);
   }
-  const missing = [...TOOLS].filter(([tool]) => !isThere(tool)).map(([, debianPackage]) => debianPackage);
+  const missing = [...TOOLS].filter(([tool]) => !isThere(tool)).map(([, { debianPackage }]) => debianPackage);
   if (missing.length > 0) install(missing);
 }
 
@@ -72,10 +72,21 @@ export function isThere(program: string): boolean {
   return spawnSync('sh', ['-c', `command -v ${program}`]).status === 0;
 }
 
+/** Said before anything is installed: nobody finds packages on the machine that nothing spoke of. */
+export function announcement(packages: readonly string[]): string {
+  const whys = new Map([...TOOLS.values()].map(({ debianPackage, why }) => [debianPackage, why]));
+  const lines = packages.map((name) => `  ${name}: ${whys.get(name) ?? 'the guest is made of it'}`);
+  return [
+    'Installed from Debian now (apt-get install --no-install-recommends), with what they depend on:',
+    ...lines,
+  ].join('\n');
+}
+
 function install(packages: readonly string[]): void {
   const command = ['install', '-y', '-q', '--no-install-recommends', ...packages];
   if (!isRoot())
     throw new GuestUnavailable(`missing: ${packages.join(', ')}; run as root: apt-get ${command.join(' ')}`);
+  process.stderr.write(`${announcement(packages)}\n`);
   run('apt-get', ['update', '-q']);
   run('apt-get', command);
 }

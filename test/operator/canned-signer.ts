@@ -142,7 +142,17 @@ const LATCHED: ChamberStatus = {
   state_watcher: { stale: true, age_seconds: 61.2 },
 };
 
-const IMPORTED: SlashingImportAnswer = { validators: 2, blocks: 3, attestations: 5, already_present: 1, conflicts: 1 };
+const IMPORTED: SlashingImportAnswer = {
+  validators: 2,
+  blocks: 3,
+  attestations: 5,
+  already_present: 1,
+  conflicts: 3,
+  conflicting: [
+    { public_key: KEY, slot: 81952 },
+    { public_key: KEY, source_epoch: 2560, target_epoch: 2561 },
+  ],
+};
 const INTERCHANGE = `{"metadata":{"interchange_format_version":"5","genesis_validators_root":"0x${'04'.repeat(32)}"},"data":[]}`;
 
 const KEYS: readonly KeyRecord[] = [

@@ -3,7 +3,7 @@
 
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -36,8 +36,8 @@ afterAll(async () => {
 });
 
 /** Run on a terminal of its own; type the answer when the question is there. */
-async function onTerminal(command: string, answer: string) {
-  const child = spawn('script', ['-qec', `${PROGRAM} operator ${command}`, '/dev/null'], {
+async function onTerminal(command: string, answer: string, columns = 100) {
+  const child = spawn('script', ['-qec', `stty cols ${columns}; ${PROGRAM} operator ${command}`, '/dev/null'], {
     env: {
       PATH: process.env['PATH'],
       HOME: folder,
@@ -65,6 +65,25 @@ describe.skipIf(!HAS_SCRIPT)('on a terminal', () => {
     expect(screen).toContain('Type seal to go on: ');
     expect(sent).toEqual(['POST /api/v1/chamber/seal']);
     expect(code).toBe(0);
+  });
+
+  it.each([80, 120])('what will happen is broken between words at %i columns', async (columns) => {
+    const { screen } = await onTerminal('seal', 'no\n', columns);
+    const asked = screen.slice(0, screen.indexOf('Type seal')).split('\r\n');
+    expect(Math.max(...asked.map((line) => line.length))).toBeLessThanOrEqual(columns);
+    expect(asked.join(' ')).toContain('until the SEAL_OVERRIDE row of the state table is deleted');
+  });
+
+  it('keys without slashing protection records are imported when that is typed', async () => {
+    const keystores = join(folder, 'keystores');
+    mkdirSync(keystores);
+    writeFileSync(join(keystores, '1.json'), '{"crypto":{}}');
+    writeFileSync(join(keystores, '1.password'), 'secret');
+    const command = `keys import ${keystores} --storage memory`;
+    expect(await onTerminal(command, 'yes\n')).toMatchObject({ code: 7, sent: [] });
+    const { screen, sent } = await onTerminal(command, 'without records\n');
+    expect(screen).toContain('1 key comes without slashing protection records');
+    expect(sent).toEqual(['POST /api/v1/chamber/keys']);
   });
 
   it.each([
@@ -97,7 +116,7 @@ describe.skipIf(!HAS_SCRIPT)('on a terminal', () => {
   });
 
   it('JSON cannot rewrite it: what could is escaped, and means the same', async () => {
-    const { code, screen } = await onTerminal('auth token list --output json', '');
+    const { code, screen } = await onTerminal('auth token list --json', '');
     expect(screen).toContain('validator 7 \\u001b[2J\\u202egnp');
     expect(screen).not.toMatch(/\u202e/);
     expect(JSON.parse(screen).tokens).toHaveLength(2);

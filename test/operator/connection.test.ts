@@ -155,7 +155,7 @@ describe('answers that are none', () => {
 
   it.each(['{"state":"Open"}', 'OK', ''])('an answer that is no status is refused: %s', async (text) => {
     const signer = await start((_, response) => response.end(text));
-    const { code, stdout, stderr } = await plainly(signer, 'status --output json');
+    const { code, stdout, stderr } = await plainly(signer, 'status --json');
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toContain('the answer is not what this version of strongroom knows');
   });
@@ -260,13 +260,13 @@ describe('connections that break', () => {
       response.write('x'.repeat(100_000), () => response.destroy());
     });
     writeFileSync(join(folder, 'records.json'), 'the earlier export');
-    const { code, stderr } = await plainly(signer, 'slashing export --file records.json');
+    const { code, stderr } = await plainly(signer, 'slashing export --output records.json');
     expect(code).toBe(2);
     expect(stderr).toContain('the connection was closed before the answer');
     expect(readFileSync(join(folder, 'records.json'), 'utf8')).toBe('the earlier export');
     expect(execFileSync('ls', { cwd: folder, encoding: 'utf8' })).not.toContain('partial');
     expect((await plainly(signer, 'slashing export')).code).toBe(2);
-    expect((await plainly(signer, 'slashing export --file new.json')).code).toBe(2);
+    expect((await plainly(signer, 'slashing export --output new.json')).code).toBe(2);
     expect(existsSync(join(folder, 'new.json'))).toBe(false);
   });
 });

@@ -77,7 +77,7 @@ function operator(args: string) {
 }
 
 async function operatorJson<T>(args: string): Promise<T> {
-  const { code, stdout, stderr } = await operator(`${args} --output json`);
+  const { code, stdout, stderr } = await operator(`${args} --json`);
   expect({ code, stderr: code === 0 ? '' : stderr }).toEqual({ code: 0, stderr: '' });
   return JSON.parse(stdout) as T;
 }
@@ -95,7 +95,7 @@ describe('the life of keys', { timeout: 300_000 }, () => {
 
   it('keys that are generated, with deposit data and backups in files of their own', async () => {
     const address = `0x${'52'.repeat(20)}`;
-    const args = `generate --count 3 --batch-size 2 --withdrawal-address ${address} --file deposits.json --backups backups`;
+    const args = `generate --count 3 --batch-size 2 --withdrawal-address ${address} --output deposits.json --backups backups`;
     const { keys } = await operatorJson<{ keys: { pubkey: string }[] }>(args);
     expect(keys).toHaveLength(3);
     const deposits: { pubkey: string }[] = written('deposits.json');
@@ -104,7 +104,7 @@ describe('the life of keys', { timeout: 300_000 }, () => {
       expect(statSync(join(folder, file)).mode & 0o777).toBe(0o600);
     }
     const pubkeys = keys.map(({ pubkey }) => pubkey).join(',');
-    await operatorJson(`deposit-data --pubkeys ${pubkeys} --withdrawal-address ${address} --file again.json`);
+    await operatorJson(`deposit-data --pubkeys ${pubkeys} --withdrawal-address ${address} --output again.json`);
     expect(written('again.json')).toEqual(deposits);
   });
 
@@ -114,7 +114,7 @@ describe('the life of keys', { timeout: 300_000 }, () => {
     const inactive = await operatorJson<KeyList>('list --status inactive --source dynamodb');
     expect(inactive.keys.map(({ pubkey }) => pubkey).sort()).toEqual([...KEYS].sort());
     await operatorJson('activate --pubkeys-file keys.txt');
-    await operatorJson('delete --pubkeys-file keys.txt --slashing-protection records.json --batch-size 2 --yes');
+    await operatorJson('delete --pubkeys-file keys.txt --output records.json --batch-size 2 --yes');
     const records: { data: { pubkey: string; signed_blocks: unknown[] }[] } = written('records.json');
     expect(records.data.map(({ pubkey }) => pubkey).sort()).toEqual([...KEYS].sort());
     for (const { signed_blocks } of records.data) expect(signed_blocks).toMatchObject([{ slot: '2000' }]);

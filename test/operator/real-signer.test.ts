@@ -57,7 +57,7 @@ function operator(args: string, token = rootToken, more: Record<string, string> 
 }
 
 async function operatorJson<T>(args: string, token?: string): Promise<T> {
-  const { code, stdout, stderr } = await operator(`${args} --output json`, token);
+  const { code, stdout, stderr } = await operator(`${args} --json`, token);
   expect({ code, stderr: code === 0 ? '' : stderr }).toEqual({ code: 0, stderr: '' });
   return JSON.parse(stdout) as T;
 }
@@ -142,12 +142,22 @@ describe('from the root token to a sealed chamber', () => {
   });
 
   it('slashing protection records go out and in; a broken file is refused with the place', async () => {
-    expect(await operator('slashing export --file records.json', records.token)).toMatchObject({ code: 0, stdout: '' });
+    expect(await operator('slashing export --output records.json', records.token)).toMatchObject({
+      code: 0,
+      stdout: '',
+    });
     const exported = JSON.parse(readFileSync(join(folder, 'records.json'), 'utf8'));
     expect(exported.metadata.genesis_validators_root).toBe(MAINNET_ROOT);
     expect(exported.data).toMatchObject([{ pubkey: KEY, signed_attestations: [{ target_epoch: '11' }] }]);
     const imported = await operatorJson<object>('slashing import records.json', records.token);
-    expect(imported).toEqual({ validators: 1, blocks: 0, attestations: 1, already_present: 1, conflicts: 0 });
+    expect(imported).toEqual({
+      validators: 1,
+      blocks: 0,
+      attestations: 1,
+      already_present: 1,
+      conflicts: 0,
+      conflicting: [],
+    });
     const none = await operator(`slashing export --pubkeys ${testKey(1).publicKey}`, records.token);
     expect(JSON.parse(none.stdout).data).toEqual([]);
     writeFileSync(join(folder, 'broken.json'), JSON.stringify({ ...exported, data: [{ pubkey: '0x12' }] }));
@@ -195,7 +205,7 @@ describe('from the root token to a sealed chamber', () => {
       /^state +Sealed\nsealed at +\d{4}-.*Z\nsealed by +acc_[0-9a-f]{32}\nreason +the end of the test$/m,
     );
     expect(stderr).toContain('the signer is sealed: it signs nothing and knows no token');
-    const json = await operator('status --output json', management.token);
+    const json = await operator('status --json', management.token);
     expect(JSON.parse(json.stdout)).toMatchObject({
       state: 'Sealed',
       latch: { reason: 'the end of the test', accessor: management.accessor },
@@ -228,7 +238,7 @@ describe('from the root token to a sealed chamber', () => {
       'ResourceNotFoundException',
     );
 
-    const { code, stdout, stderr } = await operator(`recover --table ${table} --yes --output json`, rootToken, env);
+    const { code, stdout, stderr } = await operator(`recover --table ${table} --yes --json`, rootToken, env);
     expect({ code, stderr }).toMatchObject({ code: 0, stderr: expect.stringContaining('now restart every replica') });
     expect(JSON.parse(stdout)).toMatchObject({ healthy: false, removed_latch: { reason: 'the end of the test' } });
     expect(await custody.row(table, 'SEAL_OVERRIDE')).toBeUndefined();
@@ -262,7 +272,7 @@ describe('doctor', () => {
 
   it('names what is in the way, and ends with its exit code', async () => {
     const at = async (args: string, token?: string) => {
-      const { code, stdout } = await operator(`doctor --output json ${args}`, token);
+      const { code, stdout } = await operator(`doctor --json ${args}`, token);
       const { checks } = JSON.parse(stdout) as { checks: { check: string; status: string; detail: string }[] };
       const { check, detail } = checks.find(({ status }) => status === 'fail') ?? { check: '', detail: '' };
       return [code, check, detail];

@@ -136,7 +136,7 @@ describe.runIf(AWS_DOCUMENT !== undefined)('a document of AWS in a file', () => 
     expect(stdout.split('\n')[0]).toBe('verdict    NOT authentic: everything below is unverified');
     expect(stdout).toContain('PCR0      not evaluated  the image');
     expect(stdout).not.toMatch(/^PCR\d+ +(?:match|MISMATCH|unchecked)/m);
-    const { stdout: json } = await verify(`${AWS_DOCUMENT} ${args} --output json`);
+    const { stdout: json } = await verify(`${AWS_DOCUMENT} ${args} --json`);
     const results = JSON.parse(json).findings[0].document.pcrs.map(({ result }: { result: string }) => result);
     expect(new Set(results)).toEqual(new Set(['not_evaluated']));
   });
@@ -150,9 +150,7 @@ describe.runIf(AWS_DOCUMENT !== undefined)('a document of AWS in a file', () => 
   });
 
   it('6: another image, as JSON', async () => {
-    const { code, stdout } = await verify(
-      `${AWS_DOCUMENT} ${ITS_TIME} --any-configuration --pcr 0=${OTHER} --output json`,
-    );
+    const { code, stdout } = await verify(`${AWS_DOCUMENT} ${ITS_TIME} --any-configuration --pcr 0=${OTHER} --json`);
     expect(code).toBe(6);
     const report = JSON.parse(stdout);
     expect(report).toMatchObject({ verdict: 'not_expected', authentic: true, expected: false });
@@ -194,7 +192,7 @@ describe.runIf(AWS_DOCUMENT !== undefined)('a document of AWS in a file', () => 
 
   it('the nonce that it carries', async () => {
     const at = '--at 2022-10-13T08:58:03Z';
-    const { stdout } = await verify(`${NONCE_DOCUMENT} ${at} --output json`);
+    const { stdout } = await verify(`${NONCE_DOCUMENT} ${at} --json`);
     const [{ document }] = JSON.parse(stdout).findings;
     const pcr = `--any-configuration --pcr 0=${document.pcrs[0].value}`;
     expect((await verify(`${NONCE_DOCUMENT} ${at} ${pcr} --nonce ${document.nonce}`)).code).toBe(0);
@@ -215,7 +213,7 @@ describe.runIf(AWS_DOCUMENT !== undefined)('a document of AWS in a file', () => 
 describe('a running enclave', () => {
   it('0: the certificate, then a document of this connection; no token is sent', async () => {
     const server = await start(await makeEnclave({ pki }));
-    const { code, stdout } = await verifyUnderRoot(server.url, ...KNOWN, '--output', 'json');
+    const { code, stdout } = await verifyUnderRoot(server.url, ...KNOWN, '--json');
     expect(code).toBe(0);
     const { verdict, findings } = JSON.parse(stdout);
     expect(verdict).toBe('expected');
@@ -273,7 +271,7 @@ describe('a running enclave', () => {
       const server = await startRatlsServer(identity, cannedSigner, route);
       servers.push(server);
       for (const asked of [KNOWN, ['--pcr', `0=${OTHER}`, '--any-configuration'], []]) {
-        const found = await verifyUnderRoot(server.url, ...asked, '--output', 'json');
+        const found = await verifyUnderRoot(server.url, ...asked, '--json');
         expect({ asked, code: found.code }).toEqual({ asked, code: 5 });
         expect(found.stderr).toContain(`${code}: `);
         expect(JSON.parse(found.stdout)).toMatchObject({ verdict: 'not_authentic', authentic: false, expected: false });

@@ -12,7 +12,7 @@ import type { CompiledAccess } from '../../auth/evaluate.ts';
 import { evaluate, evaluateBatch } from '../../auth/evaluate.ts';
 import { readInterchange, writeInterchange } from '../../slashing/interchange/file.ts';
 import { InterchangeError } from '../../slashing/interchange/json-pieces.ts';
-import type { SlashingBackend, ValidatorHistory } from '../../slashing/types.ts';
+import type { ImportConflict, SlashingBackend, ValidatorHistory } from '../../slashing/types.ts';
 import type { Admission } from '../admission.ts';
 import { slashingExportRouteSchema, slashingImportRouteSchema } from './slashing-protection-openapi.ts';
 
@@ -73,8 +73,8 @@ async function importRecords(
     if (refusal !== undefined) throw new SignerError(refusal, { hint: 'nothing was imported' });
   }
   try {
-    const { alreadyPresent, ...counts } = await records.backend.importHistories(checked());
-    return { ...counts, already_present: alreadyPresent };
+    const { alreadyPresent, conflicting, ...counts } = await records.backend.importHistories(checked());
+    return { ...counts, already_present: alreadyPresent, conflicting: conflicting.map(conflictOf) };
   } catch (error) {
     if (!(error instanceof InterchangeError)) throw error;
     throw new SignerError('malformed_body', { hint: `nothing was imported: ${error.message}`, cause: error });
@@ -83,6 +83,11 @@ async function importRecords(
     // that is still sending would lose the refusal.
     body.resume();
   }
+}
+
+function conflictOf({ publicKey, ...entry }: ImportConflict) {
+  if ('slot' in entry) return { public_key: publicKey, slot: entry.slot };
+  return { public_key: publicKey, source_epoch: entry.sourceEpoch, target_epoch: entry.targetEpoch };
 }
 
 /** Ends a body of unannounced length where the announced one would have been refused, and one that does not go on. */

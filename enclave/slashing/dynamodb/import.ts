@@ -9,13 +9,21 @@ import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promi
 import type { Log } from '../../../observe/log.ts';
 import { SignerError } from '../../api/errors.ts';
 import { jittered } from '../../aws/dynamodb-transact.ts';
+import { listConflicts } from '../conflicts.ts';
 import type { RowIntegrity } from '../history/integrity.ts';
 import { isRolledBack } from '../history/rules.ts';
 import { higherMarks } from '../history/state.ts';
-import type { HighWaterMarks, ImportSummary, PublicKeyHex, StoreFloor, ValidatorHistory } from '../types.ts';
+import type {
+  HighWaterMarks,
+  ImportConflict,
+  ImportSummary,
+  PublicKeyHex,
+  StoreFloor,
+  ValidatorHistory,
+} from '../types.ts';
 import type { VerifiedItems } from './check.ts';
 import { highWaterMarks, MARK_KINDS, type Mark, type MarkItem, type MarkKey, partitionOf, sealItem } from './items.ts';
-import { attestationMark, blockMark, isSameMark, mergeMarks, raisedMark } from './merge.ts';
+import { attestationMark, blockMark, isSameMark, mergeMarks, placeOf, raisedMark } from './merge.ts';
 import { floorMarks } from './record.ts';
 import type { Store } from './store.ts';
 import { MAX_BATCH_ITEMS, type Replacement, type SlashingTable } from './table.ts';
@@ -44,14 +52,16 @@ export async function importHistories(
   const { entries, counts } = await gather(histories);
   const batches = chunks([...entries.values()], ITEMS_AT_ONCE);
   let alreadyPresent = 0;
-  let conflicts = counts.conflicts;
+  let { conflicts, conflicting } = counts;
   for (const batch of batches) {
     for (const [index, stored] of (await readVerified(batch, context)).entries()) {
       const entry = batch[index];
       if (entry === undefined || stored?.mark === undefined) continue;
       const { outcome } = mergeMarks(stored.mark, entry.mark);
       if (outcome === 'present') alreadyPresent += 1;
-      if (outcome === 'conflict') conflicts += 1;
+      if (outcome !== 'conflict') continue;
+      conflicts += 1;
+      conflicting = listConflicts(conflicting, entry.key.publicKey, [placeOf(entry.mark)]);
     }
   }
   for (const [index, batch] of batches.entries()) {
@@ -61,7 +71,7 @@ export async function importHistories(
       throw error;
     });
   }
-  return { ...counts, alreadyPresent, conflicts };
+  return { ...counts, alreadyPresent, conflicts, conflicting };
 }
 
 interface Entry {
@@ -69,16 +79,21 @@ interface Entry {
   readonly mark: Mark;
 }
 
+const NONE: readonly ImportConflict[] = [];
+
 /** The whole input as one mark for each key and kind. */
 async function gather(histories: AsyncIterable<ValidatorHistory>) {
   const entries = new Map<string, Entry>();
   const validators = new Set<string>();
-  const counts = { validators: 0, blocks: 0, attestations: 0, conflicts: 0 };
+  const counts = { validators: 0, blocks: 0, attestations: 0, conflicts: 0, conflicting: NONE };
   const add = (publicKey: PublicKeyHex, mark: Mark): void => {
     const key = { kind: mark.kind, publicKey };
     const known = entries.get(partitionOf(key));
     const merged = known === undefined ? undefined : mergeMarks(known.mark, mark);
-    if (merged?.outcome === 'conflict') counts.conflicts += 1;
+    if (merged?.outcome === 'conflict') {
+      counts.conflicts += 1;
+      counts.conflicting = listConflicts(counts.conflicting, publicKey, [placeOf(mark)]);
+    }
     if (known === undefined || merged?.mark !== known.mark) {
       entries.set(partitionOf(key), { key, mark: merged?.mark ?? mark });
     }

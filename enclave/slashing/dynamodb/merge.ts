@@ -2,7 +2,7 @@
 // the history would: its numbers are the highest of all, and it keeps a root only while they are of one message.
 
 import { encodeHex } from '../../../formats/hex.ts';
-import type { HighWaterMarks, ValidatorHistory } from '../types.ts';
+import type { ConflictingEntry, HighWaterMarks, ValidatorHistory } from '../types.ts';
 import type { AttestationMark, BlockMark, Mark, MarkKind } from './items.ts';
 
 /**
@@ -23,6 +23,12 @@ export function blockMark({ slot, signingRoot }: ValidatorHistory['blocks'][numb
 export function attestationMark(vote: ValidatorHistory['attestations'][number]): AttestationMark {
   const { sourceEpoch, targetEpoch, signingRoot } = vote;
   return { kind: 'attestation', sourceEpoch, targetEpoch, signingRoot: rootText(signingRoot) };
+}
+
+/** Of the entry that a mark was made of. */
+export function placeOf(mark: Mark): ConflictingEntry {
+  if (mark.kind === 'block') return { slot: mark.slot };
+  return { sourceEpoch: mark.sourceEpoch, targetEpoch: mark.targetEpoch };
 }
 
 /**

@@ -7,7 +7,8 @@
 // minimal: the file may be pruned, or say less than the key signed elsewhere, so everything up to the file's marks is
 // refused. Only whoever knows that the file lists everything asks for EIP-3076's complete strategy instead.
 
-import type { HighWaterMarks, MergeStrategy, StoreFloor, ValidatorHistory } from '../types.ts';
+import { MAX_LISTED_CONFLICTS } from '../conflicts.ts';
+import type { ConflictingEntry, HighWaterMarks, MergeStrategy, StoreFloor, ValidatorHistory } from '../types.ts';
 import { type EntryCodes, type HistoryCodes, withEntry, withoutEntry } from './codes.ts';
 import { doubleVotesOf, mergeEntries } from './contradictions.ts';
 import { higher } from './higher.ts';
@@ -35,6 +36,8 @@ export interface MergedKey {
   readonly contradicted: MergedKey['added'];
   readonly alreadyPresent: number;
   readonly conflicts: number;
+  /** Which they are, up to MAX_LISTED_CONFLICTS. */
+  readonly conflicting: readonly ConflictingEntry[];
 }
 
 export interface KeyToMerge {
@@ -104,6 +107,10 @@ export function mergeKey(
     contradicted,
     alreadyPresent: blocks.alreadyPresent + votes.alreadyPresent,
     conflicts: blocks.conflicting.size + conflictingVotes.length,
+    conflicting: [
+      ...[...blocks.conflicting].map(({ slot }) => ({ slot })),
+      ...conflictingVotes.map(({ sourceEpoch, targetEpoch }) => ({ sourceEpoch, targetEpoch })),
+    ].slice(0, MAX_LISTED_CONFLICTS),
   };
 }
 

@@ -5,8 +5,9 @@
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { SignerError } from '../../api/errors.ts';
+import { listConflicts } from '../conflicts.ts';
 import { type MergedKey, mergeKey } from '../history/merge.ts';
-import type { ImportSummary, MergeStrategy, StoreFloor, ValidatorHistory } from '../types.ts';
+import type { ImportConflict, ImportSummary, MergeStrategy, StoreFloor, ValidatorHistory } from '../types.ts';
 import type { CheckTools } from './check.ts';
 import { type Connection, commit } from './connections.ts';
 import { addKeys } from './keys.ts';
@@ -53,6 +54,7 @@ export async function importKeys(
 ): Promise<ImportSummary> {
   const named = await stageAll(connection, histories);
   const summary = { validators: 0, ...named, alreadyPresent: 0, conflicts: 0 };
+  let listed: readonly ImportConflict[] = [];
   // Committed at once, as batches do it: a head that is not yet committed would hold up everybody who adds it too.
   for await (const keys of pages(connection, PAGE_OF_NEW_KEYS)) {
     if ((await addKeys(connection, codes, store, keys.map(keyHex))) === 'damaged') {
@@ -73,15 +75,16 @@ export async function importKeys(
       const merged = await Promise.all(
         heads.map((head) => mergeOne(connection, codes, { head, floor, strategy, inTurn })),
       );
-      for (const { alreadyPresent, conflicts } of merged) {
+      for (const { publicKey, alreadyPresent, conflicts, conflicting } of merged) {
         summary.validators += 1;
         summary.alreadyPresent += alreadyPresent;
         summary.conflicts += conflicts;
+        listed = listConflicts(listed, keyHex(publicKey), conflicting);
       }
     }
   }
   await commit(connection);
-  return summary;
+  return { ...summary, conflicting: listed };
 }
 
 async function* pages(connection: Connection, text: string): AsyncGenerator<Buffer[]> {
@@ -120,7 +123,7 @@ async function mergeOne(
   connection: Connection,
   codes: CheckTools['codes'],
   { head, floor, strategy, inTurn }: KeyOfImport,
-): Promise<{ readonly alreadyPresent: number; readonly conflicts: number }> {
+): Promise<MergedKey & { readonly publicKey: Buffer }> {
   const { id, public_key: publicKey } = head;
   const state = openHeadRow(codes, head);
   const [recorded, imported] = await Promise.all([
@@ -144,7 +147,7 @@ async function mergeOne(
     updateHeads(codes, [{ head, state: merged.state }]),
   ];
   await Promise.all(statements.map((statement) => turn(() => execute(connection, statement))));
-  return merged;
+  return { ...merged, publicKey };
 }
 
 function contradictBlocks(id: HeadRow['id'], blocks: MergedKey['contradicted']['blocks']): Statement {

@@ -1,7 +1,14 @@
 // What the main thread may ask of the database worker, and what it gets back. Histories travel as JSON text and
 // batches as one buffer: a structured clone of every entry would cost more than the database does.
 
-import type { HighWaterMarks, MergeStrategy, PublicKeyHex, StoreFloor, StoreIdentity } from '../types.ts';
+import type {
+  HighWaterMarks,
+  ImportConflict,
+  MergeStrategy,
+  PublicKeyHex,
+  StoreFloor,
+  StoreIdentity,
+} from '../types.ts';
 import type { StagedHistory } from './history-text.ts';
 import type { FileName } from './open-files.ts';
 
@@ -10,6 +17,7 @@ export interface MergeCounts {
   readonly validators: number;
   readonly alreadyPresent: number;
   readonly conflicts: number;
+  readonly conflicting: readonly ImportConflict[];
 }
 
 export interface DatabaseCalls {

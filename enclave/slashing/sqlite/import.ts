@@ -6,10 +6,12 @@
 
 import type { DatabaseSync } from 'node:sqlite';
 import { isDeepStrictEqual } from 'node:util';
+import { encodeHex } from '../../../formats/hex.ts';
+import { listConflicts, MAX_LISTED_CONFLICTS } from '../conflicts.ts';
 import { historyCodes } from '../history/codes.ts';
 import { mergeKey } from '../history/merge.ts';
 import { type BlockEntry, NEW_KEY, type VoteEntry } from '../history/state.ts';
-import type { MergeStrategy, StoreFloor } from '../types.ts';
+import type { ImportConflict, MergeStrategy, StoreFloor } from '../types.ts';
 import type { MergeCounts } from './calls.ts';
 import { damaged, isDamage } from './cells.ts';
 import { entryTables, historyCollector } from './entries.ts';
@@ -67,7 +69,7 @@ export function importer(connection: DatabaseSync, options: DatabaseOptions, ste
   }
 
   function* applyAll(decided: Decided): Steps<Counts> {
-    const counts = { alreadyPresent: 0, conflicts: 0 };
+    const counts: Counts = { alreadyPresent: 0, conflicts: 0, conflicting: [] };
     let ready: PreparedKey[] = [];
     let [waiting, isDamaged] = [0, false];
     const meter = stepMeter(stepEntries);
@@ -143,9 +145,10 @@ export function importer(connection: DatabaseSync, options: DatabaseOptions, ste
       return results;
     });
     for (const { publicKey } of keys) held.delete(textOf(publicKey));
-    for (const { alreadyPresent, conflicts } of merged) {
+    for (const { alreadyPresent, conflicts, conflicting } of merged) {
       counts.alreadyPresent += alreadyPresent;
       counts.conflicts += conflicts;
+      counts.conflicting = [...counts.conflicting, ...conflicting].slice(0, MAX_LISTED_CONFLICTS);
     }
   }
 
@@ -168,7 +171,9 @@ export function importer(connection: DatabaseSync, options: DatabaseOptions, ste
     const changed = { ...head, state: merged.state };
     if (known === undefined) heads.insert(changed);
     else heads.update(changed);
-    return { alreadyPresent: merged.alreadyPresent, conflicts: merged.conflicts, isNew: known === undefined };
+    const { alreadyPresent, conflicts } = merged;
+    const conflicting = listConflicts([], encodeHex(publicKey), merged.conflicting);
+    return { alreadyPresent, conflicts, conflicting, isNew: known === undefined };
   }
 
   function* finish(): Steps<void> {
@@ -195,7 +200,7 @@ export function importer(connection: DatabaseSync, options: DatabaseOptions, ste
     *merge(importId, expected, strategy) {
       if (staged.count(importId) !== expected) throw new Error('a part of the import was lost on the way');
       const keys = yield* verifiedKeys(importId, { connection, options, staged, stepEntries });
-      if (keys.length === 0) return { validators: 0, alreadyPresent: 0, conflicts: 0 };
+      if (keys.length === 0) return { validators: 0, alreadyPresent: 0, conflicts: 0, conflicting: [] };
       decide({ importId, strategy, histories: staged.count(importId) }, keys);
       isApplying = true;
       try {
@@ -218,9 +223,9 @@ export function importer(connection: DatabaseSync, options: DatabaseOptions, ste
 }
 
 type Decided = { readonly importId: number; readonly strategy: MergeStrategy };
-type Counts = { alreadyPresent: number; conflicts: number };
+type Counts = { alreadyPresent: number; conflicts: number; conflicting: readonly ImportConflict[] };
 
-const NOTHING_MERGED = { alreadyPresent: 0, conflicts: 0, isNew: false };
+const NOTHING_MERGED = { alreadyPresent: 0, conflicts: 0, conflicting: [], isNew: false };
 
 function textOf(publicKey: Uint8Array): string {
   return Buffer.from(publicKey.buffer, publicKey.byteOffset, publicKey.length).toString('latin1');

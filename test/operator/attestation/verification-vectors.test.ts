@@ -35,7 +35,7 @@ async function judge(asked: VectorCase, at: number): Promise<object> {
   const wrapped = base64.replace(/(.{64})/g, '$1\n');
   const pem = `-----BEGIN CERTIFICATE-----\n${wrapped}\n-----END CERTIFICATE-----\n`;
   writeFileSync(file, form === 'certificate' ? pem : Buffer.from(base64, 'base64'));
-  const argv = ['verify', file, ...argumentsOf(asked, tables), '--output', 'json'];
+  const argv = ['verify', file, ...argumentsOf(asked, tables), '--json'];
   const { stdout } = await runWithRoot(argv, { rootFingerprint: vectors.root_sha256 });
   const { verdict, findings } = JSON.parse(stdout) as Report;
   const step = findings[0]?.steps.find(({ result }) => result === 'failed')?.name ?? null;

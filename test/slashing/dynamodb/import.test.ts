@@ -43,7 +43,14 @@ describe('entries that a reader left out', () => {
     const backend = await open();
     const part = { ...history(1, [[95, 'a']], [[9, 10, 'a']]), leftOut };
     const summary = await backend.importHistories(stream([part]));
-    expect(summary).toEqual({ validators: 1, blocks: 41, attestations: 42, alreadyPresent: 0, conflicts: 0 });
+    expect(summary).toEqual({
+      validators: 1,
+      blocks: 41,
+      attestations: 42,
+      alreadyPresent: 0,
+      conflicts: 0,
+      conflicting: [],
+    });
     const [exported] = await collect(backend.exportHistories());
     expect(exported).toEqual(history(1, [[95, null]], [[9, 10, null]]));
   });

@@ -186,7 +186,7 @@ test('the status counts what is there', async () => {
 test('an import counts what it brought and what contradicts', async () => {
   const backend = await open();
   const file = [history(1, [[10, 'a']], [[1, 2, 'a']]), history(2, [[5, null]], [])];
-  const sum = { validators: 2, blocks: 2, attestations: 1, alreadyPresent: 0, conflicts: 0 };
+  const sum = { validators: 2, blocks: 2, attestations: 1, alreadyPresent: 0, conflicts: 0, conflicting: [] };
   expect(await backend.importHistories(stream(file))).toEqual(sum);
   expect(await backend.importHistories(stream(file))).toEqual({ ...sum, alreadyPresent: 3 });
   const contradicting = [
@@ -202,6 +202,13 @@ test('an import counts what it brought and what contradicts', async () => {
       ],
     ),
   ];
-  expect(await backend.importHistories(stream(contradicting))).toMatchObject({ validators: 1, conflicts: 2 });
+  expect(await backend.importHistories(stream(contradicting))).toMatchObject({
+    validators: 1,
+    conflicts: 2,
+    conflicting: [
+      { publicKey: publicKeyOf(3), slot: 10 },
+      { publicKey: publicKeyOf(3), sourceEpoch: 2, targetEpoch: 3 },
+    ],
+  });
   expect(await collect(backend.exportHistories([publicKeyOf(3)]))).toEqual([history(3, [[10, null]], [[2, 9, null]])]);
 });

@@ -132,7 +132,7 @@ function access({ standIns, settings }: LifeParts, found: Found): readonly Step[
     {
       name: 'a management token, a policy and a client token',
       async run() {
-        const create = ['auth', 'token', 'create', '--output', 'json'];
+        const create = ['auth', 'token', 'create', '--json'];
         found.management = tokenIn(await operator([...create, '--management'], { token: held(found.root) }));
         const rules = [
           { effect: 'allow', scopes: ['sign', 'public_keys', 'chamber_keys_generate'] },
@@ -148,7 +148,7 @@ function access({ standIns, settings }: LifeParts, found: Found): readonly Step[
     {
       name: 'a key is generated in the enclave',
       async run() {
-        const generate = ['keys', 'generate', '--count', '1', '--output', 'json'];
+        const generate = ['keys', 'generate', '--count', '1', '--json'];
         const generated = await operator(generate, { token: held(found.client) });
         found.publicKey = (JSON.parse(generated) as { keys: { pubkey: string }[] }).keys[0]?.pubkey;
       },
@@ -156,7 +156,7 @@ function access({ standIns, settings }: LifeParts, found: Found): readonly Step[
     {
       name: 'the status shows the platform and what is measured',
       async run() {
-        const status = await operator(['status', '--output', 'json'], { token: held(found.management) });
+        const status = await operator(['status', '--json'], { token: held(found.management) });
         const { tee } = JSON.parse(status) as { tee: { platform: string; measurements: Record<string, string> } };
         demand(tee.platform === 'nitro', `platform ${tee.platform}`);
         demand(JSON.stringify(tee.measurements).includes(settings.registers['16'] ?? '-'), 'PCR16 is not shown');

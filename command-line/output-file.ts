@@ -1,0 +1,104 @@
+// What a command writes where `--output FILE` says: whole or not at all, for its owner alone, and never over a file
+// that exists unless `--force` says so.
+
+import { randomBytes } from 'node:crypto';
+import { access, type FileHandle, link, open, rename, rm } from 'node:fs/promises';
+import type { Flags } from './command.ts';
+import { bounded } from './text.ts';
+
+const MAX_PATH_CHARACTERS = 200;
+const OWNER_ONLY = 0o600;
+
+/** `--output` of a command that writes a file where it is given. */
+export function outputFile(meaning: string) {
+  return { output: { placeholder: 'FILE', isOutputFile: true, meaning } as const, ...FORCE };
+}
+
+const FORCE = { force: { meaning: 'Overwrite the file of --output' } } as const satisfies Flags;
+
+/** `path` cannot be written, or must not be. */
+export class OutputFileError extends Error {
+  constructor(path: string, problem: string) {
+    super(`${bounded(path, MAX_PATH_CHARACTERS)} ${problem}`);
+    this.name = 'OutputFileError';
+  }
+}
+
+/** Before a command does what its output is of. @throws OutputFileError */
+export async function checkOutput(path: string, isForced: boolean): Promise<void> {
+  const exists = await access(path).then(
+    () => true,
+    () => false,
+  );
+  if (exists && !isForced) throw existsAlready(path);
+}
+
+/**
+ * First beside it, then in its place: what is broken never looks whole, nor replaces anything.
+ * @param write writes the whole file; what it throws is thrown
+ * @throws OutputFileError
+ */
+export async function writeOutput(path: string, isForced: boolean, write: (file: FileHandle) => Promise<void>) {
+  await checkOutput(path, isForced);
+  const partial = `${path}.${randomBytes(6).toString('hex')}.partial`;
+  const file = await open(partial, 'wx', OWNER_ONLY).catch(refused(path));
+  try {
+    try {
+      await write(file);
+      await file.sync().catch(refused(path));
+    } finally {
+      await file.close();
+    }
+    await place(partial, path, isForced);
+  } finally {
+    await rm(partial, { force: true });
+  }
+}
+
+/**
+ * The place is made before anything else is done, so that a result is never without one, and is gone again when
+ * nothing was written to it.
+ * @throws OutputFileError
+ */
+export async function withOutput(path: string, isForced: boolean, run: () => Promise<string>): Promise<void> {
+  if (isForced) return writeOutput(path, true, async (file) => file.writeFile(await run()).catch(refused(path)));
+  const file = await open(path, 'wx', OWNER_ONLY).catch(refused(path));
+  try {
+    const text = await run().catch(async (error: unknown) => {
+      await rm(path, { force: true });
+      throw error;
+    });
+    await file.writeFile(text).catch(refused(path));
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+/** Somebody may have made the file meanwhile: it is not replaced then, either. */
+async function place(partial: string, path: string, isForced: boolean): Promise<void> {
+  const linked = isForced ? false : await link(partial, path).then(() => true, withoutLinks(path));
+  if (!linked) await rename(partial, path).catch(refused(path));
+}
+
+/** FAT has no links: there the file is only looked for before it is renamed. */
+function withoutLinks(path: string): (error: unknown) => Promise<false> {
+  return async (error) => {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+    if (!['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS'].includes(code)) refused(path)(error);
+    await checkOutput(path, false);
+    return false;
+  };
+}
+
+function refused(path: string): (error: unknown) => never {
+  return (error) => {
+    if (error instanceof OutputFileError) throw error;
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown fault';
+    throw code === 'EEXIST' ? existsAlready(path) : new OutputFileError(path, `cannot be written (${code})`);
+  };
+}
+
+function existsAlready(path: string): OutputFileError {
+  return new OutputFileError(path, 'exists already: name another file, or overwrite it with --force');
+}

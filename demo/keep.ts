@@ -1,0 +1,57 @@
+// What KEEP=1 adds to a demonstration: its world stays until somebody ends it, with a profile and tokens in a folder
+// that is named, and commands to try, which are whole lines for a shell in the project's folder.
+
+import { once } from 'node:events';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { stringify } from 'yaml';
+
+const ROOT = join(import.meta.dirname, '..');
+
+export interface Kept {
+  /** Where everything is written; made anew. */
+  readonly folder: string;
+  /** By the name of the file. */
+  readonly tokens: Readonly<Record<string, string>>;
+  /** As in the file of profiles, with the name of a token's file as the token. */
+  readonly profiles: Readonly<Record<string, { readonly signer_url: string; readonly token: string }>>;
+  readonly tries: readonly { readonly what: string; readonly command: string }[];
+}
+
+export function isKept(): boolean {
+  return !['', '0', undefined].includes(process.env['KEEP']);
+}
+
+/** The folder as a command names it. */
+export function shown(path: string): string {
+  return relative(ROOT, path);
+}
+
+/** What a command of the operator begins with, so that it finds the profiles. */
+export function operatorOf(folder: string): string {
+  return `XDG_CONFIG_HOME=$PWD/${shown(join(folder, 'config'))} bin/strongroom operator`;
+}
+
+/** Write it, say it, and wait for the end. */
+export async function keep({ folder, tokens, profiles, tries }: Kept): Promise<void> {
+  const config = join(folder, 'config/strongroom');
+  mkdirSync(config, { recursive: true, mode: 0o700 });
+  for (const [name, token] of Object.entries(tokens)) writeFileSync(join(folder, name), token, { mode: 0o600 });
+  const entries = Object.entries(profiles).map(([name, { signer_url, token }]) => [
+    name,
+    { signer_url, allow_plaintext_signer: true, token: `@${join(folder, token)}` },
+  ]);
+  const yaml = stringify({ profiles: Object.fromEntries(entries) });
+  writeFileSync(join(config, 'operator.yaml'), `# Of a demonstration, with TEST keys.\n${yaml}`, { mode: 0o600 });
+  const pid = join(folder, 'pid');
+  writeFileSync(pid, `${process.pid}\n`);
+  process.stdout.write(`\n== It runs on: try it from another terminal, in ${ROOT}\n`);
+  for (const { what, command } of tries) process.stdout.write(`${what}:\n  $ ${command}\n`);
+  process.stdout.write(`
+Profile and tokens:  ${shown(folder)} (${Object.keys(tokens).join(', ')}; config/strongroom/operator.yaml)
+To stop it:          Ctrl-C here, or: kill $(cat ${shown(pid)})
+`);
+  await Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')]);
+  rmSync(pid, { force: true });
+  process.stdout.write('stopped\n');
+}

@@ -1,0 +1,95 @@
+// Files of `--output`: whole or not at all, for their owner alone, never over another one without `--force`.
+
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { readArguments } from '../../command-line/arguments.ts';
+import type { Flags } from '../../command-line/command.ts';
+import { JSON_OUTPUT } from '../../command-line/json-output.ts';
+import { outputFile, withOutput, writeOutput } from '../../command-line/output-file.ts';
+
+const FORMS: Flags = { ...JSON_OUTPUT };
+
+let folder: string;
+let path: string;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'strongroom-output-'));
+  path = join(folder, 'out.json');
+});
+
+afterEach(() => rmSync(folder, { recursive: true }));
+
+describe.each([
+  [
+    'writeOutput',
+    (force: boolean, text: () => Promise<string>) =>
+      writeOutput(path, force, async (file) => file.writeFile(await text())),
+  ],
+  ['withOutput', (force: boolean, text: () => Promise<string>) => withOutput(path, force, text)],
+])('%s', (_, write) => {
+  it('writes a file that only its owner reads', async () => {
+    await write(false, async () => 'new');
+    expect(readFileSync(path, 'utf8')).toBe('new');
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    expect(readdirSync(folder)).toEqual(['out.json']);
+  });
+
+  it('leaves a file that is there, before anything is done, and overwrites it with --force', async () => {
+    writeFileSync(path, 'old');
+    let asked = false;
+    const text = async (): Promise<string> => {
+      asked = true;
+      return 'new';
+    };
+    await expect(write(false, text)).rejects.toThrow('exists already: name another file, or overwrite it with --force');
+    expect({ asked, text: readFileSync(path, 'utf8') }).toEqual({ asked: false, text: 'old' });
+    await write(true, text);
+    expect(readFileSync(path, 'utf8')).toBe('new');
+    expect(readdirSync(folder)).toEqual(['out.json']);
+  });
+
+  it.each([false, true])('leaves nothing behind when the work fails (force %s), and no file broken', async (force) => {
+    if (force) writeFileSync(path, 'old');
+    const fails = async (): Promise<string> => {
+      throw new Error('the signer refused');
+    };
+    await expect(write(force, fails)).rejects.toThrow('the signer refused');
+    expect(force ? readFileSync(path, 'utf8') : existsSync(path)).toBe(force ? 'old' : false);
+    expect(readdirSync(folder).filter((name) => name.includes('partial'))).toEqual([]);
+  });
+});
+
+it('a file that somebody makes meanwhile is not replaced', async () => {
+  const written = writeOutput(path, false, async (file) => {
+    await file.writeFile('ours');
+    writeFileSync(path, 'theirs');
+  });
+  await expect(written).rejects.toThrow('exists already');
+  expect(readFileSync(path, 'utf8')).toBe('theirs');
+  expect(readdirSync(folder)).toEqual(['out.json']);
+});
+
+it('a folder that is not there is named', async () => {
+  await expect(withOutput(join(folder, 'none/out.json'), false, async () => '')).rejects.toThrow(
+    /out\.json cannot be written \(ENOENT\)/,
+  );
+});
+
+describe('what --output said before', () => {
+  it('a format is --json now, with a warning', () => {
+    const { values, warnings } = readArguments(FORMS, ['--output', 'json']);
+    expect(values['json']).toBe(true);
+    expect(warnings).toEqual(['--output json is --json now, and a table without it; a later version will not know it']);
+    expect(readArguments(FORMS, ['--output=table']).values['json']).toBe(false);
+    expect(readArguments(FORMS, ['--json'])).toMatchObject({ values: { json: true }, warnings: [] });
+    expect(() => readArguments(FORMS, ['--json', '--output', 'json'])).toThrow('give one of them');
+  });
+
+  it('is refused where it names a file', () => {
+    const forms: Flags = outputFile('Where to');
+    expect(() => readArguments(forms, ['--output', 'json'])).toThrow('--output names a file now, not a format');
+    expect(readArguments(forms, ['--output', './json']).values['output']).toBe('./json');
+  });
+});
