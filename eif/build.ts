@@ -2,6 +2,7 @@
 // image, byte for byte, whoever builds it and where; only a signature differs each time (ECDSA), and no measurement
 // covers it.
 
+import { hash } from 'node:crypto';
 import { basename, join } from 'node:path';
 import { version as esbuildVersion } from 'esbuild';
 import { type Ceremony, ceremonyDigest, InvalidCeremony, parseCeremony } from '../ceremony/definition.ts';
@@ -18,36 +19,24 @@ import { metadataOf } from './format/metadata.ts';
 import { type ImageSigner, ImageSignerError, readSigner, signImage } from './format/signature.ts';
 import { BuildError, type Input, inputOf, readInput, sortedInputs } from './inputs.ts';
 import { findLibraries } from './libraries.ts';
-import { type Measurements, measureImage, sha256Hex } from './measure.ts';
+import { measureImage, sha256Hex } from './measure.ts';
 import { PINNED_NODE, readNode } from './node-binary.ts';
 import { applicationRamdisk, checkDisjoint, initRamdisk } from './ramdisks.ts';
+import type { ImageRecord } from './record.ts';
 
 export interface BuildRequest {
   /** The project's folder. */
   readonly root: string;
   readonly architecture: Architecture;
   readonly version: string;
+  /** `sourceCommit` of eif/commit.ts. */
+  readonly commit: string;
   readonly imageFile: string;
   readonly ceremonyFile: string;
   /** undefined: the signer fetches its configuration from the parent. */
   readonly configurationFile: string | undefined;
   readonly caFiles: readonly string[];
   readonly signing: { readonly keyFile: string; readonly certificateFile: string } | undefined;
-}
-
-/** pcrs.json: what to expect of the image, and what it was made from. */
-export interface ImageRecord {
-  readonly measurements: Measurements;
-  readonly image: {
-    readonly sha256: string;
-    readonly size: number;
-    readonly architecture: Architecture;
-    readonly signed: boolean;
-  };
-  readonly ceremony: { readonly generation: number; readonly digest_sha384: string };
-  readonly configuration: 'baked' | 'fetched';
-  readonly tool: { readonly strongroom: string; readonly node: string; readonly esbuild: string };
-  readonly inputs: readonly Input[];
 }
 
 export interface BuiltImage {
@@ -118,10 +107,12 @@ function finish(request: BuildRequest, unsigned: EnclaveImage, given: Given, inp
   return {
     image,
     record: {
+      commit: request.commit,
       measurements,
       image: { sha256: sha256Hex(image), size: image.length, architecture, signed: signer !== undefined },
       ceremony: { generation: ceremony.generation, digest_sha384: digest.toString('hex') },
       configuration: given.source,
+      configuration_digest_sha384: configuration === undefined ? null : hash('sha384', configuration, 'hex'),
       tool: { strongroom: version, node: PINNED_NODE[architecture].version, esbuild: esbuildVersion },
       inputs,
     },

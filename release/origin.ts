@@ -2,8 +2,7 @@
 // A commit is named only where git says that the sources are that commit; changed sources are called so, and sources
 // that git does not know are of an unknown commit.
 
-import { execFileSync } from 'node:child_process';
-import { realpathSync } from 'node:fs';
+import { git, isCheckout, sourceCommit } from '../eif/commit.ts';
 import { BuildError } from '../eif/inputs.ts';
 import { VERSION } from '../enclave/api/version.ts';
 
@@ -27,37 +26,16 @@ export interface Given {
 
 /** @throws BuildError for a commit or a time that is none, or another commit than git's */
 export function originOf(root: string, { commit, env }: Given): Origin {
-  const known = isCheckout(root);
-  if (known && commit !== undefined) throw new BuildError('--commit is for sources that git does not know');
-  if (commit !== undefined && !/^[0-9a-f]{40}$/.test(commit)) throw new BuildError(`${commit} is no commit: 40 digits`);
-  const time = env[TIME_VARIABLE] ?? (known ? git(root, 'log', '-1', '--format=%ct') : '0');
+  const time = env[TIME_VARIABLE] ?? (isCheckout(root) ? git(root, 'log', '-1', '--format=%ct') : '0');
   return {
     version: VERSION,
-    commit: known ? commitOf(root) : (commit ?? 'unknown'),
+    commit: sourceCommit(root, commit),
     timeSeconds: secondsOf(time),
   };
 }
 
 export function isoTime({ timeSeconds }: Origin): string {
   return new Date(timeSeconds * 1000).toISOString().replace('.000Z', 'Z');
-}
-
-/** Not a folder in somebody else's checkout, whose commit says nothing of it. */
-function isCheckout(root: string): boolean {
-  try {
-    return realpathSync(git(root, 'rev-parse', '--show-toplevel')) === realpathSync(root);
-  } catch {
-    return false; // no git, or no repository
-  }
-}
-
-function commitOf(root: string): string {
-  const commit = git(root, 'rev-parse', 'HEAD');
-  return git(root, 'status', '--porcelain') === '' ? commit : `${commit}-modified`;
-}
-
-function git(root: string, ...args: readonly string[]): string {
-  return execFileSync('git', ['-C', root, ...args], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();
 }
 
 function secondsOf(text: string): number {

@@ -8,6 +8,7 @@ import { JSON_OUTPUT } from '../../command-line/json-output.ts';
 import type { CommandWords } from '../../command-line/read-command.ts';
 import { VERSION } from '../../enclave/api/version.ts';
 import { type BuiltImage, buildImage } from '../build.ts';
+import { sourceCommit } from '../commit.ts';
 import { hostArchitecture } from '../host.ts';
 import { BuildError } from '../inputs.ts';
 import { type Command, json, readArguments, rows } from './command.ts';
@@ -51,6 +52,7 @@ const DESCRIPTION = {
       meaning: 'P-384 private key in PEM; with its certificate the image is signed (PCR8)',
     },
     'signing-certificate': { placeholder: 'FILE', meaning: 'The certificate of that key, in PEM' },
+    commit: { placeholder: 'HEX', meaning: 'The commit of the sources, where git does not say it' },
     directory: { placeholder: 'FOLDER', meaning: 'Where to write; build/image when not given' },
     ...JSON_OUTPUT,
     json: { meaning: 'Print pcrs.json, not a table' },
@@ -74,6 +76,7 @@ export const buildCommand: Command = {
       root: ROOT,
       architecture: hostArchitecture(),
       version: VERSION,
+      commit: sourceCommit(ROOT, values.commit),
       imageFile: values.image,
       ceremonyFile: values.ceremony,
       configurationFile: configurationOf(values),
@@ -124,9 +127,10 @@ async function writeWhole(file: string, contents: Buffer | string): Promise<void
 }
 
 function asTable({ record }: BuiltImage): string {
-  const { image, ceremony, configuration, measurements, inputs } = record;
+  const { commit, image, ceremony, configuration, measurements, inputs } = record;
   const lines = [
     `Image for ${image.architecture}, ${image.size} bytes from ${inputs.length} inputs, ${image.signed ? 'signed' : 'not signed'}`,
+    `Sources of commit ${commit}`,
     `Ceremony generation ${ceremony.generation}, digest (SHA-384) ${ceremony.digest_sha384}`,
     configuration === 'baked'
       ? 'Configuration baked in'

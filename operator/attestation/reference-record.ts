@@ -19,7 +19,7 @@ export function readReferenceRecord(path: string): ReferenceRecord {
   const parsed = parseStrictJson(readFileSync(path));
   const file = parsed.kind === 'refused' ? undefined : parsed.value;
   return {
-    commit: hexOf(valueAt(file, 'commit'), 40),
+    commit: commitOf(valueAt(file, 'commit')),
     version: textOf(valueAt(file, 'tool', 'strongroom')),
     imageSha256: hexOf(valueAt(file, 'image', 'sha256'), 64),
     configurationDigest: hexOf(valueAt(file, 'configuration_digest_sha384'), 96),
@@ -38,6 +38,11 @@ function valueAt(value: unknown, ...path: readonly string[]): unknown {
 
 function hexOf(value: unknown, digits: number): string | undefined {
   return typeof value === 'string' && value.length === digits && /^[0-9a-f]+$/.test(value) ? value : undefined;
+}
+
+/** As `eif build` names it. */
+function commitOf(value: unknown): string | undefined {
+  return typeof value === 'string' && /^(?:[0-9a-f]{40}(?:-modified)?|unknown)$/.test(value) ? value : undefined;
 }
 
 function textOf(value: unknown): string | undefined {

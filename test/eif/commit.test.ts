@@ -1,0 +1,37 @@
+// The commit that pcrs.json and a release name: git's, where git knows the sources and nothing was changed; what
+// somebody vouches for elsewhere; never a guess.
+
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, it } from 'vitest';
+import { sourceCommit } from '../../eif/commit.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'strongroom-commit-'));
+const sources = join(folder, 'sources');
+const GIVEN = 'ab'.repeat(20);
+
+function git(...args: readonly string[]): string {
+  const who = ['-c', 'user.name=test', '-c', 'user.email=test@localhost', '-c', 'commit.gpgsign=false'];
+  return execFileSync('git', ['-C', sources, ...who, ...args], { encoding: 'utf8' }).trim();
+}
+
+afterAll(() => rmSync(folder, { recursive: true }));
+
+it('is git’s, and says when the sources are not that commit', () => {
+  mkdirSync(join(sources, 'inside'), { recursive: true });
+  expect(sourceCommit(sources, undefined)).toBe('unknown');
+  expect(sourceCommit(sources, GIVEN)).toBe(GIVEN);
+  git('init', '-q');
+  writeFileSync(join(sources, 'main.ts'), '1');
+  git('add', '.');
+  git('commit', '-qm', 'one');
+  const commit = git('rev-parse', 'HEAD');
+  expect(sourceCommit(sources, undefined)).toBe(commit);
+  expect(() => sourceCommit(sources, GIVEN)).toThrow('--commit is for sources that git does not know');
+  writeFileSync(join(sources, 'main.ts'), '2');
+  expect(sourceCommit(sources, undefined)).toBe(`${commit}-modified`);
+  expect(sourceCommit(join(sources, 'inside'), undefined)).toBe('unknown'); // somebody else's checkout
+  expect(() => sourceCommit(join(sources, 'inside'), 'main')).toThrow('main is no commit');
+});
