@@ -109,6 +109,7 @@ async function measurementsOf({ root, architecture, origin }: ReleaseRequest, im
     root,
     architecture,
     version: origin.version,
+    commit: origin.commit,
     imageFile,
     ceremonyFile: join(root, EXAMPLES.ceremony),
     configurationFile: join(root, EXAMPLES.configuration),
