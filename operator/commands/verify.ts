@@ -3,6 +3,7 @@
 // sends no token; settings and profiles play no part, so that what was asked for is on the command line.
 
 import { JSON_OUTPUT } from '../../command-line/json-output.ts';
+import { writeOutput } from '../../command-line/output-file.ts';
 import { bounded } from '../../command-line/text.ts';
 import { AttestationFailure } from '../attestation/attestation-failure.ts';
 import { verifyCertificate } from '../attestation/certificate-evidence.ts';
@@ -12,7 +13,6 @@ import { type AttestationPolicy, DEFAULT_MAX_AGE_SECONDS } from '../attestation/
 import { readReferenceRecord } from '../attestation/reference-record.ts';
 import { readReferenceValues } from '../attestation/reference-values.ts';
 import { decisive, type Findings, jsonReport, type ReportContext } from '../attestation/report.ts';
-import { reportWriter } from '../attestation/report-file.ts';
 import { tableReport } from '../attestation/report-table.ts';
 import { type VerifyOptions, verifyDocument } from '../attestation/verify.ts';
 import { localCommand } from '../command.ts';
@@ -21,6 +21,7 @@ import { connectionFailure } from '../connection-failure.ts';
 import { createDeadline } from '../deadline.ts';
 import { CommandFailure, UsageFailure } from '../exit.ts';
 import { createOutput } from '../output.ts';
+import { checkFile, explained } from '../output-file.ts';
 import { COMMON_FLAGS, DEFAULT_TIMEOUT_SECONDS, readSeconds } from '../settings.ts';
 
 const RFC3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/i;
@@ -40,7 +41,11 @@ export const verify = localCommand({
       meaning: `The oldest document accepted; ${DEFAULT_MAX_AGE_SECONDS} when not given`,
     },
     ...JSON_OUTPUT,
-    report: { placeholder: 'FILE', meaning: 'Write the report as a page too, to keep and to print (HTML)' },
+    report: {
+      placeholder: 'FILE',
+      isOutputFile: true,
+      meaning: 'Write the report as a page too, to keep and to print (HTML)',
+    },
     force: { meaning: 'Replace the file of --report' },
     'timeout-seconds': {
       placeholder: 'SECONDS',
@@ -64,7 +69,8 @@ export const verify = localCommand({
     const maxAgeSeconds = readSeconds(flag('max-age', values['max-age']), DEFAULT_MAX_AGE_SECONDS);
     const timeoutSeconds = readSeconds(flag('timeout-seconds', values['timeout-seconds']), DEFAULT_TIMEOUT_SECONDS);
     const now = Date.now();
-    const writeReport = values.report === undefined ? undefined : reportWriter(values.report, values.force);
+    const { report, force } = values;
+    if (report !== undefined) await checkFile(report, force);
     const nonce = readNonce(values.nonce);
     const isUrl = /^[a-z][a-z0-9+.-]*:\/\//i.test(argument);
     if (isUrl && (values.at !== undefined || values.nonce !== undefined)) {
@@ -92,7 +98,10 @@ export const verify = localCommand({
     const page = { ...context, madeAt: now, maxAgeSeconds, nonce, anyConfiguration: values['any-configuration'] };
     const record = values.pcrs === undefined ? undefined : readReferenceRecord(values.pcrs);
     const pcrsFile = values.pcrs === undefined ? undefined : bounded(values.pcrs, MAX_SUBJECT_CHARACTERS);
-    writeReport?.(htmlReport(findings, { ...page, record, pcrsFile }));
+    if (report !== undefined) {
+      const text = htmlReport(findings, { ...page, record, pcrsFile });
+      await writeOutput(report, force, (file) => file.writeFile(text)).catch(explained(report));
+    }
     const verdict = decisive(findings);
     if (!verdict.expected) throw new AttestationFailure(verdict, context.subject);
   },
