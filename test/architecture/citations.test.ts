@@ -6,6 +6,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { anchorsOf } from './anchors.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 /** What is not ours, or not text. */
@@ -47,27 +48,6 @@ function resolved({ from, path }: Pick<Citation, 'from' | 'path'>): string | und
   return places.find((place) => existsSync(join(ROOT, place)));
 }
 
-const anchorsByDocument = new Map<string, ReadonlySet<string>>();
-
-function anchorsOf(document: string): ReadonlySet<string> {
-  const known = anchorsByDocument.get(document);
-  if (known !== undefined) return known;
-  const text = readFileSync(join(ROOT, document), 'utf8');
-  const stated = [...text.matchAll(/<a id="([\w-]+)">/g)].map(([, id = '']) => id);
-  const headings = [...text.matchAll(/^#{1,6} (.+)$/gm)].map(([, heading = '']) => slugOf(heading));
-  const anchors = new Set([...stated, ...headings]);
-  anchorsByDocument.set(document, anchors);
-  return anchors;
-}
-
-/** As forges make them of headings. */
-function slugOf(heading: string): string {
-  return heading
-    .toLowerCase()
-    .replaceAll(/[^\p{L}\p{N} _-]/gu, '')
-    .replaceAll(' ', '-');
-}
-
 /** What is wrong with it, in words that say what to do; undefined when it leads somewhere. */
 function problemOf(citation: Citation): string | undefined {
   const document = resolved(citation);
@@ -75,7 +55,7 @@ function problemOf(citation: Citation): string | undefined {
   if (document === undefined) {
     return `${from} cites ${path}, which is not in the repository: cite docs/specification, with an anchor`;
   }
-  const missing = citation.anchors.filter((anchor) => !anchorsOf(document).has(anchor));
+  const missing = citation.anchors.filter((anchor) => !anchorsOf(join(ROOT, document)).has(anchor));
   return missing.length === 0 ? undefined : `${from} cites ${document}, which has no section #${missing.join(', #')}`;
 }
 
