@@ -6,9 +6,9 @@ export const DEFAULT_COLUMNS = 100;
 const MIN_COLUMNS = 40;
 const MAX_COLUMNS = 120;
 
-export function columnsOf(stream: { readonly isTTY?: boolean; readonly columns?: number }): number {
-  const { isTTY, columns } = stream;
-  if (isTTY !== true || columns === undefined || columns === 0) return DEFAULT_COLUMNS;
+/** How wide lines are for this output: a terminal's own width, within bounds; a pipe has none. */
+export function columnsOf({ columns = 0 }: { readonly columns?: number | undefined }): number {
+  if (columns === 0) return DEFAULT_COLUMNS;
   return Math.min(MAX_COLUMNS, Math.max(MIN_COLUMNS, columns));
 }
 

@@ -10,7 +10,7 @@ export interface LoggerOptions {
   /** `info`, or `info,http=debug,slashing=warn`: a default level and levels of single modules. */
   readonly level: string;
   readonly format: 'text' | 'json';
-  /** ANSI colour in text; unset: when the destination is a terminal. */
+  /** ANSI colour in text; unset: when the destination is a terminal that has colours, and NO_COLOR is not set. */
   readonly color?: boolean | undefined;
 }
 
@@ -59,7 +59,7 @@ export function createLogger(options: LoggerOptions, destination: LogDestination
   buffered?.on('drop', () => {
     dropped += 1;
   });
-  const color = options.color ?? process.stdout.isTTY === true;
+  const color = options.color ?? (process.stdout.isTTY === true && process.stdout.hasColors());
   const sink: LogDestination =
     options.format === 'json' ? destination : { write: (line) => destination.write(textLine(line, color)) };
   const root = pino(

@@ -92,7 +92,11 @@ export function showResults<Result extends KeyResult>(output: Output, results: r
 }
 
 /** What was put together from several answers. */
-export function showValue<Value>(output: Output, value: Value, render: (value: Value) => string): void {
+export function showValue<Value>(
+  output: Output,
+  value: Value,
+  render: (value: Value, columns: number) => string,
+): void {
   output.answer({ value, text: JSON.stringify(value) }, render);
 }
 

@@ -3,19 +3,21 @@
 
 import type { Terminal } from '../command-line/terminal.ts';
 import { printableJson } from '../command-line/text.ts';
+import { columnsOf } from '../command-line/wrap.ts';
 import type { Answer } from './client.ts';
 
 export const OUTPUT_FORMATS = ['table', 'json'] as const;
 export type OutputFormat = (typeof OUTPUT_FORMATS)[number];
 
 export interface Output {
-  /** An answer, as a table by `render`, or as it came. */
-  answer<T>(answer: Answer<T>, render: (value: T) => string): void;
+  /** An answer, as a table by `render`, which is told how wide lines may be, or as it came. */
+  answer<T>(answer: Answer<T>, render: (value: T, columns: number) => string): void;
 }
 
 export function createOutput(format: OutputFormat, { stdout }: Terminal): Output {
   const renderJson = (text: string): string => `${stdout.isTTY ? printableJson(text.trimEnd()) : text.trimEnd()}\n`;
   return {
-    answer: ({ value, text }, render) => void stdout.write(format === 'json' ? renderJson(text) : render(value)),
+    answer: ({ value, text }, render) =>
+      void stdout.write(format === 'json' ? renderJson(text) : render(value, columnsOf(stdout))),
   };
 }

@@ -443,7 +443,11 @@ export const OPTIONS = {
     'Log level, or a filter of levels by module. Audit lines have the level `audit=info` until the filter names another, or is `off`',
   ),
   'logging.format': flagged(oneOf('text', 'json'), 'text', 'Log format'),
-  'logging.color': flagged(boolean, undefined, 'ANSI color; when unset, on exactly when the output is a terminal'),
+  'logging.color': flagged(
+    boolean,
+    undefined,
+    'ANSI color; when unset, on when the output is a terminal and NO_COLOR is not set',
+  ),
 } as const satisfies Record<string, Option>;
 
 export type OptionPath = keyof typeof OPTIONS;

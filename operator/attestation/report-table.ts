@@ -1,7 +1,8 @@
 // The report of a verification for a terminal: the verdict first. Text of the evidence is made fit for a terminal.
 
-import { columnsOf, renderFields, renderTable } from '../../command-line/table.ts';
+import { renderFields, renderTable } from '../../command-line/table.ts';
 import { bounded } from '../../command-line/text.ts';
+import { columnsOf } from '../../command-line/wrap.ts';
 import { FAILURES } from './failure.ts';
 import {
   chainOf,

@@ -17,6 +17,8 @@ import { PRESET_NAMES, PRESETS } from './policy-presets.ts';
 
 const POLICIES = '/api/v1/auth/policies';
 const ANY = 'any';
+/** `+ ` before a line. */
+const MARK_COLUMNS = 2;
 /** The list of all scopes or operations fits. */
 const MAX_PROBLEM_CHARACTERS = 800;
 
@@ -59,8 +61,8 @@ const list = remoteCommand({
   flags: {},
   examples: ['auth policy list', `auth policy list --json | jq -r '.policies[].name'`],
   async run({ client, output }) {
-    output.answer(await client.request({ method: 'GET', path: POLICIES }, policyListSchema), ({ policies }) =>
-      policies.length === 0 ? 'no policies\n' : renderPolicies(policies),
+    output.answer(await client.request({ method: 'GET', path: POLICIES }, policyListSchema), ({ policies }, columns) =>
+      policies.length === 0 ? 'no policies\n' : renderPolicies(policies, columns),
     );
   },
 });
@@ -173,13 +175,13 @@ function show(output: Output, change: Change): void {
 }
 
 /** Rules that stay, then `-` those that go and `+` those that come; a rule is the same when it says the same. */
-function renderChange({ before, after }: Change): string {
+function renderChange({ before, after }: Change, columns: number): string {
   const isIn = (rules: Policy['rules'], rule: Rule) => rules.some((other) => isDeepStrictEqual(other, rule));
   const goes = before.filter((rule) => !isIn(after, rule));
   const comes = after.filter((rule) => !isIn(before, rule));
   const marked = (mark: string, rules: Policy['rules']) =>
     rules.map((rule) =>
-      renderRule(rule, (mark === '-' ? before : after).indexOf(rule))
+      renderRule(rule, (mark === '-' ? before : after).indexOf(rule), columns - MARK_COLUMNS)
         .replaceAll(/^/gm, `${mark} `)
         .slice(0, -2),
     );
@@ -188,38 +190,39 @@ function renderChange({ before, after }: Change): string {
   return `${[...marked(' ', stays), ...marked('-', goes), ...marked('+', comes)].join('\n')}\n${verdict}\n`;
 }
 
-function renderPolicies(records: readonly PolicyRecord[]): string {
+function renderPolicies(records: readonly PolicyRecord[], columns: number): string {
   return renderTable(
     ['NAME', 'REVISION', 'UPDATED AT', 'RULES'],
     records.map(({ name, revision, updated_at, rules }) => [name, String(revision), updated_at, String(rules.length)]),
+    columns,
   );
 }
 
-function renderPolicy({ name, revision, created_at, updated_at, rules }: PolicyRecord): string {
-  const fields = renderFields([
+function renderPolicy({ name, revision, created_at, updated_at, rules }: PolicyRecord, columns: number): string {
+  const head: (readonly [string, string])[] = [
     ['name', name],
     ['revision', String(revision)],
     ['created at', created_at],
     ['updated at', updated_at],
-  ]);
-  return [fields, ...rules.map(renderRule)].join('\n');
+  ];
+  return [renderFields(head, columns), ...rules.map((rule, index) => renderRule(rule, index, columns))].join('\n');
 }
 
 /**
  * Keys and addresses stand on lines of their own, where they can be copied. What a rule does not ask of payments is
  * left out.
  */
-function renderRule(rule: Rule, index: number): string {
+function renderRule(rule: Rule, index: number, columns: number): string {
   const { effect, scopes, operations, keys, fee_recipients: recipients, max_gas_limit: gasLimit } = rule;
-  const fields = renderFields([
+  const fields: (readonly [string, string])[] = [
     [`rule ${index + 1}`, effect],
     ['scopes', scopes?.join(', ') ?? ANY],
     ['operations', operations?.join(', ') ?? ANY],
     ...(gasLimit === undefined ? [] : [['max gas limit', String(gasLimit)] as const]),
     ['keys', keys === undefined ? ANY : `these ${keys.length}`],
-  ]);
+  ];
   const payments = recipients === undefined ? '' : renderFields([['fee recipients', `these ${recipients.length}`]]);
-  return fields + linesOf(keys) + payments + linesOf(recipients);
+  return renderFields(fields, columns) + linesOf(keys) + payments + linesOf(recipients);
 }
 
 function linesOf(items: readonly string[] = []): string {

@@ -51,8 +51,8 @@ function sealedStatus({ checks }: Health) {
 
 const RECOVER = '`strongroom operator recover` says what recovery takes';
 
-function renderSealed({ state, latch, checks }: ReturnType<typeof sealedStatus>): string {
-  return renderFields([
+function renderSealed({ state, latch, checks }: ReturnType<typeof sealedStatus>, columns: number): string {
+  const fields: (readonly [string, string])[] = [
     ['state', state],
     ['sealed at', latch.sealed_at ?? 'a time not recorded'],
     ['sealed by', latch.accessor ?? 'nobody named'],
@@ -60,13 +60,15 @@ function renderSealed({ state, latch, checks }: ReturnType<typeof sealedStatus>)
     ...checks
       .filter(({ id }) => id !== 'chamber')
       .map(({ id, status, detail }): [string, string] => [id, detail === undefined ? status : `${status}: ${detail}`]),
-  ]);
+  ];
+  return renderFields(fields, columns);
 }
 
-function render(status: ChamberStatus): string {
-  const parts = [renderFields([...chamberFields(status), ...serviceFields(status)]), renderKeys(status)];
-  if (status.custody !== null) parts.push(renderCustodyKeys(status.custody));
-  if (Object.keys(status.tee.measurements).length > 0) parts.push(renderMeasurements(status.tee));
+function render(status: ChamberStatus, columns: number): string {
+  const fields = [...chamberFields(status), ...serviceFields(status)];
+  const parts = [renderFields(fields, columns), renderKeys(status)];
+  if (status.custody !== null) parts.push(renderCustodyKeys(status.custody, columns));
+  if (Object.keys(status.tee.measurements).length > 0) parts.push(renderMeasurements(status.tee, columns));
   return parts.join('\n');
 }
 
@@ -131,16 +133,17 @@ function renderKeys({ keys }: ChamberStatus): string {
   );
 }
 
-function renderCustodyKeys({ keys }: NonNullable<ChamberStatus['custody']>): string {
+function renderCustodyKeys({ keys }: NonNullable<ChamberStatus['custody']>, columns: number): string {
   return renderTable(
     ['SHARE', 'CUSTODY KEY', 'ARNS'],
     keys.map(({ arns, status }, index) => [String(index + 1), status, arns.join(' ')]),
+    columns,
   );
 }
 
 /** Without headings beside them: a digest and its register fill the line. */
-function renderMeasurements({ measurements, configuration_digest }: ChamberStatus['tee']): string {
-  const registers = `PCR measurements\n${renderFields(Object.entries(measurements))}`;
+function renderMeasurements({ measurements, configuration_digest }: ChamberStatus['tee'], columns: number): string {
+  const registers = `PCR measurements\n${renderFields(Object.entries(measurements), columns)}`;
   return configuration_digest === null
     ? registers
     : `${registers}\nconfiguration digest\n${printable(configuration_digest)}\n`;

@@ -45,7 +45,7 @@ const create = remoteCommand({
       management: values.management,
     });
     const answer = await client.request({ method: 'POST', path: TOKENS, json }, createdTokenSchema);
-    output.answer(answer, ({ token, ...record }) => `${renderToken(record)}\ntoken\n${token}\n`);
+    output.answer(answer, ({ token, ...record }, columns) => `${renderToken(record, columns)}\ntoken\n${token}\n`);
     note(terminal, 'the token is shown this once: store it now; who has it can use it');
   },
 });
@@ -55,8 +55,8 @@ const list = remoteCommand({
   flags: {},
   examples: ['auth token list', `auth token list --json | jq -r '.tokens[].accessor'`],
   async run({ client, output }) {
-    output.answer(await client.request({ method: 'GET', path: TOKENS }, tokenListSchema), ({ tokens }) =>
-      tokens.length === 0 ? 'no tokens\n' : renderTokens(tokens),
+    output.answer(await client.request({ method: 'GET', path: TOKENS }, tokenListSchema), ({ tokens }, columns) =>
+      tokens.length === 0 ? 'no tokens\n' : renderTokens(tokens, columns),
     );
   },
 });
@@ -134,7 +134,7 @@ function pathOf(accessor: string): string {
   return `${TOKENS}/${accessor}`;
 }
 
-function renderTokens(records: readonly TokenRecord[]): string {
+function renderTokens(records: readonly TokenRecord[], columns: number): string {
   return renderTable(
     ['ACCESSOR', 'KIND', 'EXPIRES AT', 'POLICIES (DESCRIPTION)'],
     records.map(({ accessor, kind, root, expires_at, policies, description }) => [
@@ -143,11 +143,12 @@ function renderTokens(records: readonly TokenRecord[]): string {
       expires_at ?? 'never',
       `${policies.join(', ')}${description === null ? '' : ` (${description})`}`.trimStart(),
     ]),
+    columns,
   );
 }
 
-function renderToken(record: TokenRecord): string {
-  return renderFields([
+function renderToken(record: TokenRecord, columns: number): string {
+  const fields: (readonly [string, string])[] = [
     ['accessor', record.accessor],
     ['kind', record.root ? 'management (root)' : record.kind],
     ['policies', record.policies.join(', ') || 'none'],
@@ -156,5 +157,6 @@ function renderToken(record: TokenRecord): string {
     ['created at', record.created_at],
     ['expires at', record.expires_at ?? 'never'],
     ['revision', String(record.revision)],
-  ]);
+  ];
+  return renderFields(fields, columns);
 }

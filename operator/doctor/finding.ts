@@ -41,12 +41,12 @@ export function verdictOf(findings: readonly Finding[]): 'ok' | 'warn' | 'fail' 
 }
 
 /** `what to do` stands under its line, so that a line is a check. */
-export function renderFindings(findings: readonly Finding[]): string {
+export function renderFindings(findings: readonly Finding[], columns?: number): string {
   const rows = findings.flatMap(({ check, status, detail, todo }) => [
     [check, status.toUpperCase(), detail],
     ...(todo === null ? [] : [['', '', `→ ${todo}`]]),
   ]);
-  return renderTable(['CHECK', 'RESULT', 'WHAT WAS FOUND'], rows);
+  return renderTable(['CHECK', 'RESULT', 'WHAT WAS FOUND'], rows, columns);
 }
 
 export function findingsJson(findings: readonly Finding[]): string {

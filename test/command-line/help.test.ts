@@ -70,10 +70,10 @@ Examples:
 });
 
 it('a terminal says how wide it is; a pipe gets 100 columns', () => {
-  expect(columnsOf({ isTTY: true, columns: 80 })).toBe(80);
-  expect(columnsOf({ isTTY: true, columns: 300 })).toBe(120);
-  expect(columnsOf({ isTTY: true, columns: 10 })).toBe(40);
-  expect(columnsOf({ isTTY: false, columns: 80 })).toBe(100);
+  expect(columnsOf({ columns: 80 })).toBe(80);
+  expect(columnsOf({ columns: 300 })).toBe(120);
+  expect(columnsOf({ columns: 10 })).toBe(40);
+  expect(columnsOf({ columns: 0 })).toBe(100);
   expect(columnsOf({})).toBe(100);
 });
 

@@ -260,7 +260,7 @@ describe('connections that break', () => {
       response.write('x'.repeat(100_000), () => response.destroy());
     });
     writeFileSync(join(folder, 'records.json'), 'the earlier export');
-    const { code, stderr } = await plainly(signer, 'slashing export --output records.json');
+    const { code, stderr } = await plainly(signer, 'slashing export --output records.json --force');
     expect(code).toBe(2);
     expect(stderr).toContain('the connection was closed before the answer');
     expect(readFileSync(join(folder, 'records.json'), 'utf8')).toBe('the earlier export');
