@@ -72,7 +72,7 @@ function members({ verdict }: Finding): Html | undefined {
 
 function registerTable(registers: readonly RegisterReport[]): Html | undefined {
   if (registers.length === 0) return undefined;
-  const isQuiet = ({ value, result }: RegisterReport): boolean => isZero(value) && result !== 'mismatch';
+  const isQuiet = ({ value, accepted }: RegisterReport): boolean => isZero(value) && accepted.length === 0;
   const zero = registers.filter(isQuiet);
   return html`<h3>Registers, beside the reference values</h3>
 <div class="scroll"><table><thead><tr><th>Register</th><th>Result</th><th>Of the document</th><th>Reference value</th></tr></thead>

@@ -115,6 +115,14 @@ describe('the page', () => {
       expect(text).toContain(shown);
   });
 
+  it('shows a register of zeros as compared, where zeros were asked for', async () => {
+    const zero = '00'.repeat(48);
+    const { code, text } = await report(document, '--pcrs', join(folder, 'pcrs.json'), '--pcr', `5=${zero}`);
+    expect(code).toBe(0);
+    expect(text).toContain(`PCR5 ✔ match ${half(zero)} ${half(zero)}`);
+    expect(text).toContain('Zero, and not compared: PCR6, PCR7,');
+  });
+
   it('holds the digests of the reference file against the registers that they should lead to', async () => {
     const { text } = await report(document, '--pcrs', join(folder, 'pcrs.json'));
     expect(text).toContain(`Ceremony ${half(hex(CEREMONY))} PCR17: ✔ follows from this digest`);
