@@ -15,10 +15,10 @@ const NOT_SOFTWARE = ['node', 'modules', 'napi', 'unicode', 'cldr', 'tz'];
 const LIST_VERSIONS = 'process.stdout.write(JSON.stringify(process.versions))';
 
 /** By Debian's source packages, whose copyright files are long and are among the texts. */
-const LICENCES: Readonly<Record<string, string>> = {
-  glibc: 'LGPL-2.1-or-later',
-  'gcc-12': 'GPL-3.0-or-later WITH GCC-exception-3.1',
-};
+const LICENCES: readonly (readonly [RegExp, string])[] = [
+  [/^glibc$/, 'LGPL-2.1-or-later'],
+  [/^gcc-\d+$/, 'GPL-3.0-or-later WITH GCC-exception-3.1'],
+];
 /** The static part of the C library that is in the launcher. */
 const LINKED_IN = 'libc6-dev';
 const COMMON_TEXTS = /\/usr\/share\/common-licenses\/([A-Z]+-[\d.]*\d)/g;
@@ -79,6 +79,8 @@ function ofPackage(name: string, remark: string): Component {
     '\n',
   );
   if (version === '') throw new BuildError(`dpkg knows no version of ${name}`);
+  const [, licence] = LICENCES.find(([pattern]) => pattern.test(source)) ?? [];
+  if (licence === undefined) throw new BuildError(`nobody has looked at the licence of ${name} (${source}) yet`);
   const purl = `pkg:deb/debian/${name.replaceAll('+', '%2B')}@${encodeURIComponent(version)}?arch=${architecture}`;
   return {
     type: 'library',
@@ -86,7 +88,7 @@ function ofPackage(name: string, remark: string): Component {
     version,
     purl,
     hash: undefined,
-    licence: LICENCES[source],
+    licence,
     texts: textsOf(name),
     remark,
   };

@@ -12,6 +12,7 @@ import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
 import { bundleProgram, MAIN_FILE } from '../../eif/bundle/bundle.ts';
 import { defaultChain } from '../../parent-proxy/services/instance-credentials.ts';
+import { addonForTests } from '../support/addon.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const ENTRY = `
@@ -37,20 +38,24 @@ const ANSWERS = new Map([
 ]);
 const NO_OTHERS = { AWS_CONFIG_FILE: devNull, AWS_SHARED_CREDENTIALS_FILE: devNull };
 
-it('the chain of a bundle finds the role of the instance, as that of a checkout does', async () => {
-  expect(await defaultChain()).toBeTypeOf('function');
-  const { files } = await bundleProgram(ROOT, { entry: ENTRY, inPlaceOf: new Map() });
-  const folder = mkdtempSync(join(tmpdir(), 'strongroom-credentials-'));
-  for (const { name, data } of files) writeFileSync(join(folder, name), data);
-  const metadata = createServer((request, response) => {
-    response.end(ANSWERS.get(`${request.method} ${request.url}`) ?? '');
-  });
-  await once(metadata.listen(0, '127.0.0.1'), 'listening');
-  const { port } = metadata.address() as AddressInfo;
-  const said = await promisify(execFile)(join(ROOT, 'bin/pinned-node'), [join(folder, MAIN_FILE)], {
-    env: { ...NO_OTHERS, AWS_EC2_METADATA_SERVICE_ENDPOINT: `http://127.0.0.1:${port}` },
-  });
-  metadata.close();
-  rmSync(folder, { recursive: true });
-  expect(said.stdout).toBe('ASIATESTOFTHEROLE000\n');
-}, 120_000);
+it.runIf(addonForTests())(
+  'the chain of a bundle finds the role of the instance, as that of a checkout does',
+  async () => {
+    expect(await defaultChain()).toBeTypeOf('function');
+    const { files } = await bundleProgram(ROOT, { entry: ENTRY, inPlaceOf: new Map() });
+    const folder = mkdtempSync(join(tmpdir(), 'strongroom-credentials-'));
+    for (const { name, data } of files) writeFileSync(join(folder, name), data);
+    const metadata = createServer((request, response) => {
+      response.end(ANSWERS.get(`${request.method} ${request.url}`) ?? '');
+    });
+    await once(metadata.listen(0, '127.0.0.1'), 'listening');
+    const { port } = metadata.address() as AddressInfo;
+    const said = await promisify(execFile)(join(ROOT, 'bin/pinned-node'), [join(folder, MAIN_FILE)], {
+      env: { ...NO_OTHERS, AWS_EC2_METADATA_SERVICE_ENDPOINT: `http://127.0.0.1:${port}` },
+    });
+    metadata.close();
+    rmSync(folder, { recursive: true });
+    expect(said.stdout).toBe('ASIATESTOFTHEROLE000\n');
+  },
+  120_000,
+);

@@ -1,6 +1,7 @@
 // What says what is in a release: it names what is there and nothing else, with the licences that the packages state,
 // and the digests of what was made and of what it was made from.
 
+import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
@@ -125,9 +126,14 @@ export function paperTests(made: () => MadeRelease): void {
   });
 
   it('have the measurements of the example image on the kernel that was given', () => {
-    const { measurements, configuration, inputs } = JSON.parse(read('pcrs.json'));
+    const { measurements, configuration, ceremony, inputs } = JSON.parse(read('pcrs.json'));
     expect([Object.keys(measurements), configuration]).toEqual([['PCR0', 'PCR1', 'PCR2', 'PCR16', 'PCR17'], 'baked']);
     const names = inputs.map(({ path }: { path: string }) => path);
     expect(names).toEqual(expect.arrayContaining(['bzImage', 'ceremony.yaml', 'enclave.yaml']));
+    // The programs of the tarball measure the same examples by themselves.
+    const run = (...args: readonly string[]) =>
+      execFileSync(join(made().tree, 'bin/strongroom'), args, { cwd: join(made().tree, 'docs/examples') }).toString();
+    expect(run('parent-proxy', '-c', 'enclave.yaml', '--check')).toContain(measurements['PCR16']);
+    expect(run('ceremony', 'plan', 'ceremony.yaml')).toContain(ceremony.digest_sha384);
   });
 }
