@@ -31,7 +31,7 @@ demo-enclave: install core-quietly ## Build an enclave image and show its whole 
 
 VITEST := $(NODE) node_modules/vitest/vitest.mjs
 # Programs, databases, images and long searches: what makes the whole suite take a while.
-SLOW := 'test/{bench,chamber,contract,e2e,eif,guest,harden,operator,parent-proxy,property,release}/**' \
+SLOW := 'test/{bench,chamber,contract,e2e,eif,guest,harden,operator,parent-proxy,property,release,runbooks}/**' \
   'test/slashing/{dynamodb,interchange,postgres,sqlite}/**' 'test/keys/{files,keystores,management,table}/**' \
   'test/signing/bls/**' test/config/check.test.ts test/formats/strict-json-cost.test.ts \
   test/signing/lodestar-roots.test.ts test/slashing/local-floor-restart.test.ts \

@@ -16,6 +16,8 @@ export interface Policies {
   readonly tables?: Readonly<Record<string, PolicyDocument>>;
   /** Of every custody key. */
   readonly key?: PolicyDocument;
+  /** In its place that of each custody key, by ARN: one without a policy opens to nobody. */
+  readonly keys?: ReadonlyMap<string, PolicyDocument>;
 }
 
 export interface GuardedAws {
@@ -104,10 +106,9 @@ function mayCallKey(
     ...(Recipient === undefined ? [] : attestationContext(Recipient.AttestationDocument, registersIn)),
   ]) as Record<string, string>;
   const byRole = isAllowed([policies.role], { action, resource: KeyId, context });
-  return (
-    byRole &&
-    (policies.key === undefined || isAllowed([policies.key], { action, resource: KeyId, principal: SIGNER, context }))
-  );
+  if (policies.key === undefined && policies.keys === undefined) return byRole;
+  const own = policies.keys === undefined ? policies.key : policies.keys.get(KeyId);
+  return byRole && own !== undefined && isAllowed([own], { action, resource: KeyId, principal: SIGNER, context });
 }
 
 function attestationContext(

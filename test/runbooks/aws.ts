@@ -1,0 +1,106 @@
+// `aws`, as far as the pages use it: rows of tables at the DynamoDB stand-in, key policies and the state of keys at the
+// KMS stand-in. Its words and options are those of the AWS CLI, version 2; another word or option is refused.
+
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import {
+  createDynamoDBClient,
+  DeleteItemCommand,
+  DescribeTableCommand,
+  type DynamoDBClient,
+  GetItemCommand,
+} from '../../enclave/aws/dynamodb.ts';
+import { dynamoDBClientOptions } from '../../rehearsal/dynamodb.ts';
+import type { KeyBehaviour } from '../../rehearsal/kms/server.ts';
+import type { PolicyDocument } from '../../setup/policy-document.ts';
+import { type Program, Refused } from './programs.ts';
+
+export interface AwsKeys {
+  policyOf(arn: string): PolicyDocument | undefined;
+  putPolicy(arn: string, policy: PolicyDocument): void;
+  setBehaviour(arn: string, behaviour: KeyBehaviour): void;
+}
+
+interface Account {
+  readonly tables: DynamoDBClient;
+  readonly keys: AwsKeys;
+}
+
+interface Call {
+  readonly option: (name: string) => string;
+  readonly json: <Value>(name: string) => Value;
+}
+
+type Operation = (call: Call, account: Account) => Promise<unknown> | unknown;
+
+const TEXT = { type: 'string' } as const;
+const FLAG = { type: 'boolean' } as const;
+const OPTIONS = {
+  ...{ 'table-name': TEXT, key: TEXT, 'consistent-read': FLAG, region: TEXT, query: TEXT, output: TEXT },
+  ...{ 'condition-expression': TEXT, 'expression-attribute-values': TEXT, 'return-values': TEXT },
+  ...{ 'key-id': TEXT, 'policy-name': TEXT, policy: TEXT },
+};
+
+const OPERATIONS: Readonly<Record<string, Operation>> = {
+  'dynamodb get-item': async ({ option, json }, { tables }) => {
+    const input = { TableName: option('table-name'), Key: json<never>('key'), ConsistentRead: true };
+    const { Item } = await tables.send(new GetItemCommand(input));
+    return Item === undefined ? undefined : { Item };
+  },
+  'dynamodb delete-item': async ({ option, json }, { tables }) => {
+    const { Attributes } = await tables.send(
+      new DeleteItemCommand({ TableName: option('table-name'), Key: json<never>('key'), ReturnValues: 'ALL_OLD' }),
+    );
+    return Attributes === undefined ? undefined : { Attributes };
+  },
+  'dynamodb describe-table': async ({ option }, { tables }) => {
+    const { Table } = await tables.send(new DescribeTableCommand({ TableName: option('table-name') }));
+    return { Table };
+  },
+  'kms put-key-policy': ({ option, json }, { keys }) => {
+    if (option('policy-name') !== 'default') throw new Refused('a key has one policy, default');
+    keys.putPolicy(option('key-id'), json('policy'));
+  },
+  'kms get-key-policy': ({ option }, { keys }) => ({
+    Policy: JSON.stringify(keys.policyOf(option('key-id'))),
+    PolicyName: 'default',
+  }),
+  'kms disable-key': ({ option }, { keys }) => keys.setBehaviour(option('key-id'), 'disabled'),
+  'kms enable-key': ({ option }, { keys }) => keys.setBehaviour(option('key-id'), 'enabled'),
+};
+
+export function awsProgram(endpoint: string, keys: AwsKeys): { readonly program: Program; close(): void } {
+  const tables = createDynamoDBClient(dynamoDBClientOptions(endpoint));
+  return {
+    close: () => tables.destroy(),
+    async program(args, folder) {
+      const { values, positionals } = parseArgs({ args: [...args], options: OPTIONS, allowPositionals: true });
+      const operation = OPERATIONS[positionals.join(' ')];
+      if (operation === undefined) throw new Refused(`aws: no stand-in for: ${positionals.join(' ')}`, 252);
+      const option: Call['option'] = (name) => {
+        const value = values[name as keyof typeof values];
+        if (typeof value !== 'string') throw new Refused(`aws: --${name} is required`, 252);
+        return value;
+      };
+      const json: Call['json'] = (name) => JSON.parse(contentOf(option(name), folder));
+      return rendered(await operation({ option, json }, { tables, keys }), values);
+    },
+  };
+}
+
+function contentOf(value: string, folder: string): string {
+  const [, path] = /^file:\/\/(.*)$/.exec(value) ?? [];
+  return path === undefined ? value : readFileSync(resolve(folder, path), 'utf8');
+}
+
+/** A query is a path of members. */
+function rendered(answer: unknown, { query, output }: { readonly query?: string; readonly output?: string }): string {
+  if (answer === undefined) return '';
+  const found = (query?.split('.') ?? []).reduce<unknown>(
+    (value, name) => (value as Record<string, unknown> | null | undefined)?.[name] ?? null,
+    answer,
+  );
+  if (output === 'text') return `${found === null ? 'None' : String(found)}\n`;
+  return `${JSON.stringify(found, undefined, 4)}\n`;
+}

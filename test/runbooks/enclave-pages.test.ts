@@ -1,0 +1,28 @@
+// The runbooks of images and their registers, as they stand there, in a world with an enclave whose custody keys have
+// policies that count.
+
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type EnclaveRunbookWorld, startEnclaveRunbooks } from './enclave-world.ts';
+import { rehearse } from './rehearse.ts';
+
+let world: EnclaveRunbookWorld;
+
+beforeAll(async () => {
+  world = await startEnclaveRunbooks({ isBaked: true });
+});
+afterAll(() => world?.close());
+
+it('docs/runbooks/image-upgrade.md: there and back, and only the image that stays opens the keys', async () => {
+  world.makeRelease('new', { isBaked: true });
+  const old = world.runningPcr0();
+  const seen: (string | undefined)[] = [];
+  await rehearse('docs/runbooks/image-upgrade.md', world, {
+    elsewhere: 1,
+    before: async () => void seen.push(world.runningPcr0()),
+  });
+  expect(new Set(seen).size).toBe(2);
+  expect(world.runningPcr0()).toBe(old);
+  expect(await world.comesUp('new')).toBe(false);
+  expect(world.trouble()).toContain('attestation policy mismatch');
+  expect(await world.comesUp('old')).toBe(true);
+});

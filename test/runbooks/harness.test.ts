@@ -1,0 +1,134 @@
+// What the rehearsal of a page finds, and what it refuses: a page that is wrong must not pass. And of every runbook:
+// its form, and that some test here rehearses it.
+
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { blocksOf } from './page.ts';
+import { Refused } from './programs.ts';
+import { type RehearsalOptions, rehearseBlocks } from './rehearse.ts';
+import { type OpenWorld, openWorld, ROOT } from './world.ts';
+
+let folder: string;
+let world: OpenWorld;
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'sr-'));
+  const ssh = async (args: readonly string[]): Promise<string> => {
+    if (args[0] === 'nobody') throw new Refused('ssh: no such host', 7);
+    return `${args.join('|')}\n`;
+  };
+  world = await openWorld({ folder, env: {}, values: { NAME: 'of this world' }, programs: { ssh } });
+});
+afterAll(async () => {
+  await world?.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** A page of these fences, each `info`, then its text. */
+function pageOf(...fences: readonly (readonly [string, string])[]): string {
+  return fences.map(([info, text]) => `\`\`\`${info}\n${text}\n\`\`\`\n`).join('\n');
+}
+
+const rehearsed = (markdown: string, options: RehearsalOptions = {}) =>
+  rehearseBlocks(blocksOf('a page', markdown), world, options);
+
+describe('a rehearsal', () => {
+  it('runs all blocks in one shell, with the values of the world, in order', async () => {
+    const page = pageOf(
+      ['sh yours', 'export NAME="yours"   # a comment'],
+      ['sh', 'value=1; echo "$NAME"'],
+      ['text', 'of   this…'],
+      ['sh', 'cat | wc -c; echo "$value" >&2'],
+      ['text', '0\n1'],
+    );
+    const outputs = (await rehearsed(page)).map(({ output }) => output.trim());
+    expect(outputs).toEqual(['', 'of this world', '0\n1']);
+  });
+
+  it('gives programs that are not here their arguments as they are, and their exit code', async () => {
+    const page = pageOf(['sh', `ssh host 'two words' "a&b=ü" ""; ssh nobody x || echo "code $?"`]);
+    const [first] = await rehearsed(page);
+    expect(first?.output).toBe('host|two words|a&b=ü|\nssh: no such host\ncode 7\n');
+  });
+
+  it('demands that a block fails which is marked so', async () => {
+    await rehearsed(pageOf(['sh fails', 'echo x\nfalse'], ['text', 'x']));
+    await expect(rehearsed(pageOf(['sh fails', 'true']))).rejects.toThrow('it has to fail, and did not');
+  });
+
+  it.each([
+    ['a command that fails', [['sh', 'true\nfalse\ntrue']], /a page:1: exit code 1/],
+    ['one in front of a pipe', [['sh', 'false | cat']], /exit code 1/],
+    ['a variable that is not set', [['sh', 'echo "$NOT_SET"']], /NOT_SET: unbound variable/],
+    ['a program that nobody has', [['sh', 'stronghouse']], /exit code 127/],
+    [
+      'a line that was not said',
+      [
+        ['sh', 'echo a b'],
+        ['text', 'a c'],
+      ],
+      /the page shows “a c”; it said:\na b/,
+    ],
+    [
+      'lines in another order',
+      [
+        ['sh', 'echo a; echo b'],
+        ['text', 'b\na'],
+      ],
+      /the page shows “a”/,
+    ],
+    [
+      'half of a line',
+      [
+        ['sh', 'echo a b'],
+        ['text', 'a'],
+      ],
+      /the page shows “a”/,
+    ],
+    ['a value that the world does not have', [['sh yours', 'OTHER=1']], /no value for: OTHER=1/],
+    ['what is no value among the values', [['sh yours', 'rm -r x']], /no value for: rm/],
+    ['no bash', [['sh', 'if true; then']], /a page:1: no bash/],
+    ['a block that is not run, unless the test knows', [['sh elsewhere', 'make']], /1 blocks are not run here/],
+  ] as const)('notices %s', async (_what, fences, message) => {
+    await expect(rehearsed(pageOf(...fences))).rejects.toThrow(message);
+  });
+
+  it.each([
+    [['', 'true'], /a fence is/],
+    [['bash', 'true'], /a fence is/],
+    [['sh later', 'true'], /nobody knows the mark/],
+    [['sh fails yours', 'true'], /nobody knows the mark/],
+    [['sh', 'aws kms list-keys'], /mark it/],
+    [['sh aws', 'true'], /calls no aws/],
+  ] as const)('refuses the fence %j', (fence, message) => {
+    expect(() => blocksOf('a page', pageOf(fence))).toThrow(message);
+  });
+
+  it('takes the indent of a list away, and leaves text that follows on words alone', () => {
+    const [block] = blocksOf(
+      'a page',
+      '1. Do\n\n   ```sh\n   a\n     b\n   ```\n\n   Later:\n\n   ```text\n   c\n   ```\n',
+    );
+    expect(block).toMatchObject({ line: 3, commands: 'a\n  b\n', shown: [] });
+  });
+});
+
+describe('every runbook', () => {
+  const pages = readdirSync(join(ROOT, 'docs/runbooks'));
+  const tests = readdirSync(import.meta.dirname)
+    .filter((name) => name.endsWith('.test.ts') && name !== 'harness.test.ts')
+    .map((name) => readFileSync(join(import.meta.dirname, name), 'utf8'));
+
+  it.each(pages)('%s is rehearsed, and has its sections', (name) => {
+    const page = `docs/runbooks/${name}`;
+    const markdown = readFileSync(join(ROOT, page), 'utf8');
+    expect(tests.filter((text) => text.includes(`rehearse('${page}'`))).toHaveLength(1);
+    expect(blocksOf(page, markdown).filter(({ kind }) => kind === 'run').length).toBeGreaterThan(0);
+    expect(markdown).toMatch(/^\*\*When\.\*\* /m);
+    const headings = [...markdown.matchAll(/^## (.*)$/gm)].map(([, heading]) => heading);
+    const wanted = ['What you need', 'Steps', 'Never', 'It is over when'];
+    expect(headings.filter((heading) => wanted.includes(String(heading)))).toEqual(wanted);
+  });
+});

@@ -1,0 +1,80 @@
+// The command blocks of a page, in order, with what the page shows of their output. A fence that opens with ```sh is a
+// block of commands, ```text right after it is what they say. Whoever writes a page marks what a block needs in the
+// info string; a word that nobody knows is refused, so that no block is left out by a slip of the pen.
+
+export interface Block {
+  readonly page: string;
+  /** Of the fence, counted from 1. */
+  readonly line: number;
+  /**
+   * `run`: as it stands. `yours`: values of the reader, which the world replaces. `fails`: it has to end with another
+   * exit code than 0. `elsewhere`: it needs a machine that is not here, so only its syntax is looked at.
+   */
+  readonly kind: 'run' | 'yours' | 'fails' | 'elsewhere';
+  readonly callsAws: boolean;
+  readonly commands: string;
+  /** Lines that the output has to have, in this order. */
+  readonly shown: readonly string[];
+}
+
+interface Fence {
+  readonly line: number;
+  readonly info: string;
+  readonly text: string;
+}
+
+const FENCE = /^( *)```(.*)\n([\s\S]*?)^ *```$/gm;
+/** What a page may show that is not run. */
+const OTHER = new Set(['text', 'yaml', 'json']);
+const AWS_COMMAND = /(?:^|[\s(|&;])aws /m;
+
+/** @throws Error that names page and line */
+export function blocksOf(page: string, markdown: string): readonly Block[] {
+  const fences = fencesOf(markdown);
+  return fences.flatMap((fence, at) => {
+    const next = fences[at + 1];
+    const isFollowed = next?.info === 'text' && isBlank(between(markdown, fence, next));
+    const block = blockOf(page, fence, isFollowed ? linesOf(next.text) : []);
+    return block === undefined ? [] : [block];
+  });
+}
+
+function fencesOf(markdown: string): readonly Fence[] {
+  return [...markdown.matchAll(FENCE)].map((match) => {
+    const [, indent = '', info = '', text = ''] = match;
+    return {
+      line: markdown.slice(0, match.index).split('\n').length,
+      info: info.trim(),
+      text: text.replaceAll(new RegExp(`^${indent}`, 'gm'), ''),
+    };
+  });
+}
+
+function blockOf(page: string, { line, info, text }: Fence, shown: readonly string[]): Block | undefined {
+  const refuse = (why: string): Error => new Error(`${page}:${line}: ${why}`);
+  const [language = '', ...words] = info.split(' ');
+  if (OTHER.has(language)) return undefined;
+  if (language !== 'sh') throw refuse(`a fence is \`\`\`sh, \`\`\`text, \`\`\`yaml or \`\`\`json, not \`\`\`${info}`);
+  const callsAws = words.includes('aws');
+  const kinds = words.filter((word) => word !== 'aws');
+  const [kind = 'run'] = kinds;
+  if (kinds.length > 1 || !isMark(kind)) throw refuse(`nobody knows the mark: ${info}`);
+  if (callsAws !== AWS_COMMAND.test(text)) {
+    throw refuse(callsAws ? 'it is marked aws and calls no aws' : 'it calls aws: mark it ```sh aws');
+  }
+  return { page, line, kind, callsAws, commands: text, shown };
+}
+
+function isMark(word: string): word is Block['kind'] {
+  return ['run', 'yours', 'fails', 'elsewhere'].includes(word);
+}
+
+/** The lines of the page after one fence and before the next. */
+function between(markdown: string, fence: Fence, next: Fence): string {
+  const lines = markdown.split('\n');
+  return lines.slice(fence.line + fence.text.split('\n').length, next.line - 1).join('\n');
+}
+
+const isBlank = (text: string): boolean => text.trim() === '';
+
+const linesOf = (text: string): readonly string[] => text.split('\n').filter((line) => !isBlank(line));
