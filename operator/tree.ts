@@ -11,6 +11,7 @@ import { seal } from './commands/seal.ts';
 import { slashing } from './commands/slashing.ts';
 import { status } from './commands/status.ts';
 import { tokens } from './commands/tokens.ts';
+import { top } from './commands/top.ts';
 import { tunnel } from './commands/tunnel.ts';
 import { verify } from './commands/verify.ts';
 import { UsageFailure } from './exit.ts';
@@ -23,6 +24,7 @@ export const TREE: Group = {
   summary: 'Look after a running signer',
   commands: {
     status,
+    top,
     seal,
     recover,
     auth: { kind: 'group', summary: 'Who may do what', commands: { policy: policies, token: tokens } },

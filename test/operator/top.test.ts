@@ -1,0 +1,170 @@
+// `operator top`: what a look at the fleet shows at 80 and 120 columns, its rates, and the program itself on two real
+// signers, in a pipe and on a terminal of its own (`script` of util-linux makes one).
+
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { CommandFailure } from '../../operator/exit.ts';
+import { ratesBetween, readCounters } from '../../operator/top/metrics-text.ts';
+import { differencesOf, exitCodeOf, type ReplicaView, renderFleet, viewOf } from '../../operator/top/view.ts';
+import { cleanEnvironment, type RunningSigner, runStrongroom } from '../../rehearsal/signer.ts';
+import { deploy, FULL_ACCESS } from '../support/deployment.ts';
+import { attestation, rootOf, signCall, TEST_TOKEN, testKey } from '../support/requests.ts';
+
+const UP: ReplicaView = {
+  name: 'signer-1',
+  state: 'up',
+  generation: 2,
+  keys: 10_000,
+  signedPerSecond: 812.25,
+  p99Ms: 12.5,
+  refusedPerSecond: 0,
+  refusedMostly: null,
+  measurements: { 0: '4b8d62a1'.repeat(12), 16: 'aa'.repeat(48) },
+  version: '0.1.0',
+  network: 'mainnet',
+  store: 'dynamodb',
+  uptimeSeconds: 7300,
+  concerns: [],
+};
+const SEALED: ReplicaView = {
+  ...UP,
+  name: 'a-replica-with-a-name-that-is-much-longer-than-the-line-has-room-for.example.org:9443',
+  state: 'SEALED',
+  measurements: { 0: 'ffffffff'.repeat(12) },
+  concerns: [
+    'sealed at 2026-11-22T10:00:00.000Z: a reason that is long enough to need a second line on 80 columns \u001b[2J',
+  ],
+};
+
+const frame = (columns: number, rows = Number.POSITIVE_INFINITY) => ({
+  columns,
+  rows,
+  title: 'strongroom: replicas',
+  paint: (text: string) => text,
+});
+
+describe('a frame', () => {
+  it.each([80, 120])('fits %i columns; what needs attention is whole, the verdict is last', (columns) => {
+    const lines = renderFleet([UP, SEALED], frame(columns));
+    expect(lines.filter((line) => line.length > columns)).toEqual([]);
+    expect(lines.join('\n')).toContain('4b8d62a1');
+    const text = lines.join(' ').replaceAll(/\s+/g, ' ');
+    expect(text).toContain('a second line on 80 columns \\u{1b}[2J');
+    expect(text).toContain('the replicas differ in their PCR0: 4b8d62a1, ffffffff');
+    expect(lines.at(-1)).toBe('1 of 2 up, 1624.5 signatures a second');
+    expect(lines.some((line) => line.includes('REFUSED MOSTLY'))).toBe(columns === 120);
+  });
+
+  it('of more replicas than the terminal has lines says how many are not shown', () => {
+    const many = Array.from({ length: 40 }, (_, at) => ({ ...UP, name: `signer-${at}` }));
+    const lines = renderFleet(many, frame(80, 24));
+    expect(lines).toHaveLength(24);
+    expect(lines).toContain('and 22 more');
+    const worried = renderFleet(
+      many.map((view) => ({ ...view, concerns: ['x'] })),
+      frame(80, 24),
+    );
+    expect(worried).toHaveLength(24);
+    expect(worried.at(-1)).toMatch(/^40 of 40 up/);
+  });
+
+  it('a replica that is away says why, and no more', () => {
+    const health = new CommandFailure(2, 'no answer');
+    const view = viewOf({ name: 'x', health, status: undefined, counters: undefined, at: 0, rates: undefined });
+    expect(view).toMatchObject({ state: 'away', keys: null, concerns: ['no answer'] });
+    expect([exitCodeOf([UP]), exitCodeOf([UP, view]), exitCodeOf([view, SEALED])]).toEqual([0, 2, 3]);
+    expect(differencesOf([UP, view])).toEqual([]);
+  });
+});
+
+describe('rates', () => {
+  const metrics = (signed: number, denied: number, buckets: readonly number[]) =>
+    readCounters(
+      [
+        `svc_signing_requests_total{operation="ATTESTATION",outcome="signed"} ${signed}`,
+        `svc_signing_requests_total{operation="BLOCK_V2",outcome="signed"} 1`,
+        `svc_signing_requests_total{operation="ATTESTATION",outcome="denied"} ${denied}`,
+        ...['0.01', '0.1', '+Inf'].map(
+          (le, at) => `svc_signing_duration_seconds_bucket{le="${le}",operation="ATTESTATION"} ${buckets[at]}`,
+        ),
+        'svc_keys{source="filesystem",status="active"} 7',
+        'something_else{a="b"} 5',
+      ].join('\n'),
+    );
+
+  it('are of what came between two looks; the quantile is linear within its bucket', () => {
+    const before = metrics(100, 3, [50, 100, 104]);
+    const now = metrics(300, 13, [150, 250, 254]);
+    expect(now.keys).toBe(7);
+    const rates = ratesBetween(before, now, 10);
+    expect(rates).toMatchObject({ signedPerSecond: 20, refusedPerSecond: 1, mainReason: 'denied' });
+    expect(rates.p99Seconds).toBeCloseTo(0.01 + (0.09 * (148.5 - 100)) / 50, 9);
+  });
+
+  it('of a signer that was restarted count from its start', () => {
+    const rates = ratesBetween(metrics(500, 9, [400, 500, 509]), metrics(20, 0, [20, 20, 20]), 10);
+    expect(rates).toMatchObject({ signedPerSecond: 2.1, refusedPerSecond: 0, mainReason: undefined });
+    expect(ratesBetween(metrics(5, 0, [5, 5, 5]), metrics(5, 0, [5, 5, 5]), 10).p99Seconds).toBeUndefined();
+  });
+});
+
+describe('two signers', () => {
+  let signers: readonly RunningSigner[];
+  let args: readonly string[];
+  const env = {
+    SVC_OPERATOR_TOKEN: TEST_TOKEN,
+    SVC_OPERATOR_ALLOW_PLAINTEXT_SIGNER: 'true',
+    XDG_CONFIG_HOME: '/nonexistent',
+  };
+  beforeAll(async () => {
+    const policy = { ...FULL_ACCESS, rules: [{ effect: 'allow' }] };
+    const static_auth = { policies: [policy], tokens: [{ secret: TEST_TOKEN, policies: ['full'] }] };
+    signers = await Promise.all([deploy(1, { static_auth }).start(), deploy(2, { static_auth }).start()]);
+    args = signers.flatMap(({ url, metricsUrl }) => ['--replica', url, '--metrics', metricsUrl]);
+  });
+  afterAll(() => Promise.all(signers.map((signer) => signer.stop())));
+
+  it('are shown once for a script: all up is 0, one away is 2; without a colour', async () => {
+    const top = ['operator', 'top', '--once', '--interval', '2', ...args];
+    const [first] = signers;
+    const voting = setInterval(() => void signCall(first?.url ?? '', testKey(0).publicKey, attestation()), 200);
+    const table = await runStrongroom(top, { env });
+    clearInterval(voting);
+    expect({ code: table.code, stderr: table.stderr }).toEqual({ code: 0, stderr: '' });
+    expect(table.stdout).toMatch(/^127\.0\.0\.1:\d+ +up +- +1 +\d+\.\d /m);
+    expect(table.stdout).toMatch(/\n2 of 2 up, \d+\.\d signatures a second\n$/);
+    expect(table.stdout).not.toContain('\u001b');
+    const away = await runStrongroom([...top, '--replica', 'http://127.0.0.1:1', '--json'], { env });
+    expect(away.code).toBe(2);
+    const { replicas } = JSON.parse(away.stdout) as { replicas: { state: string; keys: number | null }[] };
+    expect(replicas.map(({ state, keys }) => [state, keys])).toEqual([
+      ['up', 1],
+      ['up', 2],
+      ['away', null],
+    ]);
+  });
+
+  const hasScript = process.platform === 'linux' && spawnSync('script', ['--version']).status === 0;
+  it.skipIf(!hasScript)('on a terminal have its other screen, which Ctrl-C gives back, with exit code 0', async () => {
+    const [first] = signers;
+    await signCall(first?.url ?? '', testKey(0).publicKey, attestation({ head: rootOf(8) }));
+    const program = join(import.meta.dirname, '../../bin/strongroom');
+    const command = `stty cols 80 rows 24; exec ${program} operator top --interval 1 ${args.join(' ')}`;
+    const child = spawn('script', ['-qec', command, '/dev/null'], {
+      env: { ...cleanEnvironment(), ...env, TERM: 'xterm' },
+    });
+    let screen = '';
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      const wasShown = screen.includes('2 of 2 up');
+      screen += text;
+      if (!wasShown && screen.includes('2 of 2 up')) child.stdin.write('\u0003');
+    });
+    const [code] = (await once(child, 'close')) as [number | null];
+    expect(code).toBe(0);
+    expect(screen.startsWith('\u001b[?1049h\u001b[?25l')).toBe(true);
+    expect(screen.trimEnd().endsWith('\u001b[?25h\u001b[?1049l')).toBe(true);
+    expect(screen).toContain('\u001b[32m2 of 2 up');
+  });
+});
