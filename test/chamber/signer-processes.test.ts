@@ -194,6 +194,7 @@ async function expectSealed({ url, metricsUrl }: RunningSigner, token: string, s
     detail: 'the chamber is sealed',
     sealed_at: expect.stringMatching(/^\d{4}-.*Z$/),
     reason: 'drill',
+    accessor: expect.stringMatching(/^acc_[0-9a-f]{32}$/),
   });
   expect(slashing?.id).toBe('anti_slashing');
   expect(slashing?.status === 'NOT_OPENED').toBe(startedSealed);
