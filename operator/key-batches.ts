@@ -109,12 +109,15 @@ function renderResults(results: readonly KeyResult[]): string {
     [...counts].map(([status, count]) => [status, String(count)]),
   );
   const errors = results.filter(({ message }) => message !== undefined);
-  return table + errors.map((result) => `${shown(result)}\n  ${text(result.message)}\n`).join('');
+  return table + errors.map((result) => `${shown(result.pubkey)}\n  ${reason(result)}\n`).join('');
 }
 
-function shown({ pubkey, file }: KeyResult): string {
-  const key = pubkey === null ? 'a keystore that does not name its key' : printable(pubkey);
-  return file === undefined ? key : `${bounded(file, MAX_PATH_CHARACTERS)}: ${key}`;
+function shown(pubkey: string | null): string {
+  return pubkey === null ? 'a keystore that does not name its key' : printable(pubkey);
+}
+
+function reason({ file, message }: KeyResult): string {
+  return `${file === undefined ? '' : `${bounded(file, MAX_PATH_CHARACTERS)}: `}${text(message)}`;
 }
 
 function text(message: string | undefined): string {

@@ -69,7 +69,21 @@ function render(status: ChamberStatus, columns: number): string {
   const parts = [renderFields(fields, columns), renderKeys(status)];
   if (status.custody !== null) parts.push(renderCustodyKeys(status.custody, columns));
   if (Object.keys(status.tee.measurements).length > 0) parts.push(renderMeasurements(status.tee, columns));
+  parts.push(renderFields([['verdict', verdictText(status)]], columns));
   return parts.join('\n');
+}
+
+/** Last, where the eye is: whether anything that the replica says of itself keeps it from signing. */
+function verdictText({ state, slashing, state_watcher: watcher, keys }: ChamberStatus): string {
+  const hindrances = [
+    ...(state === 'Unsealed' ? [] : [`it is ${state}`]),
+    ...(slashing.status === 'up' ? [] : [`slashing protection is ${slashing.status}`]),
+    ...(slashing.bound === false ? ['its slashing store is not bound'] : []),
+    ...(watcher?.stale === true ? ['its view of the state table is stale'] : []),
+    ...(keys.some(({ status, count }) => status === 'active' && count > 0) ? [] : ['no active key is loaded']),
+  ];
+  if (hindrances.length === 0) return 'nothing here keeps this replica from signing';
+  return `THIS REPLICA DOES NOT SIGN: ${hindrances.join('; ')}`;
 }
 
 function chamberFields({ state, latch, custody, state_watcher }: ChamberStatus): [string, string][] {

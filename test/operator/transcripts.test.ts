@@ -57,7 +57,9 @@ describe('golden transcripts', { timeout: TRANSCRIPT_TIMEOUT_MS }, () => {
 describe('what people read', () => {
   it.each(['status', 'seal', 'auth', 'slashing', 'keys'])('%s fits 100 columns', (name) => {
     const lines = readFileSync(goldenPath(name), 'utf8').split('\n');
-    expect(lines.filter((line) => line.length > 100 && !/^[$!{]/.test(line))).toEqual([]);
+    // a key and what is said of it stand on one line
+    const wide = lines.filter((line) => line.length > 100 && !/^(?:[$!{]|0x[0-9a-f]{96} )/.test(line));
+    expect(wide).toEqual([]);
   });
 
   it('every command has two examples that begin with the command', () => {
