@@ -62,6 +62,13 @@ const COMMONJS_NAMES = `import { createRequire as strongroomCreateRequire } from
 const require = strongroomCreateRequire(import.meta.url);
 const { filename: __filename, dirname: __dirname } = import.meta;`;
 
+/**
+ * A loader that napi-rs wrote: it gives itself the `require` that it has anyway, and the one of a bundle cannot be
+ * given anew. The loader would fail, and its caller do without the addon, without a word.
+ */
+const NATIVE_LOADER = /[/\\]@chainsafe[/\\]hashtree[/\\]index\.js$/;
+const OWN_REQUIRE = /^require = createRequire\(__filename\)$/m;
+
 const MAX_ROUNDS = 8;
 
 /**
@@ -145,6 +152,9 @@ function imagePlugin(root: string, { entry, inPlaceOf }: Program, workers: Set<s
       onLoad({ filter: /.*/, namespace: WRITTEN }, ({ path }) => {
         const inPlace = inPlaceOf.get(path);
         return { contents: inPlace !== undefined && 'text' in inPlace ? inPlace.text : '', loader: 'ts' };
+      });
+      onLoad({ filter: NATIVE_LOADER }, ({ path }) => {
+        return { contents: readFileSync(path, 'utf8').replace(OWN_REQUIRE, ''), loader: 'js' };
       });
       onLoad({ filter: /\.ts$/, namespace: 'file' }, ({ path }) => {
         const { contents, workers: named } = relocate(root, path, readFileSync(path, 'utf8'));

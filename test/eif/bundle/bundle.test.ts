@@ -16,7 +16,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseCeremony } from '../../../ceremony/definition.ts';
-import { type Bundle, bundleSigner } from '../../../eif/bundle/bundle.ts';
+import { type Bundle, bundleProgram, bundleSigner, MAIN_FILE } from '../../../eif/bundle/bundle.ts';
 import {
   CONFIGURATION_PATH as CONFIGURATION_PATH_OF_IMAGES,
   readCompiledModule,
@@ -26,6 +26,7 @@ import { ADDON, readCompiledPart } from '../../../eif/bundle/compiled-parts.ts';
 import { checkConfiguration } from '../../../eif/check-configuration.ts';
 import { BuildError } from '../../../eif/inputs.ts';
 import { CONFIGURATION_PATH } from '../../../enclave/compiled.ts';
+import { useFastestHasher } from '../../../enclave/signing/roots/hasher.ts';
 import { startSigner } from '../../../rehearsal/signer.ts';
 import { keyArn } from '../../config/loading.ts';
 import { addonForTests, PROJECT_ROOT } from '../../support/addon.ts';
@@ -88,6 +89,19 @@ describe.runIf(withAddon)('the bundle', () => {
     } finally {
       await signer.stop();
     }
+  });
+
+  it('takes the native hasher, as a checkout does: without it roots are right, and slow', async () => {
+    const entry = `import { useFastestHasher } from './enclave/signing/roots/hasher.ts';
+process.stdout.write(await useFastestHasher());
+`;
+    const { files } = await bundleProgram(PROJECT_ROOT.replace(/\/$/, ''), { entry, inPlaceOf: new Map() });
+    const app = join(folder, 'hasher');
+    mkdirSync(app);
+    for (const { name, data } of files) writeFileSync(join(app, name), data);
+    const run = spawnSync(NODE_OF_IMAGES, [join(app, MAIN_FILE)], { encoding: 'utf8', env: {} });
+    expect(run).toMatchObject({ status: 0, stdout: await useFastestHasher() });
+    expect(run.stdout).toBe('hashtree');
   });
 
   it('runs the server and nothing else', () => {
