@@ -1,6 +1,8 @@
 // The runbooks of images and their registers, as they stand there, in a world with an enclave whose custody keys have
 // policies that count.
 
+import { copyFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type EnclaveRunbookWorld, startEnclaveRunbooks } from './enclave-world.ts';
 import { rehearse } from './rehearse.ts';
@@ -8,7 +10,7 @@ import { rehearse } from './rehearse.ts';
 let world: EnclaveRunbookWorld;
 
 beforeAll(async () => {
-  world = await startEnclaveRunbooks({ isBaked: true });
+  world = await startEnclaveRunbooks();
 });
 afterAll(() => world?.close());
 
@@ -24,5 +26,17 @@ it('docs/runbooks/image-upgrade.md: there and back, and only the image that stay
   expect(world.runningPcr0()).toBe(old);
   expect(await world.comesUp('new')).toBe(false);
   expect(world.trouble()).toContain('attestation policy mismatch');
-  expect(await world.comesUp('old')).toBe(true);
+});
+
+it('docs/runbooks/pcr-rotation.md: the old configuration opens nothing any more', async () => {
+  const at = (...names: readonly string[]) => join(world.folder, ...names);
+  world.makeRelease('before', { image: 'fetching' });
+  world.makeRelease('after', { image: 'fetching', sections: { logging: { level: 'debug' } } });
+  await world.settle('before');
+  copyFileSync(at('before', 'pcrs.json'), at('pcrs.json'));
+  copyFileSync(at('before', 'strongroom.yaml'), at('old.yaml'));
+  copyFileSync(at('after', 'strongroom.yaml'), at('new.yaml'));
+  await rehearse('docs/runbooks/pcr-rotation.md', world);
+  expect(await world.comesUp('before')).toBe(false);
+  expect(world.trouble()).toContain('attestation policy mismatch');
 });

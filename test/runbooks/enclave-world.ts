@@ -35,6 +35,8 @@ export interface EnclaveRunbookWorld extends OpenWorld {
   trouble(): string | undefined;
   /** A fresh start of the machine with these files: whether it comes up. */
   comesUp(folder: string): Promise<boolean>;
+  /** As it is before a page begins: the keys allow this release alone, and it runs. */
+  settle(folder: string): Promise<void>;
   /** A folder for the reader with `image.eif`, `pcrs.json` and `strongroom.yaml`. */
   makeRelease(folder: string, options?: ReleaseOptions): void;
 }
@@ -54,7 +56,7 @@ interface Image {
 }
 
 /** One that runs `old`, after its first boot, with a key in its table. */
-export async function startEnclaveRunbooks(options: { readonly isBaked: boolean }): Promise<EnclaveRunbookWorld> {
+export async function startEnclaveRunbooks(): Promise<EnclaveRunbookWorld> {
   const world = await startEnclaveWorld();
   const { custody } = world;
   const guarded = await startGuardedAws({
@@ -88,37 +90,38 @@ export async function startEnclaveRunbooks(options: { readonly isBaked: boolean 
   writeScript(opened.bin, 'strongroom', strongroomScript(world.pki.rootFingerprint));
   const makeRelease = releaseMaker(world, opened.folder, address);
 
-  makeRelease('old', { isBaked: options.isBaked });
+  makeRelease('old', { isBaked: true });
   const old = (name: string) => join(opened.folder, 'old', name);
   writeFileSync(join(opened.folder, 'ceremony.yaml'), stringify(world.ceremony, { aliasDuplicateObjects: false }));
   install(machine.host, old('image.eif'), old('strongroom.yaml'));
-  const policies = (phase: string) => {
-    const role = printed(
-      'iam',
-      '-c',
-      old('strongroom.yaml'),
-      ...['--for', 'signer', '--phase', phase],
-      ...HOME,
-      ...['--ceremony', join(opened.folder, 'ceremony.yaml')],
-    );
-    const own = ['--administrator', ADMINISTRATOR, '--signer', SIGNER, '--pcrs', old('pcrs.json'), '--phase', phase];
-    const key = printed('kms-policy', '-c', old('strongroom.yaml'), ...own);
+  const grant = (folder: string, phase: string): void => {
+    const [configuration, pcrs] = ['strongroom.yaml', 'pcrs.json'].map((name) => join(opened.folder, folder, name));
+    const common = ['-c', String(configuration), '--phase', phase];
+    const ceremony = join(opened.folder, 'ceremony.yaml');
+    const role = printed('iam', ...common, '--for', 'signer', '--ceremony', ceremony, ...HOME);
+    const whose = ['--administrator', ADMINISTRATOR, '--signer', SIGNER, '--pcrs', String(pcrs)];
+    const key = printed('kms-policy', ...common, ...whose);
     for (const arn of arns) keys.set(arn, key);
     guarded.use({ role, keys });
   };
-  policies('first-boot');
+  const comesUp = async (folder: string): Promise<boolean> => {
+    install(machine.host, join(opened.folder, folder, 'image.eif'), join(opened.folder, folder, 'strongroom.yaml'));
+    await machine.host.systemctl('restart', 'strongroom-enclave');
+    return machine.failure() === undefined;
+  };
+  grant('old', 'first-boot');
   await machine.host.systemctl('start', 'strongroom-enclave');
-  policies('running');
+  grant('old', 'running');
   await makeKey(world, machine, address, opened.folder);
   return {
     ...opened,
     makeRelease,
     runningPcr0: () => machine.enclave()?.nsm.pcr(0).value.toString('hex'),
     trouble: () => machine.failure(),
-    async comesUp(folder) {
-      install(machine.host, join(opened.folder, folder, 'image.eif'), join(opened.folder, folder, 'strongroom.yaml'));
-      await machine.host.systemctl('restart', 'strongroom-enclave');
-      return machine.failure() === undefined;
+    comesUp,
+    async settle(folder) {
+      grant(folder, 'running');
+      if (!(await comesUp(folder))) throw new Error(machine.failure());
     },
     async close() {
       await machine.host.systemctl('stop', 'strongroom-enclave');
@@ -218,9 +221,9 @@ const sha384 = (text: string): Buffer => createHash('sha384').update(text).diges
 function printed(...argv: readonly string[]): PolicyDocument {
   const [stdout, stderr] = [new PassThrough(), new PassThrough()];
   void setup(argv, { env: {}, stdout, stderr });
-  const errors = stderr.read() as Buffer | null;
-  if (errors !== null) throw new Error(errors.toString());
-  return JSON.parse(String(stdout.read())) as PolicyDocument;
+  const said = stdout.read() as Buffer | null;
+  if (said === null) throw new Error(String(stderr.read()));
+  return JSON.parse(said.toString()) as PolicyDocument;
 }
 
 /** The root token becomes the reader's `management-token`. */

@@ -7,14 +7,18 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { X509CertificateGenerator } from '@peculiar/x509';
 
-/** A self-signed certificate for localhost and 127.0.0.1 under `folder/name.{crt,key}`. */
-export function makeCertificate(folder: string, name: string): { readonly cert: string; readonly key: string } {
+/** A self-signed certificate under `folder/name.{crt,key}`, for localhost and 127.0.0.1 unless others are named. */
+export function makeCertificate(
+  folder: string,
+  name: string,
+  names = 'DNS:localhost,IP:127.0.0.1',
+): { readonly cert: string; readonly key: string } {
   const [cert, key] = [join(folder, `${name}.crt`), join(folder, `${name}.key`)];
   execFileSync(
     'openssl',
     [
       ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2'],
-      ...['-subj', `/CN=${name}`, '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1', '-keyout', key, '-out', cert],
+      ...['-subj', `/CN=${name}`, '-addext', `subjectAltName=${names}`, '-keyout', key, '-out', cert],
     ],
     { stdio: 'pipe' },
   );
