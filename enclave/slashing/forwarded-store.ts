@@ -20,6 +20,6 @@ export function forwardedStore(backend: SlashingBackend): SlashingBackend {
     exportHistories: (publicKeys) => backend.exportHistories(publicKeys),
     pruneStep: (maxEntries) => backend.pruneStep(maxEntries),
     status: () => backend.status(),
-    close: () => backend.close(),
+    close: (waitMs) => backend.close(waitMs),
   };
 }

@@ -11,16 +11,15 @@ export interface Bar {
   readonly higherIsBetter?: true;
 }
 
-const cpu = (accept: number, good: number): Bar => ({ accept, good });
+const ratio = (accept: number, good: number): Bar => ({ accept, good });
 const seconds = (accept: number, good: number): Bar => ({ accept, good, unit: ' s' });
 const rate = (accept: number, good: number): Bar => ({ accept, good, higherIsBetter: true });
 
-const HALF_LOAD_P99: Bar = { accept: 25, good: 10, unit: ' ms' };
+const milliseconds = (accept: number, good: number): Bar => ({ accept, good, unit: ' ms' });
+const bytes = (accept: number, good: number): Bar => ({ accept, good, unit: ' bytes' });
+
 /** A block proposal beside ten batches of 2,048 keys. */
-const BLOCK_BESIDE_BATCHES_P99: Bar = { accept: 15, good: 15, unit: ' ms' };
-const LONE_P50: Bar = { accept: 3, good: 2, unit: ' ms' };
-const FSYNCS: Bar = { accept: 0.25, good: 0.1 };
-const BYTES_PER_KEY: Bar = { accept: 1000, good: 300, unit: ' bytes' };
+const BLOCK_BESIDE_BATCHES_P99 = milliseconds(15, 15);
 
 export interface Bars {
   readonly distinctCpu: Bar;
@@ -44,36 +43,36 @@ export interface Bars {
 
 export const BARS: Readonly<Record<Core, Bars>> = {
   portable: {
-    distinctCpu: cpu(1.5, 1.3),
+    distinctCpu: ratio(1.5, 1.3),
     distinctRate: rate(0.62, 0.72),
-    batchCpu: cpu(1.2, 1.1),
+    batchCpu: ratio(1.2, 1.1),
     batchRate: rate(0.75, 0.85),
     blockBesideBatchesP99: BLOCK_BESIDE_BATCHES_P99,
-    burstCpu: cpu(1.5, 1.3),
-    burstRate: rate(0.62, 0.72),
-    tlsCpu: cpu(1.55, 1.35),
-    tenThousand: cpu(1.9, 1.55),
-    halfLoadP99: HALF_LOAD_P99,
-    loneP50: LONE_P50,
-    fsyncs: FSYNCS,
-    bytesPerKey: BYTES_PER_KEY,
+    burstCpu: ratio(1.45, 1.3),
+    burstRate: rate(0.64, 0.74),
+    tlsCpu: ratio(1.5, 1.35),
+    tenThousand: ratio(1.85, 1.55),
+    halfLoadP99: milliseconds(25, 10),
+    loneP50: milliseconds(2, 1.2),
+    fsyncs: ratio(0.1, 0.08),
+    bytesPerKey: bytes(800, 400),
     tableReady: seconds(15, 10),
     cachedReady: seconds(2, 2),
   },
   native: {
-    distinctCpu: cpu(1.45, 1.25),
-    distinctRate: rate(0.66, 0.75),
-    batchCpu: cpu(0.36, 0.3),
+    distinctCpu: ratio(1.35, 1.2),
+    distinctRate: rate(0.7, 0.8),
+    batchCpu: ratio(0.36, 0.3),
     batchRate: rate(2.2, 2.6),
     blockBesideBatchesP99: BLOCK_BESIDE_BATCHES_P99,
-    burstCpu: cpu(0.85, 0.7),
-    burstRate: rate(1.05, 1.25),
-    tlsCpu: cpu(0.95, 0.8),
-    tenThousand: cpu(1.1, 0.8),
-    halfLoadP99: HALF_LOAD_P99,
-    loneP50: LONE_P50,
-    fsyncs: FSYNCS,
-    bytesPerKey: BYTES_PER_KEY,
+    burstCpu: ratio(0.6, 0.52),
+    burstRate: rate(1.4, 1.6),
+    tlsCpu: ratio(0.68, 0.58),
+    tenThousand: ratio(0.9, 0.7),
+    halfLoadP99: milliseconds(12, 6),
+    loneP50: milliseconds(1.5, 0.9),
+    fsyncs: ratio(0.06, 0.04),
+    bytesPerKey: bytes(600, 300),
     tableReady: seconds(10, 7),
     cachedReady: seconds(1, 1),
   },
