@@ -160,7 +160,7 @@ function postgresBackend(
       return { ...totals, genesisValidatorsRoot };
     },
 
-    close: () => connections.close(),
+    close: (waitMs) => connections.close(waitMs),
   };
 }
 

@@ -49,13 +49,18 @@ const FIRST_RETRY_MS = 50;
 const LAST_RETRY_MS = 1_000;
 const IDLE_MS = 60_000;
 const KEEP_ALIVE_DELAY_MS = 10_000;
+/** Until a server has answered a connection's goodbye: one that is gone without a word never does. */
+const END_WAIT_MS = 2_000;
 
 export class PostgresConnections {
   readonly #pool: Pool;
   readonly #config: ClientConfig;
+  readonly #newSocket: () => Socket;
   readonly #log: Log;
   readonly #clock: Clock;
   readonly #sessions = new Set<() => Promise<void>>();
+  /** Of the pool. */
+  readonly #sockets = new Set<Socket>();
   #retryDelayMs = 0;
   #retryAt = 0;
 
@@ -63,11 +68,18 @@ export class PostgresConnections {
   constructor(options: PostgresConnectionOptions, { log, clock }: { readonly log: Log; readonly clock: Clock }) {
     this.#log = log;
     this.#clock = clock;
+    this.#newSocket = () => new DatabaseSocket(options.forceIpv4);
     this.#config = clientConfig(options);
     if (options.address.tls === 'require') {
       log.warn({}, 'sslmode=require encrypts but does not check who the database is: prefer verify-full');
     }
-    this.#pool = new Pool({ ...this.#config, max: options.poolSize, idleTimeoutMillis: IDLE_MS });
+    const stream = (): Socket => {
+      const socket = this.#newSocket();
+      this.#sockets.add(socket);
+      socket.once('close', () => this.#sockets.delete(socket));
+      return socket;
+    };
+    this.#pool = new Pool({ ...this.#config, stream, max: options.poolSize, idleTimeoutMillis: IDLE_MS });
     // A connection that breaks answers its queries with the error; without a listener it would end the process too.
     this.#pool.on('connect', (client) => void client.on('error', () => undefined));
     this.#pool.on('error', (error) => log.warn(facts(error), 'an idle connection to the slashing database broke'));
@@ -105,11 +117,16 @@ export class PostgresConnections {
   /** A connection outside the pool, which the caller closes. */
   async openUnhurried(): Promise<UnhurriedSession> {
     if (this.#pool.ending) throw new SignerError('slashing_unavailable');
-    const client = new Client({ ...this.#config, ...timeoutSettings(UNHURRIED_TIMEOUTS) });
+    const socket = this.#newSocket();
+    const client = new Client({ ...this.#config, stream: () => socket, ...timeoutSettings(UNHURRIED_TIMEOUTS) });
     client.on('error', () => undefined);
     const close = async () => {
       this.#sessions.delete(close);
-      await client.end().catch(() => undefined);
+      await endInTime(
+        client.end().catch(() => undefined),
+        END_WAIT_MS,
+        [socket],
+      );
     };
     this.#sessions.add(close);
     // `pg` says nothing to whoever waits for a connection that is ended before it is made.
@@ -125,10 +142,14 @@ export class PostgresConnections {
     return { connection: client, close, fault: (error) => this.#unavailable(error) };
   }
 
-  /** Waits for the connections of the pool that are in use; the unhurried ones are cut. */
-  async close(): Promise<void> {
-    if (!this.#pool.ending) await this.#pool.end();
-    await Promise.all([...this.#sessions].map((end) => end()));
+  /**
+   * Waits for the connections of the pool that are in use; the unhurried ones are ended.
+   * @param waitMs then what still is open is cut; until then a server that is gone without a word is waited for
+   */
+  async close(waitMs = END_WAIT_MS): Promise<void> {
+    const sessions = [...this.#sessions].map((end) => end());
+    if (!this.#pool.ending) await endInTime(this.#pool.end(), waitMs, this.#sockets);
+    await Promise.all(sessions);
   }
 
   async #acquire(): Promise<PoolClient> {
@@ -160,7 +181,19 @@ export async function commit(connection: Connection): Promise<void> {
   if (command !== 'COMMIT') throw new Error('the transaction was rolled back');
 }
 
-function clientConfig({ address, forceIpv4, timeouts }: PostgresConnectionOptions): ClientConfig {
+/** Cuts the sockets when the work, their end, takes longer. */
+async function endInTime(work: Promise<void>, waitMs: number, sockets: Iterable<Socket>): Promise<void> {
+  const timer = setTimeout(() => {
+    for (const socket of sockets) socket.destroy();
+  }, waitMs);
+  try {
+    await work;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function clientConfig({ address, timeouts }: PostgresConnectionOptions): ClientConfig {
   const roots =
     address.rootCertificateFile === undefined ? undefined : readFileSync(address.rootCertificateFile, 'utf8');
   return {
@@ -172,7 +205,6 @@ function clientConfig({ address, forceIpv4, timeouts }: PostgresConnectionOption
     database: address.database,
     ssl: tlsOptions(address.tls, roots),
     sslnegotiation: 'postgres',
-    stream: () => new DatabaseSocket(forceIpv4),
     types: columnTypes,
     pipeline: true,
     application_name: 'strongroom',

@@ -2,8 +2,9 @@
 // date at once.
 
 import { lookup } from 'node:dns/promises';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { type AddressInfo, createServer } from 'node:net';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { inspect } from 'node:util';
 import { Client } from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -103,6 +104,32 @@ describe('connecting', () => {
   });
 
   afterAll(() => server.close());
+
+  test('a server that is gone without a word does not keep connections from being closed', async () => {
+    const sockets: Socket[] = [];
+    const gone = createServer({ allowHalfOpen: true }, (client) => {
+      const upstream = connect({ port: server.port, host: '127.0.0.1' });
+      sockets.push(client, upstream);
+      client.on('error', () => undefined).on('data', (bytes) => (isSilent ? undefined : upstream.write(bytes)));
+      upstream.on('error', () => undefined).on('data', (bytes) => (isSilent ? undefined : client.write(bytes)));
+    });
+    let isSilent = false;
+    await once(gone.listen(0, '127.0.0.1'), 'listening');
+    const address = {
+      ...addressOf(server.url(database, 'sslmode=require')),
+      port: (gone.address() as AddressInfo).port,
+    };
+    const connections = new PostgresConnections(
+      { address, poolSize: 1, forceIpv4: false },
+      { log: quietLog, clock: systemClock },
+    );
+    await connections.use((connection) => connection.query('SELECT 1'));
+    const session = await connections.openUnhurried();
+    isSilent = true;
+    await Promise.all([connections.close(50), session.close()]);
+    for (const socket of sockets) socket.destroy();
+    gone.close();
+  });
 
   const verdictOver = async (parameters: string, host = 'localhost', forceIpv4 = false) => {
     const backend = await openTestBackend(server.url(database, parameters, host), { forceIpv4 });

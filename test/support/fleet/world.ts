@@ -137,7 +137,10 @@ export class FleetWorld {
     this.outcomes.set(outcome, (this.outcomes.get(outcome) ?? 0) + 1);
   }
 
-  /** One message for several keys, as validators of one duty ask for it: often a rival of what one of them signed. */
+  /**
+   * One message for several keys, as validators of one duty ask for it: often a rival of what one of them signed. Not
+   * counted in `asked`.
+   */
   async #askBatch(random: Random): Promise<void> {
     const signer = random.pick(random.pick(this.sites).signers);
     const { publicKey, released } = random.pick(this.keys);
@@ -145,7 +148,6 @@ export class FleetWorld {
     const isUnbounded = this.sites.some((site) => site.isEnclave && site.signers.includes(signer));
     const message = randomMessage({ publicKey, latest: this.time.latest(), earlier, isUnbounded }, random);
     const keys = this.keys.filter(() => random.chance(0.7));
-    this.asked += keys.length;
     const outcomes = await signer.askBatch(keys.map((key) => ({ ...message, publicKey: key.publicKey })));
     for (const outcome of outcomes) this.outcomes.set(outcome, (this.outcomes.get(outcome) ?? 0) + 1);
     const signed = outcomes.filter((outcome) => outcome === 'signed').length;
