@@ -22,6 +22,7 @@ import { imageTests } from './image-tests.ts';
 import { COMMIT, filesIn, type MadeRelease, makeForTests, makeRelease, why } from './made-release.ts';
 import { packageTests } from './package-tests.ts';
 import { paperTests } from './paper-tests.ts';
+import { tutorialTests } from './tutorial-tests.ts';
 
 const withAddon = addonForTests() && process.platform === 'linux' && process.arch === 'x64';
 const user = otherUser();
@@ -118,6 +119,9 @@ describe.runIf(withAddon)('the papers', () => {
 });
 describe.runIf(withAddon)('the package', () => {
   packageTests(release);
+});
+describe.runIf(withAddon)('the tutorial', () => {
+  tutorialTests(release);
 });
 
 describe.runIf(withAddon)('the folder of a release', () => {
