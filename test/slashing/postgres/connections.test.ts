@@ -126,7 +126,7 @@ describe('connecting', () => {
     await connections.use((connection) => connection.query('SELECT 1'));
     const session = await connections.openUnhurried();
     isSilent = true;
-    await Promise.all([connections.close(50), session.close()]);
+    await expect(Promise.all([connections.close(50), session.close()])).resolves.toHaveLength(2);
     for (const socket of sockets) socket.destroy();
     gone.close();
   });
