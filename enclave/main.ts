@@ -85,15 +85,20 @@ async function run(
  * On the host that builds an image: would its signer take this configuration? Inside, init gives no arguments; with
  * some, nothing runs.
  */
+const IMAGE_ARGUMENTS = 'strongroom: an image takes no arguments but --check\n';
+
 function checkForImage({ ceremony }: CompiledImage, argv: readonly string[]): void {
+  // `eif build` asks so whether the bundle starts, when it has no configuration to check (eif/check-configuration.ts).
+  if (argv.length === 1 && argv[0] === '--help') {
+    process.stdout.write(IMAGE_ARGUMENTS);
+    return;
+  }
   const loaded = loadConfig({ argv, env: {} }, { compiledCeremony: parseCeremony(ceremony) });
   if (loaded.ok && loaded.check) {
     process.exitCode = reportCheck(loaded, { violations: [], warnings: [] }, process);
     return;
   }
-  process.stderr.write(
-    loaded.ok ? 'strongroom: an image takes no arguments but --check\n' : renderViolations(loaded.violations),
-  );
+  process.stderr.write(loaded.ok ? IMAGE_ARGUMENTS : renderViolations(loaded.violations));
   process.exitCode = EXIT.configuration;
 }
 
