@@ -15,7 +15,7 @@ export const SCOPE_COMMANDS: Readonly<Partial<Record<Scope, readonly string[]>>>
   chamber_keys_patch: ['keys activate', 'keys deactivate'],
   chamber_keys_delete: ['keys delete'],
   chamber_seal: ['seal'],
-  chamber_status: ['status'],
+  chamber_status: ['status', 'top', 'doctor', 'recover'],
   slashing_protection: ['slashing export', 'slashing import'],
 };
 

@@ -129,7 +129,7 @@ describe('DAppNode', () => {
 
     const file = join(folder, 'exported.json');
     const exported = await runStrongroom([...command, 'export', '--to', file]);
-    expect(exported).toMatchObject({ code: 0, stderr: expect.stringContaining('exported the records of 1 keys') });
+    expect(exported).toMatchObject({ code: 0, stderr: expect.stringContaining('exported the records of 1 key') });
   });
 });
 
