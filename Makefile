@@ -33,7 +33,7 @@ VITEST := $(NODE) node_modules/vitest/vitest.mjs
 # Programs, databases, images and long searches: what makes the whole suite take a while.
 SLOW := 'test/{bench,chamber,contract,e2e,eif,guest,harden,operator,parent-proxy,property,release,runbooks}/**' \
   'test/slashing/{dynamodb,interchange,postgres,sqlite}/**' 'test/keys/{files,keystores,management,table}/**' \
-  'test/signing/bls/**' test/config/check.test.ts test/formats/strict-json-cost.test.ts \
+  'test/signing/bls/**' test/config/check.test.ts test/deploy/runbooks.test.ts test/formats/strict-json-cost.test.ts \
   test/signing/lodestar-roots.test.ts test/slashing/local-floor-restart.test.ts \
   test/ceremony/check-identity.test.ts test/ceremony/participants-guide.test.ts
 

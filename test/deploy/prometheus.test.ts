@@ -1,0 +1,105 @@
+// The alert rules: what they name is in the catalogues of metrics, every alert says what it is and where to read on,
+// promtool takes the files, and the main alerts fire when they should and not before (strongroom.tests.yaml).
+
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { JOBS, knownMetrics, problemsOf, recordedBy } from './known-metrics.ts';
+import { groupingLabels, selectorsOf } from './promql.ts';
+
+const FOLDER = join(import.meta.dirname, '../../deploy/prometheus');
+
+interface Rule {
+  readonly record?: string;
+  readonly alert?: string;
+  readonly expr: string;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly annotations?: Readonly<Record<string, string>>;
+}
+
+function read(name: string): unknown {
+  return parse(readFileSync(join(FOLDER, name), 'utf8'));
+}
+
+const { groups } = read('strongroom.rules.yaml') as { readonly groups: readonly { readonly rules: readonly Rule[] }[] };
+const rules = groups.flatMap(({ rules }) => rules);
+const alerts = rules.filter(({ alert }) => alert !== undefined);
+
+const known = knownMetrics();
+for (const { record, expr } of rules) if (record !== undefined) known.set(record, recordedBy(expr, known));
+
+describe('a name that is not known is found', () => {
+  it.each([
+    ['rate(svc_signing_request_total[5m])', 'unknown metric svc_signing_request_total'],
+    ['svc_keys{state="active"} > 0', 'svc_keys: unknown label state'],
+    ['svc_keys{status="activ"}', 'svc_keys: status is never activ'],
+    [
+      'svc_slashing_refusals_total{reason=~"double_.*|tripple_.*"}',
+      'svc_slashing_refusals_total: reason is never tripple_.*',
+    ],
+    ['sum by (job, opration) (svc_signing_requests_total)', 'no metric in it has the label opration'],
+    ['svc_signing_duration_seconds > 1', 'unknown metric svc_signing_duration_seconds'],
+    ['1e3 > 2', 'no metric'],
+  ])('%s', (expression, problem) => {
+    expect(problemsOf(expression, known)).toEqual([problem]);
+  });
+});
+
+describe('the rules', () => {
+  it('name metrics, labels and values of the catalogues', () => {
+    for (const { record, alert, expr } of rules) {
+      expect({ rule: record ?? alert, problems: problemsOf(expr, known) }).toEqual({
+        rule: record ?? alert,
+        problems: [],
+      });
+    }
+  });
+
+  it('have alerts with names of their own, a severity, a summary and a page to read', () => {
+    expect(new Set(alerts.map(({ alert }) => alert)).size).toBe(alerts.length);
+    for (const { alert, labels, annotations } of alerts) {
+      expect(alert).toMatch(/^Strongroom[A-Z]/);
+      expect(labels?.['severity']).toMatch(/^(?:critical|warning|info)$/);
+      expect(annotations?.['summary']).toMatch(/\S/);
+      expect(annotations?.['description']).toMatch(/\.$/);
+      // test/architecture/citations.test.ts follows it, anchor and all.
+      expect(annotations?.['runbook_url']).toMatch(/^docs\/[\w/-]+\.md#[\w-]+$/);
+    }
+  });
+
+  it('write labels into their annotations that their expression leaves', () => {
+    for (const { alert, expr, annotations } of alerts) {
+      const grouped = groupingLabels(expr);
+      const left = expr.includes(' by (')
+        ? grouped
+        : selectorsOf(expr).flatMap(({ metric }) => [...(known.get(metric)?.keys() ?? [])]);
+      const written = [...JSON.stringify(annotations).matchAll(/\$labels\.(\w+)/g)].map(([, label]) => label);
+      expect({ alert, lost: written.filter((label) => !left.includes(label ?? '')) }).toEqual({ alert, lost: [] });
+    }
+  });
+
+  it('use each recorded series, and the jobs of the example of a configuration', () => {
+    const used = new Set(alerts.flatMap(({ expr }) => selectorsOf(expr).map(({ metric }) => metric)));
+    expect(rules.flatMap(({ record }) => record ?? []).filter((record) => !used.has(record))).toEqual([]);
+    const { scrape_configs, rule_files } = read('prometheus.yaml') as {
+      scrape_configs: { job_name: string }[];
+      rule_files: string[];
+    };
+    expect(scrape_configs.map(({ job_name }) => job_name)).toEqual(JOBS);
+    expect(rule_files).toEqual(['strongroom.rules.yaml']);
+  });
+});
+
+const hasPromtool = spawnSync('promtool', ['--version']).status === 0;
+
+describe.skipIf(!hasPromtool)('promtool (Debian package prometheus)', () => {
+  it.each([
+    ['takes the configuration and the rules', ['check', 'config', 'prometheus.yaml']],
+    ['finds that the alerts fire when they should, and not before', ['test', 'rules', 'strongroom.tests.yaml']],
+  ])('%s', (_, argv) => {
+    const { status, stdout, stderr } = spawnSync('promtool', argv, { cwd: FOLDER, encoding: 'utf8' });
+    expect({ status, said: `${stdout}${stderr}` }).toMatchObject({ status: 0 });
+  });
+});
