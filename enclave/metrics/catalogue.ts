@@ -218,7 +218,7 @@ export const METRICS = {
   chamberUnsealed: gauge('svc_chamber_unsealed', '1 while the chamber is unsealed, 0 while it is sealed.', {}),
   custodyGeneration: gauge(
     'svc_custody_generation',
-    'Generation of the ceremony that this replica started with; with a signer state only.',
+    'Generation of the ceremony that this replica started with; 0 without a signer state.',
     {},
   ),
   stateAgeSeconds: gauge('svc_state_age_seconds', 'Age of the last successful read of the signer-state table.', {}),
