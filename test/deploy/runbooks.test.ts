@@ -37,7 +37,7 @@ function commandsOf(listing: string): string[] {
   let open = '';
   for (const line of listing.split('\n')) {
     open = open === '' ? line.trim() : `${open}\n${line.trim()}`;
-    const isOpen = (open.match(/'/g) ?? []).length % 2 === 1 || /\|$/.test(open);
+    const isOpen = (open.match(/'/g) ?? []).length % 2 === 1 || open.endsWith('|');
     if (isOpen) continue;
     if (open !== '') commands.push(open);
     open = '';
