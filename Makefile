@@ -35,7 +35,8 @@ SLOW := 'test/{bench,chamber,contract,e2e,eif,guest,harden,operator,parent-proxy
   'test/slashing/{dynamodb,interchange,postgres,sqlite}/**' 'test/keys/{files,keystores,management,table}/**' \
   'test/signing/bls/**' test/config/check.test.ts test/deploy/runbooks.test.ts test/formats/strict-json-cost.test.ts \
   test/signing/lodestar-roots.test.ts test/slashing/local-floor-restart.test.ts \
-  test/ceremony/check-identity.test.ts test/ceremony/participants-guide.test.ts
+  test/ceremony/check-identity.test.ts test/ceremony/participants-guide.test.ts \
+  test/setup/enclave-permissions.test.ts test/setup/signer-permissions.test.ts test/ceremony/custody-guide.test.ts
 
 test: install core ## Run all tests, or those of FILE=…; the last line is `N passed, N failed, N skipped`
 	@$(VITEST) run $(FILE)
