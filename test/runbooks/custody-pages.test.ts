@@ -4,8 +4,9 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type CustodyRunbookWorld, startCustodyRunbooks } from './custody-world.ts';
 import { rehearse } from './rehearse.ts';
 
-/** Ahead of the present, which a jump covers. */
-const EPOCH = 500_000;
+/** Before the present, and after it: a jump covers the first, and not the second. */
+const BEFORE = 300_000;
+const AFTER = 900_000;
 
 let world: CustodyRunbookWorld;
 
@@ -14,8 +15,12 @@ beforeAll(async () => {
 });
 afterAll(() => world?.close());
 
-const votes = async (target: number) =>
-  (await Promise.all(world.signers.map((host, at) => world.vote(host, target + at)))).map(({ status }) => status);
+/** One after the other, each for a later epoch. */
+async function votes(target: number): Promise<number[]> {
+  const statuses: number[] = [];
+  for (const [at, host] of world.signers.entries()) statuses.push((await world.vote(host, target + at)).status);
+  return statuses;
+}
 
 it('docs/runbooks/lost-root-token.md: the new one counts, and the old one does not', async () => {
   const old = await world.custody.rootToken(world.table);
@@ -27,5 +32,27 @@ it('docs/runbooks/lost-root-token.md: the new one counts, and the old one does n
     expect((await world.ask(host, '/api/v1/auth/tokens', old)).status).toBe(403);
     expect((await world.ask(host, '/api/v1/auth/tokens', fresh)).status).toBe(200);
   }
-  expect(await votes(EPOCH)).toEqual([200, 200]);
+  expect(await votes(BEFORE)).toEqual([200, 200]);
+});
+
+it('docs/runbooks/seal-and-recovery.md: sealed everywhere, and open again', async () => {
+  const seen: number[] = [];
+  await rehearse('docs/runbooks/seal-and-recovery.md', world, {
+    before: async ({ commands }) => {
+      if (commands.includes('recover ||')) seen.push(...(await votes(BEFORE + 10)));
+    },
+  });
+  expect(seen).toEqual([503, 503]);
+  expect(await votes(BEFORE + 20)).toEqual([200, 200]);
+});
+
+it('docs/runbooks/region-loss.md: the other region signs what is new, and the old one nothing', async () => {
+  const { custody, standby, signers } = world;
+  const [first = ''] = signers;
+  custody.kms.setBehaviour(String(world.arns[0]), 'unreachable');
+  await rehearse('docs/runbooks/region-loss.md', world, { elsewhere: 1 });
+  expect((await world.vote(standby, BEFORE + 30)).status).toBe(412);
+  expect((await world.vote(standby, AFTER)).status).toBe(200);
+  await world.systemctl(first, 'start');
+  expect(world.trouble?.()).toContain('bound to another region');
 });

@@ -14,7 +14,7 @@ import { testKey } from '../../rehearsal/test-key.ts';
 import { makeCertificate } from '../support/certificates.ts';
 import { attestation } from '../support/requests.ts';
 import { awsProgram } from './aws.ts';
-import { type Host, scpProgram, sshProgram } from './hosts.ts';
+import { type Host, scpProgram, sshProgram, type Verb } from './hosts.ts';
 import { Refused } from './programs.ts';
 import { addressOf, type OpenWorld, openWorld } from './world.ts';
 
@@ -42,6 +42,7 @@ export interface CustodyRunbookWorld extends OpenWorld {
   createKey(): string;
   vote(host: string, target: number): Promise<Answer>;
   ask(host: string, path: string, token: string, body?: object): Promise<Answer>;
+  systemctl(host: string, verb: Verb): Promise<void>;
   /** What lies on every machine, and on the reader's as `strongroom.yaml`. */
   configure(change: (configuration: Record<string, unknown>) => void): void;
 }
@@ -75,6 +76,7 @@ export async function startCustodyRunbooks(): Promise<CustodyRunbookWorld> {
       STANDBY: standby,
       STATE_TABLE: table,
       AWS_REGION: CUSTODY_REGION,
+      STANDBY_REGION,
       SVC_OPERATOR_SIGNER_URL: `https://${first}:9443`,
       SVC_OPERATOR_TOKEN: '@management-token',
     },
@@ -116,6 +118,7 @@ export async function startCustodyRunbooks(): Promise<CustodyRunbookWorld> {
     clientToken,
     createKey,
     configure,
+    systemctl: async (host, verb) => fleet.hosts.get(host)?.systemctl(verb, 'strongroom'),
     ask,
     vote: (host, target) =>
       ask(host, `/api/v1/eth2/sign/${KEY.publicKey}`, clientToken, attestation({ source: target - 1, target })),
