@@ -1,6 +1,9 @@
 // The runbooks about custody, as they stand there, in a world with a fleet under a custody ceremony.
 
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { parse, stringify } from 'yaml';
 import { type CustodyRunbookWorld, startCustodyRunbooks } from './custody-world.ts';
 import { rehearse } from './rehearse.ts';
 
@@ -9,6 +12,8 @@ const BEFORE = 300_000;
 const AFTER = 900_000;
 
 let world: CustodyRunbookWorld;
+/** The custody key in the region of the tables. */
+let lost: string;
 
 beforeAll(async () => {
   world = await startCustodyRunbooks();
@@ -46,12 +51,29 @@ it('docs/runbooks/seal-and-recovery.md: sealed everywhere, and open again', asyn
   expect(await votes(BEFORE + 20)).toEqual([200, 200]);
 });
 
+it('docs/runbooks/custody-key-rotation.md: the retired key is not needed any more', async () => {
+  const fresh = world.createKey();
+  const [retired = '', ...stay] = world.arns;
+  const configuration = parse(readFileSync(join(world.folder, 'strongroom.yaml'), 'utf8'));
+  const kms_keys = [fresh, ...stay].map((arn) => ({ arns: [arn] }));
+  const ceremony = { ...configuration.ceremony, generation: 2, kms_keys };
+  const write = (name: string, members: object) =>
+    writeFileSync(join(world.folder, name), stringify({ ...configuration, ceremony: { ...ceremony, ...members } }));
+  write('new.yaml', { retired_kms_keys: [{ arns: [retired] }] });
+  write('final.yaml', {});
+  const values = { ...world.values, CUSTODY_KEYS: [fresh, ...stay].join(' '), RETIRED_KEYS: retired };
+  await rehearse('docs/runbooks/custody-key-rotation.md', { ...world, values }, { elsewhere: 2 });
+  expect(await votes(BEFORE + 30)).toEqual([200, 200]);
+  world.configure((all) => Object.assign(all, { ceremony }));
+  lost = fresh;
+});
+
 it('docs/runbooks/region-loss.md: the other region signs what is new, and the old one nothing', async () => {
   const { custody, standby, signers } = world;
   const [first = ''] = signers;
-  custody.kms.setBehaviour(String(world.arns[0]), 'unreachable');
+  custody.kms.setBehaviour(lost, 'unreachable');
   await rehearse('docs/runbooks/region-loss.md', world, { elsewhere: 1 });
-  expect((await world.vote(standby, BEFORE + 30)).status).toBe(412);
+  expect((await world.vote(standby, BEFORE + 40)).status).toBe(412);
   expect((await world.vote(standby, AFTER)).status).toBe(200);
   await world.systemctl(first, 'start');
   expect(world.trouble?.()).toContain('bound to another region');

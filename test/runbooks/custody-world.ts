@@ -1,6 +1,7 @@
 // A fleet of plain signers under a custody ceremony: two machines in one region and one that stands by in another, one
 // custody key a region, the tables, an identity that opens the root token. The world of the runbooks about custody.
-// Signers are the real program with TLS; DynamoDB, KMS and the machines are stand-ins. All keys are TEST keys.
+// Signers are the real program with TLS; DynamoDB, KMS with its key policies and the machines are stand-ins. All keys
+// are TEST keys.
 
 import { randomUUID } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -11,10 +12,13 @@ import { parse, stringify } from 'yaml';
 import { CUSTODY_REGION, type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
 import { type RunningSigner, startSigner } from '../../rehearsal/signer.ts';
 import { testKey } from '../../rehearsal/test-key.ts';
+import type { PolicyDocument } from '../../setup/policy-document.ts';
 import { makeCertificate } from '../support/certificates.ts';
+import { ACCOUNT, SIGNER, startGuardedAws } from '../support/guarded-aws.ts';
 import { attestation } from '../support/requests.ts';
 import { awsProgram } from './aws.ts';
 import { type Host, scpProgram, sshProgram, type Verb } from './hosts.ts';
+import { printed } from './printed.ts';
 import { Refused } from './programs.ts';
 import { addressOf, type OpenWorld, openWorld } from './world.ts';
 
@@ -22,6 +26,11 @@ export const CONFIGURATION = '/etc/strongroom/strongroom.yaml';
 export const STANDBY_REGION = 'eu-west-1';
 const REGIONS = [CUSTODY_REGION, STANDBY_REGION, 'us-east-1'];
 const KEY = testKey(0);
+/** The role of the signers: what counts in this world are the policies of the keys. */
+const EVERYTHING: PolicyDocument = {
+  Version: '2012-10-17',
+  Statement: [{ Sid: 'Everything', Effect: 'Allow', Action: ['*'], Resource: '*' }],
+};
 
 export interface Answer {
   readonly status: number;
@@ -60,12 +69,21 @@ export async function startCustodyRunbooks(): Promise<CustodyRunbookWorld> {
   const addresses = [10, 11, 12].map(addressOf);
   const [first = '', second = '', standby = ''] = addresses;
   const { cert, key } = makeCertificate(folder, 'signers', addresses.map((address) => `IP:${address}`).join(','));
-  const fleet = createFleet({ custody, folder, addresses, standby, cert, key });
+  const { dynamodb, kms } = custody;
+  const guarded = await startGuardedAws({ region: CUSTODY_REGION, dynamodb: dynamodb.endpoint, kms: kms.endpoint });
+  const policies = new Map<string, PolicyDocument>();
+  guarded.use({ role: EVERYTHING, keys: policies });
+  const fleet = createFleet({
+    environment: custody.environment(guarded.endpoints),
+    folder,
+    addresses,
+    standby,
+    cert,
+    key,
+  });
   const account = awsProgram(custody.dynamodb.endpoint, {
-    policyOf: () => undefined,
-    putPolicy: () => {
-      throw new Refused('key policies do not count in this world');
-    },
+    policyOf: (arn) => policies.get(arn),
+    putPolicy: (arn, policy) => void policies.set(arn, policy),
     setBehaviour: (arn, behaviour) => custody.kms.setBehaviour(arn, behaviour),
   });
   const opened = await openWorld({
@@ -75,6 +93,8 @@ export async function startCustodyRunbooks(): Promise<CustodyRunbookWorld> {
       SIGNERS: `${first} ${second}`,
       STANDBY: standby,
       STATE_TABLE: table,
+      CUSTODY_ADMIN_ROLE: 'custody-admin',
+      SIGNER_ROLE: SIGNER,
       AWS_REGION: CUSTODY_REGION,
       STANDBY_REGION,
       SVC_OPERATOR_SIGNER_URL: `https://${first}:9443`,
@@ -97,7 +117,14 @@ export async function startCustodyRunbooks(): Promise<CustodyRunbookWorld> {
   };
   configure(() => undefined);
   writeFileSync(join(opened.folder, 'alice.age'), custody.identity, { mode: 0o600 });
+  const grant = (phase: string): void => {
+    const whose = ['--administrator', `arn:aws:iam::${ACCOUNT}:role/custody-admin`, '--signer', SIGNER];
+    const own = printed('kms-policy', '-c', join(opened.folder, 'strongroom.yaml'), ...whose, '--phase', phase);
+    for (const arn of arns) policies.set(arn, own);
+  };
+  grant('first-boot');
   for (const host of [first, second]) await fleet.hosts.get(host)?.systemctl('start', 'strongroom');
+  grant('running');
   const root = await custody.rootToken(table);
   const made = async (body: object): Promise<string> => {
     const { status, text } = await ask(first, '/api/v1/auth/tokens', root, body);
@@ -127,6 +154,7 @@ export async function startCustodyRunbooks(): Promise<CustodyRunbookWorld> {
       for (const host of fleet.hosts.values()) await host.systemctl('stop', 'strongroom');
       account.close();
       await opened.close();
+      await guarded.close();
       await custody.close();
       rmSync(folder, { recursive: true, force: true });
     },
@@ -148,7 +176,7 @@ function firstConfiguration(table: string, arns: readonly string[], recipient: s
 }
 
 interface FleetParts {
-  readonly custody: CustodyWorld;
+  readonly environment: Readonly<Record<string, string>>;
   readonly folder: string;
   readonly addresses: readonly string[];
   readonly standby: string;
@@ -162,7 +190,7 @@ interface Fleet {
 }
 
 /** Each machine runs what lies on it; its listeners and its certificate are its own, as flags of a unit would be. */
-function createFleet({ custody, folder, addresses, standby, cert, key }: FleetParts): Fleet {
+function createFleet({ environment, folder, addresses, standby, cert, key }: FleetParts): Fleet {
   const failures = new Map<string, string>();
   const hostAt = (address: string): Host => {
     const machine = join(folder, address);
@@ -176,7 +204,7 @@ function createFleet({ custody, folder, addresses, standby, cert, key }: FleetPa
       try {
         running = await startSigner({
           folder: run,
-          env: { ...custody.environment(), AWS_REGION: region },
+          env: { ...environment, AWS_REGION: region },
           waitFor: 'listening',
           config: {
             ...config,

@@ -5,20 +5,19 @@
 import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { PassThrough } from 'node:stream';
 import { stringify } from 'yaml';
 import { ceremonyDigest, parseCeremony } from '../../ceremony/definition.ts';
 import { extendedOnce } from '../../formats/register.ts';
 import { CUSTODY_REGION } from '../../rehearsal/custody.ts';
 import { saidBy } from '../../rehearsal/kms/attestation.ts';
 import { createNsmEmulator } from '../../rehearsal/nsm/emulator.ts';
-import { main as setup } from '../../setup/main.ts';
 import type { PolicyDocument } from '../../setup/policy-document.ts';
 import { attested, registersOf } from '../support/attested-client.ts';
 import { type EnclaveProcess, type EnclaveWorld, type Parent, startEnclaveWorld } from '../support/enclave-world.ts';
 import { ACCOUNT, type GuardedAws, SIGNER, startGuardedAws } from '../support/guarded-aws.ts';
 import { awsProgram } from './aws.ts';
 import { type Host, scpProgram, sshProgram } from './hosts.ts';
+import { printed } from './printed.ts';
 import { Refused, writeScript } from './programs.ts';
 import { addressOf, type OpenWorld, openWorld, ROOT } from './world.ts';
 
@@ -216,15 +215,6 @@ function releaseMaker(world: EnclaveWorld, reader: string, address: string): Enc
 }
 
 const sha384 = (text: string): Buffer => createHash('sha384').update(text).digest();
-
-/** What `strongroom setup` prints. */
-function printed(...argv: readonly string[]): PolicyDocument {
-  const [stdout, stderr] = [new PassThrough(), new PassThrough()];
-  void setup(argv, { env: {}, stdout, stderr });
-  const said = stdout.read() as Buffer | null;
-  if (said === null) throw new Error(String(stderr.read()));
-  return JSON.parse(said.toString()) as PolicyDocument;
-}
 
 /** The root token becomes the reader's `management-token`. */
 async function makeKey(world: EnclaveWorld, machine: Machine, address: string, reader: string): Promise<void> {
