@@ -5,6 +5,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { runStrongroom } from '../../rehearsal/signer.ts';
 import { blocksOf } from './page.ts';
 import { Refused } from './programs.ts';
 import { type RehearsalOptions, rehearseBlocks } from './rehearse.ts';
@@ -135,5 +136,21 @@ describe('every runbook', () => {
     const headings = [...markdown.matchAll(/^## (.*)$/gm)].map(([, heading]) => heading);
     const wanted = ['What you need', 'Steps', 'Never', 'It is over when'];
     expect(headings.filter((heading) => wanted.includes(String(heading)))).toEqual(wanted);
+  });
+
+  it('states no command or flag of strongroom that is not there, where it is not run', async () => {
+    const away = pages
+      .filter(isRehearsed)
+      .flatMap((page) => blocksOf(page, readFileSync(join(ROOT, page), 'utf8')))
+      .filter(({ kind }) => kind === 'elsewhere');
+    const commands = away.flatMap(({ commands }) => commands.replaceAll('\\\n', '').match(/^strongroom .*$/gm) ?? []);
+    expect(commands.length).toBeGreaterThan(2);
+    for (const command of new Set(commands)) {
+      const words = /^strongroom ((?:[a-z]+ )+)/.exec(command)?.[1]?.trim().split(' ') ?? [];
+      const { code, stdout } = await runStrongroom([...words, '--help']);
+      const flags = [...command.matchAll(/ (--?[a-z][a-z-]*)/g)].map(([, flag = '']) => flag);
+      const unknown = flags.filter((flag) => !new RegExp(`(?:^|[\\s,[])${flag}\\b`, 'm').test(stdout));
+      expect({ command, code, unknown }).toEqual({ command, code: 0, unknown: [] });
+    }
   });
 });
