@@ -15,21 +15,21 @@ import { killChildren, tracked } from '../../rehearsal/children.ts';
 import { type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
 import { cleanEnvironment, type RunningSigner, startSigner } from '../../rehearsal/signer.ts';
 import { loadGood, violationsOf } from '../config/loading.ts';
+import { blocksOf } from '../runbooks/page.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const guide = (name: string): string => readFileSync(join(ROOT, `docs/guides/${name}.md`), 'utf8');
-/** @param wanted the language of the fence */
-const blocksOf = (text: string, wanted: string): readonly string[] =>
-  [...text.matchAll(/^( *)```(\w*)\n([\s\S]*?)^ *```$/gm)].flatMap(([, indent = '', language = '', block = '']) =>
-    language === wanted ? [block.replaceAll(new RegExp(`^${indent}`, 'gm'), '')] : [],
-  );
+const yamlIn = (text: string): readonly string[] =>
+  [...text.matchAll(/^```yaml\n([\s\S]*?)^```$/gm)].map(([, block = '']) => block);
+const commandsIn = (page: string, text: string): readonly string[] =>
+  blocksOf(page, text).map(({ commands }) => commands);
 const CUSTODY = guide('custody');
 const KEY_TABLE = guide('key-table');
 const RECIPIENT = 'age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p';
 
 /** The ceremony of the guide, with keys and people in the places that it leaves open. */
 function ceremonyOf(recipients: readonly string[]): CeremonyBlock {
-  const [yaml = ''] = blocksOf(CUSTODY, 'yaml');
+  const [yaml = ''] = yamlIn(CUSTODY);
   let keys = 0;
   const filled = yaml.replaceAll('key/…', () => `key/00000000-0000-4000-8000-00000000000${++keys}`);
   return parse(filled.replace('[age1…, age1…]', JSON.stringify(recipients))) as CeremonyBlock;
@@ -106,7 +106,7 @@ it('every command of the guide works, in its order', async () => {
     seal = '',
     recover = '',
     ...sealed
-  ] = blocksOf(CUSTODY, '');
+  ] = commandsIn('docs/guides/custody.md', CUSTODY);
   const [keygen = '', ...others] = plan.trimEnd().split('\n');
   const recipient = /age1[a-z0-9]{58}/.exec(await done(keygen))?.[0] ?? '';
   const ceremony = ceremonyOf([recipient]);
@@ -131,7 +131,7 @@ it('every command of the guide works, in its order', async () => {
 
   // A management token manages no keys; the client token of the other guide does.
   expect((await run('strongroom operator keys generate --count 1', daily)).status).toBe(4);
-  const [keys = ''] = blocksOf(KEY_TABLE, '');
+  const [keys = ''] = commandsIn('docs/guides/key-table.md', KEY_TABLE);
   expect((await done(keys, daily)).match(/0x[0-9a-f]{96}/g)).toHaveLength(4); // two made, two listed
   expect(existsSync(at('backups'))).toBe(true);
 
@@ -154,8 +154,8 @@ it('every command of the guide works, in its order', async () => {
 
 /** Those of both guides together. */
 function configuration(ceremony: CeremonyBlock, recipient: string): Record<string, unknown> {
-  const [, firstBoot = ''] = blocksOf(CUSTODY, 'yaml');
-  const [table = '', routes = ''] = blocksOf(KEY_TABLE, 'yaml');
+  const [, firstBoot = ''] = yamlIn(CUSTODY);
+  const [table = '', routes = ''] = yamlIn(KEY_TABLE);
   return {
     ...(parse(table) as object),
     ...(parse(routes.replace('age1…', recipient)) as object),

@@ -11,6 +11,7 @@ import { parseCeremony } from '../../ceremony/definition.ts';
 import { sealRootToken } from '../../ceremony/root-token.ts';
 import { ceremonyRegister } from '../../ceremony/transcript/meaning.ts';
 import { keyArn } from '../config/loading.ts';
+import { blocksOf } from '../runbooks/page.ts';
 import { atTerminal } from '../support/pseudo-terminal.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -18,10 +19,8 @@ const GUIDE = readFileSync(join(ROOT, 'docs/guides/participants.md'), 'utf8');
 const TOKEN = `sr_mgmt_${'t'.repeat(43)}`;
 const PASSPHRASE = { prompt: 'passphrase', answer: 'correct horse battery' };
 
-const blocks = [...GUIDE.matchAll(/^( *)```\n([\s\S]*?)^ *```$/gm)].map(([, indent = '', text = '']) =>
-  text.replaceAll(new RegExp(`^${indent}`, 'gm'), ''),
-);
-const withoutNeeds = blocks.filter((block) => !block.startsWith('# needs '));
+const blocks = blocksOf('docs/guides/participants.md', GUIDE);
+const withoutNeeds = blocks.filter(({ kind }) => kind === 'run').map(({ commands }) => commands);
 
 let folder: string;
 const at = (name: string): string => join(folder, name);

@@ -22,7 +22,7 @@ const PAGES = [
 const text = (page: string): string => readFileSync(join(ROOT, page), 'utf8');
 /** Listings with continued lines joined, and everything in single backticks. */
 const stated = PAGES.flatMap((page) => {
-  const listings = [...text(page).matchAll(/^ *```sh\n([\s\S]*?)^ *```$/gm)].map(([, listing = '']) => listing);
+  const listings = [...text(page).matchAll(/^ *```sh.*\n([\s\S]*?)^ *```$/gm)].map(([, listing = '']) => listing);
   const inline = [
     ...text(page)
       .replaceAll(/```[\s\S]*?```/g, '')

@@ -1,4 +1,5 @@
-// docs/tutorial, word by word, with the tarball of a release on a machine of its own.
+// docs/tutorial and what docs/guides/install.md says of the tarball, word by word, with the files of a release on a
+// machine of its own.
 
 import { copyFileSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -6,25 +7,41 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { NO_OWN_MACHINE, openOwnMachine } from '../runbooks/own-machine.ts';
 import { rehearse } from '../runbooks/rehearse.ts';
+import type { OpenWorld } from '../runbooks/world.ts';
 import { type MadeRelease, why } from './made-release.ts';
 
 export function tutorialTests(made: () => MadeRelease): void {
-  it.skipIf(NO_OWN_MACHINE !== undefined)(
-    `leads to a first signature, word by word${why(NO_OWN_MACHINE)}`,
-    async () => {
-      const folder = mkdtempSync(join(tmpdir(), 'sr-tutorial-'));
-      const world = await openOwnMachine({ folder, env: {}, values: {}, programs: {} });
-      try {
-        const { release } = made();
-        for (const name of readdirSync(release).filter((file) => /\.tar\.gz$|^SHA256SUMS$/.test(file))) {
-          copyFileSync(join(release, name), join(world.folder, name));
-        }
-        const rehearsed = await rehearse('docs/tutorial/first-signature.md', world);
-        expect(rehearsed.filter(({ block }) => block.shown.length > 0).length).toBeGreaterThan(8);
-      } finally {
-        await world.close();
-        rmSync(folder, { recursive: true });
-      }
-    },
+  it.skipIf(NO_OWN_MACHINE !== undefined)(`the tutorial leads to a first signature${why(NO_OWN_MACHINE)}`, () =>
+    withReleaseFiles(made(), /\.tar\.gz$|^SHA256SUMS$/, async (world) => {
+      const rehearsed = await rehearse('docs/tutorial/first-signature.md', world);
+      expect(rehearsed.filter(({ block }) => block.shown.length > 0).length).toBeGreaterThan(8);
+    }),
   );
+
+  it.skipIf(NO_OWN_MACHINE !== undefined)(`the guide verifies and unpacks a release${why(NO_OWN_MACHINE)}`, () =>
+    withReleaseFiles(made(), /./, async (world) => {
+      const [sums, unpacked] = await rehearse('docs/guides/install.md', world, { elsewhere: 4 });
+      expect(sums?.output).toContain('.deb: OK');
+      expect(unpacked?.output).toMatch(/^strongroom \d/);
+    }),
+  );
+}
+
+/** @param wanted the names of the files that the reader has */
+async function withReleaseFiles(
+  { release }: MadeRelease,
+  wanted: RegExp,
+  use: (world: OpenWorld) => Promise<void>,
+): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), 'sr-release-'));
+  const world = await openOwnMachine({ folder, env: {}, values: {}, programs: {} });
+  try {
+    for (const name of readdirSync(release).filter((file) => wanted.test(file))) {
+      copyFileSync(join(release, name), join(world.folder, name));
+    }
+    await use(world);
+  } finally {
+    await world.close();
+    rmSync(folder, { recursive: true });
+  }
 }

@@ -12,6 +12,8 @@ export interface Block {
    */
   readonly kind: 'run' | 'yours' | 'fails' | 'elsewhere';
   readonly callsAws: boolean;
+  /** What it needs that is not here; of `elsewhere` alone. */
+  readonly needs: readonly string[];
   readonly commands: string;
   /** Lines that the output has to have, in this order. */
   readonly shown: readonly string[];
@@ -25,7 +27,20 @@ interface Fence {
 
 const FENCE = /^( *)```(.*)\n([\s\S]*?)^ *```$/gm;
 /** What a page may show that is not run. */
-const OTHER = new Set(['text', 'yaml', 'json']);
+const OTHER = new Set(['text', 'yaml', 'json', 'ini', 'sql', 'http']);
+/** Behind `elsewhere`. `template`: it has places for the reader to fill in. */
+const NEEDS = new Set([
+  'build',
+  'docker',
+  'enclave',
+  'internet',
+  'kubernetes',
+  'postgres',
+  'prometheus',
+  'root',
+  'signer',
+  'template',
+]);
 const AWS_COMMAND = /(?:^|[\s(|&;])aws /m;
 
 /** @throws Error that names page and line */
@@ -54,15 +69,17 @@ function blockOf(page: string, { line, info, text }: Fence, shown: readonly stri
   const refuse = (why: string): Error => new Error(`${page}:${line}: ${why}`);
   const [language = '', ...words] = info.split(' ');
   if (OTHER.has(language)) return undefined;
-  if (language !== 'sh') throw refuse(`a fence is \`\`\`sh, \`\`\`text, \`\`\`yaml or \`\`\`json, not \`\`\`${info}`);
+  if (language !== 'sh') throw refuse(`a fence is \`\`\`sh or one of ${[...OTHER].join(', ')}, not \`\`\`${info}`);
   const callsAws = words.includes('aws');
-  const kinds = words.filter((word) => word !== 'aws');
+  const needs = words.filter((word) => NEEDS.has(word));
+  const kinds = words.filter((word) => word !== 'aws' && !needs.includes(word));
   const [kind = 'run'] = kinds;
   if (kinds.length > 1 || !isMark(kind)) throw refuse(`nobody knows the mark: ${info}`);
+  if (needs.length > 0 && kind !== 'elsewhere') throw refuse(`write: sh elsewhere ${needs.join(' ')}`);
   if (callsAws !== AWS_COMMAND.test(text)) {
     throw refuse(callsAws ? 'it is marked aws and calls no aws' : 'it calls aws: mark it ```sh aws');
   }
-  return { page, line, kind, callsAws, commands: text, shown };
+  return { page, line, kind, callsAws, needs, commands: text, shown };
 }
 
 function isMark(word: string): word is Block['kind'] {

@@ -1,0 +1,113 @@
+// Pages about a signer as an ordinary service, word by word: README.md on a machine of its own, and guides that need a
+// file or a signer only.
+
+import { execFileSync } from 'node:child_process';
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { startSigner } from '../../rehearsal/signer.ts';
+import { interchangeOf } from '../support/interchange.ts';
+import { encryptKeystore, publicKeyOf, testSecret } from '../support/keys.ts';
+import { TEST_TOKEN } from '../support/requests.ts';
+import { NO_OWN_MACHINE, openOwnMachine } from './own-machine.ts';
+import { type Block, blocksOf } from './page.ts';
+import { writeScript } from './programs.ts';
+import { rehearse, rehearseBlocks } from './rehearse.ts';
+import { openWorld, ROOT } from './world.ts';
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'sr-service-'));
+  chmodSync(folder, 0o755);
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+const parts = (env: Readonly<Record<string, string>> = {}) => ({ folder, env, values: {}, programs: {} });
+const README = readFileSync(join(ROOT, 'README.md'), 'utf8');
+const KEY = publicKeyOf(testSecret(1));
+/** What the test does between the blocks of the page. */
+const between = (like: Block, commands: string): Block => ({ ...like, kind: 'run', commands, shown: [] });
+const ASK = `curl -sSf --retry 60 --retry-delay 1 --retry-all-errors -o up http://127.0.0.1:9000/healthcheck
+curl -sS "http://any:$VALIDATOR_CLIENT_TOKEN@127.0.0.1:9000/api/v1/eth2/publicKeys"`;
+
+const why = NO_OWN_MACHINE === undefined ? '' : ` (${NO_OWN_MACHINE})`;
+it.skipIf(NO_OWN_MACHINE !== undefined)(
+  `README.md: its configuration starts with its key, and takes a record${why}`,
+  async () => {
+    const world = await openOwnMachine(parts());
+    try {
+      const at = (name: string): string => join(world.folder, name);
+      mkdirSync(at('bin'));
+      writeScript(at('bin'), 'strongroom', `#!/bin/sh\nexec '${ROOT}/bin/strongroom' "$@"\n`);
+      writeScript(world.bin, 'sudo', '#!/bin/sh\nexec "$@"\n');
+      const [configuration = '', descriptor = ''] = [...README.matchAll(/^```yaml\n([\s\S]*?)^```$/gm)].map(
+        ([, yaml = '']) => yaml,
+      );
+      writeFileSync(at('strongroom.yaml'), configuration);
+      writeFileSync(at('validator-1.yaml'), descriptor);
+      writeFileSync(at('validator-1.json'), JSON.stringify(encryptKeystore(testSecret(1), 'a password')));
+      writeFileSync(at('validator-1.password'), 'a password');
+      writeFileSync(at('slashing_protection.json'), JSON.stringify(interchangeOf([KEY])));
+
+      const [prepare, start, record, ...others] = blocksOf('README.md', README).filter(({ kind }) => kind === 'run');
+      if (prepare === undefined || start === undefined || record === undefined) throw new Error('a block is gone');
+      expect(others).toEqual([]);
+      const rehearsed = await rehearseBlocks(
+        [
+          prepare,
+          record,
+          between(start, 'cp validator-1.* /etc/strongroom/keys/'),
+          { ...start, commands: `${start.commands.trimEnd()} > signer.log 2>&1 &` },
+          between(start, ASK),
+        ],
+        world,
+      );
+      expect(rehearsed.at(-1)?.output).toContain(`["${KEY}"]`);
+      expect(rehearsed[1]?.output).toContain('keys: 1\nblocks: 1\nattestations: 1\n');
+    } finally {
+      await world.close();
+    }
+  },
+);
+
+it('docs/guides/clients.md: the fingerprint of a PKCS#12 file', async () => {
+  const world = await openWorld(parts());
+  try {
+    const openssl = (...args: readonly string[]) => execFileSync('openssl', args, { cwd: world.folder, stdio: 'pipe' });
+    openssl('req', '-x509', '-newkey', 'ed25519', '-nodes', '-keyout', 'key', '-out', 'cert', '-subj', '/CN=client');
+    openssl('pkcs12', '-export', '-inkey', 'key', '-in', 'cert', '-out', 'client.p12', '-passout', 'pass:');
+    // A person types the password of the file; here it is empty, and there is no terminal.
+    const real = execFileSync('sh', ['-c', 'command -v openssl'], { encoding: 'utf8' }).trim();
+    const typed = `[ "$1" != pkcs12 ] || set -- "$@" -passin pass:`;
+    writeScript(world.bin, 'openssl', `#!/bin/sh\n${typed}\nexec ${real} "$@"\n`);
+    const [fingerprint] = await rehearse('docs/guides/clients.md', world);
+    expect(fingerprint?.output).toMatch(/^[0-9a-f]{64} {2}-$/m);
+  } finally {
+    await world.close();
+  }
+});
+
+it('docs/guides/doctor.md: the way to a signer is examined', async () => {
+  const signer = await startSigner({
+    config: {
+      static_auth: {
+        policies: [{ name: 'watch', rules: [{ effect: 'allow', scopes: ['chamber_status', 'public_keys'] }] }],
+        tokens: [{ secret: TEST_TOKEN, policies: ['watch'] }],
+      },
+    },
+  });
+  const world = await openWorld(parts({ SVC_OPERATOR_ALLOW_PLAINTEXT_SIGNER: 'true' }));
+  try {
+    const own = join(world.folder, '.config/strongroom');
+    mkdirSync(own, { recursive: true });
+    writeFileSync(join(own, 'token'), TEST_TOKEN, { mode: 0o600 });
+    const profile = `profiles:\n  mainnet: { signer_url: "${signer.url}", token: "@${join(own, 'token')}" }\n`;
+    writeFileSync(join(own, 'operator.yaml'), profile, { mode: 0o600 });
+    const [doctor] = await rehearse('docs/guides/doctor.md', world);
+    for (const check of ['profile', 'token holder', 'status']) expect(doctor?.output).toContain(check);
+  } finally {
+    await world.close();
+    await signer.stop();
+  }
+});
