@@ -288,6 +288,16 @@ describe('the units', () => {
   const proxy = unit('strongroom-parent-proxy.service');
   const enclave = unit('strongroom-enclave.service');
 
+  // systemd.service(5): RestartPreventExitStatus= is of the main process. A check before it that ends with 78 would be
+  // run again each second, for ever.
+  it('end for good on a configuration that cannot be used: the main process itself says so', () => {
+    const service = readFileSync(join(ROOT, 'release/systemd/strongroom.service'), 'utf8');
+    for (const text of [proxy, enclave, service]) {
+      expect(text).toMatch(/^RestartPreventExitStatus=78$/m);
+      expect(text).not.toMatch(/^Exec(?:StartPre|Condition)=/m);
+    }
+  });
+
   it('start programs that exist, and the runbook names every file', () => {
     for (const [, path = ''] of `${proxy}${enclave}`.matchAll(/^Exec\w+=\/opt\/strongroom\/(\S+)/gm)) {
       expect({ path, exists: existsSync(join(ROOT, path)) }).toEqual({ path, exists: true });

@@ -116,7 +116,7 @@ export function packageTests(made: () => MadeRelease): void {
     const runs = (argv: readonly string[], writable = '/var/lib/strongroom'): void => {
       const settings = Object.entries(ON_FREE_PORTS).map(([name, value]) => `Environment=${name}=${value}`);
       const words = argv.map((word) => `"${word}"`).join(' ');
-      const lines = ['[Unit]', 'ConditionPathExists=', '[Service]', 'ExecStartPre=', 'ExecStart=', ...settings];
+      const lines = ['[Unit]', 'ConditionPathExists=', '[Service]', 'ExecStart=', ...settings];
       const text = [...lines, `ExecStart=/usr/bin/strongroom ${words}`, `ReadWritePaths=${writable}`].join('\n');
       const folder = `/run/systemd/system/${UNIT}.d`;
       inDebian(`mkdir -p ${folder} && cat > ${folder}/tool.conf && systemctl daemon-reload`, text);
@@ -151,6 +151,15 @@ export function packageTests(made: () => MadeRelease): void {
       expect(debian.run(`systemctl is-enabled ${UNIT}`).out.trim()).toBe('disabled');
       inDebian(`systemctl start ${UNIT}`);
       expect(debian.run(`systemctl is-active ${UNIT}`).out.trim()).toBe('inactive');
+    });
+
+    it('ends for good on a configuration that cannot be used', async () => {
+      inDebian('cat > /etc/strongroom/strongroom.yaml', JSON.stringify({ network: 'nowhere' }));
+      inDebian(`systemctl start ${UNIT}`);
+      while (debian.run(`systemctl is-failed ${UNIT}`).code !== 0 && restarts() === 0) await pause(50);
+      const status = inDebian(`systemctl show --property=ExecMainStatus --value ${UNIT}`);
+      expect({ status, restarts: restarts() }).toEqual({ status: '78', restarts: 0 });
+      inDebian(`systemctl reset-failed ${UNIT}`);
     });
 
     it('signs with its own filter and locked memory inside what the unit allows, and is upgraded', async () => {
