@@ -2,7 +2,7 @@
 // that exists unless `--force` says so.
 
 import { randomBytes } from 'node:crypto';
-import { access, type FileHandle, link, open, rename, rm } from 'node:fs/promises';
+import { type FileHandle, link, open, rename, rm, stat } from 'node:fs/promises';
 import type { Flags } from './command.ts';
 import { bounded } from './text.ts';
 
@@ -26,11 +26,9 @@ export class OutputFileError extends Error {
 
 /** Before a command does what its output is of. @throws OutputFileError */
 export async function checkOutput(path: string, isForced: boolean): Promise<void> {
-  const exists = await access(path).then(
-    () => true,
-    () => false,
-  );
-  if (exists && !isForced) throw existsAlready(path);
+  const there = await stat(path).catch(() => undefined);
+  if (there !== undefined && !isForced) throw existsAlready(path);
+  if (there?.isDirectory()) throw new OutputFileError(path, 'cannot be written (EISDIR)');
 }
 
 /**
@@ -40,7 +38,7 @@ export async function checkOutput(path: string, isForced: boolean): Promise<void
  */
 export async function writeOutput(path: string, isForced: boolean, write: (file: FileHandle) => Promise<void>) {
   await checkOutput(path, isForced);
-  const partial = `${path}.${randomBytes(6).toString('hex')}.partial`;
+  const partial = partialOf(path);
   const file = await open(partial, 'wx', OWNER_ONLY).catch(refused(path));
   try {
     try {
@@ -56,16 +54,17 @@ export async function writeOutput(path: string, isForced: boolean, write: (file:
 }
 
 /**
- * The place is made before anything else is done, so that a result is never without one, and is gone again when
- * nothing was written to it.
+ * For what is answered once. The place is made before anything else is done, so that a result is never without one; it
+ * is gone again when there is no result, and stays when there is one, whatever happens to it then.
  * @throws OutputFileError
  */
 export async function withOutput(path: string, isForced: boolean, run: () => Promise<string>): Promise<void> {
-  if (isForced) return writeOutput(path, true, async (file) => file.writeFile(await run()).catch(refused(path)));
-  const file = await open(path, 'wx', OWNER_ONLY).catch(refused(path));
+  if (isForced) await checkOutput(path, true);
+  const written = isForced ? partialOf(path) : path;
+  const file = await open(written, 'wx', OWNER_ONLY).catch(refused(path));
   try {
     const text = await run().catch(async (error: unknown) => {
-      await rm(path, { force: true });
+      await rm(written, { force: true });
       throw error;
     });
     await file.writeFile(text).catch(refused(path));
@@ -73,6 +72,17 @@ export async function withOutput(path: string, isForced: boolean, run: () => Pro
   } finally {
     await file.close();
   }
+  if (isForced) await rename(written, path).catch(keptIn(path, written));
+}
+
+function keptIn(path: string, written: string): (error: unknown) => never {
+  return (error) => {
+    throw new OutputFileError(path, `cannot be replaced (${codeOf(error)}): what was to be in it is in ${written}`);
+  };
+}
+
+function partialOf(path: string): string {
+  return `${path}.${randomBytes(6).toString('hex')}.partial`;
 }
 
 /** Somebody may have made the file meanwhile: it is not replaced then, either. */
@@ -84,7 +94,7 @@ async function place(partial: string, path: string, isForced: boolean): Promise<
 /** FAT has no links: there the file is only looked for before it is renamed. */
 function withoutLinks(path: string): (error: unknown) => Promise<false> {
   return async (error) => {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+    const code = codeOf(error);
     if (!['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS'].includes(code)) refused(path)(error);
     await checkOutput(path, false);
     return false;
@@ -94,11 +104,15 @@ function withoutLinks(path: string): (error: unknown) => Promise<false> {
 function refused(path: string): (error: unknown) => never {
   return (error) => {
     if (error instanceof OutputFileError) throw error;
-    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown fault';
+    const code = codeOf(error);
     throw code === 'EEXIST' ? existsAlready(path) : new OutputFileError(path, `cannot be written (${code})`);
   };
 }
 
 function existsAlready(path: string): OutputFileError {
   return new OutputFileError(path, 'exists already: name another file, or overwrite it with --force');
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown fault';
 }

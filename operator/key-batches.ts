@@ -101,7 +101,7 @@ export function showValue<Value>(
 }
 
 /** How many of each status, and what is wrong with those that failed. */
-function renderResults(results: readonly KeyResult[]): string {
+export function renderResults(results: readonly KeyResult[]): string {
   const counts = new Map<string, number>();
   for (const { status } of results) counts.set(status, (counts.get(status) ?? 0) + 1);
   const table = renderTable(

@@ -19,8 +19,10 @@ import {
   BATCH_TIMEOUT_SECONDS,
   inBatches,
   KEYS_PATH,
+  type KeyResult,
   readBatchSize,
   readPublicKeys,
+  renderResults,
   showResults,
   showValue,
   WHICH_KEYS,
@@ -131,20 +133,29 @@ const remove = remoteCommand({
     const records: Record<string, unknown>[] = [];
     const file = values.output;
     if (file === undefined) throw new UsageFailure('say where the slashing protection records go: --output FILE');
-    let results: Awaited<ReturnType<typeof deleteBatches>> = [];
+    const results: KeyResult[] = [];
     const deleteBatches = () =>
       inBatches(keys, size, terminal, async (batch) => {
         const request = { method: 'DELETE', path: KEYS_PATH, json: { pubkeys: batch } } as const;
         const { value } = await client.request(request, keyDeleteAnswerSchema);
         records.push(value.slashing_protection);
+        results.push(...value.data);
         return value.data;
       });
+    let failure: unknown;
     await intoFile(file, values.force, async () => {
-      results = await deleteBatches();
+      await deleteBatches().catch((error: unknown) => {
+        if (records.length === 0) throw error;
+        failure = error; // what batches before it answered is told once
+      });
       return `${JSON.stringify(joined(records))}\n`;
     });
     note(terminal, `the slashing protection records are in ${file}`);
-    showResults(output, results);
+    if (failure === undefined) return showResults(output, results);
+    const verb = results.length === 1 ? 'was' : 'were';
+    note(terminal, `${results.length} of ${plural(keys.length, 'key')} ${verb} answered before this failed`);
+    showValue(output, { data: results }, ({ data }) => renderResults(data));
+    throw failure;
   },
 });
 

@@ -1,6 +1,15 @@
 // Files of `--output`: whole or not at all, for their owner alone, never over another one without `--force`.
 
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -75,6 +84,23 @@ it('a folder that is not there is named', async () => {
   await expect(withOutput(join(folder, 'none/out.json'), false, async () => '')).rejects.toThrow(
     /out\.json cannot be written \(ENOENT\)/,
   );
+});
+
+it.each([
+  ['writeOutput', () => writeOutput(folder, true, async () => undefined)],
+  ['withOutput', () => withOutput(folder, true, () => Promise.reject(new Error('it was asked')))],
+])('%s refuses a folder before anything is done, with --force too', async (_, write) => {
+  await expect(write()).rejects.toThrow('cannot be written (EISDIR)');
+});
+
+it('what was answered once stays when it cannot be put in place', async () => {
+  const written = withOutput(path, true, async () => {
+    mkdirSync(path);
+    return 'the only copy';
+  });
+  await expect(written).rejects.toThrow(/cannot be replaced \(EISDIR\): what was to be in it is in .*\.partial$/);
+  const [partial = ''] = readdirSync(folder).filter((name) => name.endsWith('.partial'));
+  expect(readFileSync(join(folder, partial), 'utf8')).toBe('the only copy');
 });
 
 describe('what --output said before', () => {

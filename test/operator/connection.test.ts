@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { makeCertificate } from '../support/certificates.ts';
 import { cannedSigner } from './canned-signer.ts';
-import { type Answerer, type FixtureSigner, startFixtureSigner } from './fixture-signer.ts';
+import { type Answerer, answerRefusal, type FixtureSigner, startFixtureSigner } from './fixture-signer.ts';
 import { runShell } from './transcript.ts';
 
 const TOKEN = 'sr_mgmt_connection_test';
@@ -314,3 +314,24 @@ async function headerSeen(
 function openssl(args: string): void {
   execFileSync('openssl', args.split(' '), { cwd: folder, stdio: 'pipe' });
 }
+
+describe('keys that are deleted in several batches', () => {
+  it('keep the records of those that are gone when a later batch fails', async () => {
+    let batches = 0;
+    const signer = await start((received, response, request) => {
+      batches += 1;
+      if (batches === 1) cannedSigner(received, response, request);
+      else answerRefusal(response, 'key_table_unavailable');
+    });
+    const [first, second] = ['a1', 'b2'].map((byte) => `0x${byte.repeat(48)}`);
+    const deleted = await plainly(
+      signer,
+      `keys delete --pubkeys ${first},${second} --batch-size 1 --output gone.json --yes`,
+    );
+    expect(deleted.code).not.toBe(0);
+    expect(deleted.stderr).toContain('1 of 2 keys was answered before this failed');
+    expect(deleted.stderr).toContain('the slashing protection records are in gone.json');
+    const { data } = JSON.parse(readFileSync(join(folder, 'gone.json'), 'utf8')) as { data: unknown[] };
+    expect(data).toEqual([{ pubkey: first?.slice(0, 6) }]);
+  });
+});
