@@ -65,8 +65,8 @@ export interface Addon {
    */
   signBatch(keyring: Keyring, handles: Float64Array, roots: Uint8Array): Promise<ArrayBuffer>;
   /**
-   * Sign one root (32 bytes, copied) with 1 to 16 keys, as `signBatch` does. Batches of signBatch overtake it; but of
-   * five that are begun one is of its kind, while any waits.
+   * Sign one root (32 bytes, copied) with 1 to 16 keys, as `signBatch` does, on threads of its own: as many, which
+   * stand back (core.c).
    */
   signGroup(keyring: Keyring, handles: Float64Array, root: Uint8Array): Promise<ArrayBuffer>;
   /** Bytes of the process's secret memory, by whether they are locked and left out of core dumps. */

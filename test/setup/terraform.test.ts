@@ -209,6 +209,21 @@ describe('the tables', () => {
   });
 });
 
+it.each(['administrators', 'signers', 'sealers'])(
+  'the %s of a custody key are roles and users, never everybody',
+  (name) => {
+    const variable = template('custody-key/variables.tf')
+      .split(/^variable /m)
+      .find((text) => text.startsWith(`"${name}"`));
+    const form = new RegExp(/regex\("(\^arn:[^"]+)"/.exec(variable ?? '')?.[1] ?? 'none');
+    expect(
+      [role('team/parent'), `arn:aws-us-gov:iam::${ACCOUNT}:user/lea@example`].filter((arn) => form.test(arn)),
+    ).toHaveLength(2);
+    const others = ['*', role('*'), role('parent*'), KEY_VALUES.account, `arn:aws:sts::${ACCOUNT}:assumed-role/a/b`];
+    expect({ form, taken: others.filter((arn) => form.test(arn)) }).toEqual({ form, taken: [] });
+  },
+);
+
 it('a custody key is kept, rotated, and never without the check that KMS makes for lock-outs', () => {
   for (const name of ['aws_kms_key.this', 'aws_kms_replica_key.this']) {
     const custodyKey = resource(key, name);

@@ -7,7 +7,7 @@ variable "administrators" {
     error_message = "Name at least one administrator: the key could be changed by nobody."
   }
   validation {
-    condition     = alltrue([for arn in var.administrators : can(regex("^arn:aws[a-z-]*:iam::[0-9]{12}:(role|user)/", arn))])
+    condition     = alltrue([for arn in var.administrators : can(regex("^arn:aws[a-z-]*:iam::[0-9]{12}:(role|user)/[A-Za-z0-9+=,.@_/-]+$", arn))])
     error_message = "An administrator is the ARN of a role or a user: not the account's root, and no session."
   }
 }
@@ -21,7 +21,7 @@ variable "signers" {
     error_message = "Name at least one signer: nobody could call the key."
   }
   validation {
-    condition     = alltrue([for arn in var.signers : can(regex("^arn:aws[a-z-]*:iam::[0-9]{12}:(role|user)/", arn))])
+    condition     = alltrue([for arn in var.signers : can(regex("^arn:aws[a-z-]*:iam::[0-9]{12}:(role|user)/[A-Za-z0-9+=,.@_/-]+$", arn))])
     error_message = "A signer is the ARN of a role or a user."
   }
   validation {
@@ -96,6 +96,11 @@ variable "sealers" {
   description = "Who may encrypt table credentials for the enclaves, and nothing else. Empty when nobody does at present."
   type        = list(string)
   default     = []
+
+  validation {
+    condition     = alltrue([for arn in var.sealers : can(regex("^arn:aws[a-z-]*:iam::[0-9]{12}:(role|user)/[A-Za-z0-9+=,.@_/-]+$", arn))])
+    error_message = "A sealer is the ARN of a role or a user: not everybody, and no account."
+  }
 }
 
 variable "multi_region" {
