@@ -1,10 +1,12 @@
 // docs/reference/errors.md, from the catalogue of reasons.
 
-import { ERROR_REASONS } from './errors.ts';
+import { REMEDIES } from './error-remedies.ts';
+import { ERROR_REASONS, type ErrorReason } from './errors.ts';
 
 export function errorReference(): string {
   const rows = Object.entries(ERROR_REASONS).map(
-    ([reason, { status, message }]) => `| ${status} | \`${reason}\` | ${message.replaceAll('|', '\\|')} |`,
+    ([reason, { status, message }]) =>
+      `| ${status} | \`${reason}\` | ${message.replaceAll('|', '\\|')} | ${REMEDIES[reason as ErrorReason]} |`,
   );
   return `# Errors
 
@@ -19,8 +21,8 @@ Every error body, on every route, is JSON:
 \`code\` repeats the HTTP status and \`request_id\` the \`X-Request-Id\` header. \`reason\` is one of these and stays as it is;
 \`message\` is for people, may be followed by a hint, and may change.
 
-| Status | Reason | Message |
-|---|---|---|
+| Status | Reason | Message | What to do |
+|---|---|---|---|
 ${rows.join('\n')}
 `;
 }
