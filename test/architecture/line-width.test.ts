@@ -21,7 +21,7 @@ function filesBelow(folder: string, ending: RegExp): string[] {
 }
 
 /** They were being rewritten when this test came; whoever breaks their lines takes them out of this list. */
-const STILL_WIDE = ['docs/architecture.md', 'operator/profile.ts'];
+const STILL_WIDE = ['operator/profile.ts'];
 
 /** A line without two words cannot be broken; one with a URL should not be. */
 function isTooWide(line: string): boolean {
