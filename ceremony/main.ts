@@ -19,7 +19,7 @@ import { recordStatement } from './commands/record/statement.ts';
 import { REHEARSE } from './commands/rehearse-description.ts';
 import { transcriptPageCommand, transcriptVerify } from './commands/transcript.ts';
 
-/** By the words that lead to them. */
+/** The words that lead to a command name it here. */
 const COMMANDS: ReadonlyMap<string, Command> = new Map([
   ['plan', plan],
   ['keygen', keygen],

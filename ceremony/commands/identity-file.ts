@@ -10,7 +10,7 @@ import { CommandError, type Terminal } from './command.ts';
 import { readInput } from './input.ts';
 
 const MAX_IDENTITIES = 64;
-/** As age looks at the first bytes of such a file (C2SP age v1, "age-encryption.org/v1", and its armor). */
+/** age knows such a file by its first bytes (C2SP age v1, "age-encryption.org/v1", and its armor). */
 const ENCRYPTED_FILE = /^(?:age-encryption\.org\/|-----BEGIN AGE ENCRYPTED FILE-----)/;
 /** C2SP age-plugin: the name in capitals, then bech32 data. */
 const PLUGIN_IDENTITY = /^AGE-PLUGIN-([A-Z0-9+._-]+)-1[02-9AC-HJ-NP-Z]{6,}$/;

@@ -71,7 +71,7 @@ export function newFileOf(path: string): string {
 
 interface NewFile {
   write(bytes: Buffer): Promise<void>;
-  /** As the transcript, in place of the one that is there. From then on the name beside it may be another writer's. */
+  /** It becomes the transcript, in place of the one there. From then on the name beside it may be another writer's. */
   putInPlace(): Promise<void>;
 }
 

@@ -40,7 +40,7 @@ ${isEnded(transcript) ? signatures(people) : html``}
   return body.toString();
 }
 
-/** In groups of eight, which are compared and copied without losing the place. */
+/** The digits stand in groups of eight, which are compared and copied without losing the place. */
 export function grouped(digest: string): string {
   return (digest.match(/.{1,8}/g) ?? []).join(' ');
 }
