@@ -17,8 +17,9 @@ describe.skipIf(process.platform !== 'linux')('a text log on a terminal', () => 
     ['xterm', '1', false],
     ['dumb', '', false],
   ])('TERM=%s NO_COLOR=%s: colour %s', async (term, noColor, isPainted) => {
-    const setting = noColor === '' ? 'env -u NO_COLOR -u FORCE_COLOR' : `env -u FORCE_COLOR NO_COLOR=${noColor}`;
-    const { shown } = await atTerminal(`${setting} TERM=${term} ${COMMAND}`, []);
+    // A clean environment: for colours, Node also asks CI, COLORTERM, FORCE_COLOR, TMUX and others.
+    const setting = noColor === '' ? '' : `NO_COLOR=${noColor}`;
+    const { shown } = await atTerminal(`env -i PATH="$PATH" HOME="$HOME" TERM=${term} ${setting} ${COMMAND}`, []);
     expect(shown).toContain('said');
     expect(shown.includes('\u001b[')).toBe(isPainted);
   });
