@@ -6,11 +6,11 @@ import { readFileSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
 import { basename, join, relative } from 'node:path';
 import { type BuildOptions, type BuildResult, build, type Metafile, type OnResolveResult, type Plugin } from 'esbuild';
-import { z } from 'zod';
 import { BuildError, type Input, inputOf, readInput, sortedInputs } from '../inputs.ts';
 import { COMPILED_FILE } from './compiled-module.ts';
 import { ADDON, readCompiledPart } from './compiled-parts.ts';
 import { ADDON_SOURCE, relocate, workerOutput } from './locations.ts';
+import { lockedPackages, packagesOfOtherLibcs } from './lockfile.ts';
 
 export interface BundleFile {
   /** In the folder of the bundle, without a folder of its own. */
@@ -139,11 +139,14 @@ async function run(root: string, program: Program, workers: readonly string[], f
 }
 
 function imagePlugin(root: string, { entry, inPlaceOf }: Program, workers: Set<string>): Plugin {
+  const ofOtherLibcs = packagesOfOtherLibcs(lockedPackages(root));
   return {
     name: 'strongroom-image',
     setup({ onResolve, onLoad }) {
       onResolve({ filter: new RegExp(`^${ENTRY}$`) }, () => ({ path: ENTRY, namespace: ENTRY }));
       onLoad({ filter: /.*/, namespace: ENTRY }, () => ({ contents: entry, loader: 'ts', resolveDir: root }));
+      // As if it were not installed: its loader asks for the builds of one platform after the other.
+      onResolve({ filter: /^[^./]/ }, ({ path }) => (ofOtherLibcs.has(path) ? { path, external: true } : undefined));
       onResolve({ filter: /^\.{1,2}\/.*\.ts$/ }, ({ path, resolveDir }) => {
         const module = relative(root, join(resolveDir, path));
         const inPlace = inPlaceOf.get(module);
@@ -196,15 +199,12 @@ function checkImports({ inputs }: Metafile, { inPlaceOf }: Program): void {
   if (wrong.length > 0) throw new BuildError('the bundle would look for modules that the image does not have', wrong);
 }
 
-const lockfileSchema = z.object({ packages: z.record(z.string(), z.object({ dev: z.boolean().optional() })) });
-
 /**
  * By the lockfile: what it calls `dev` is not installed by those who only run the program, and no test ran with it in
  * the bundle.
  */
 function checkPackages(root: string, { inputs }: Metafile): void {
-  const text = readInput(join(root, 'package-lock.json'), 'the lockfile').toString('utf8');
-  const { packages } = lockfileSchema.parse(JSON.parse(text));
+  const packages = lockedPackages(root);
   const wrong = Object.keys(inputs).flatMap((path) => {
     const folder = packageFolderOf(path);
     if (folder === undefined) return [];

@@ -6,6 +6,7 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
   symlinkSync,
@@ -63,6 +64,12 @@ function unpacked(name: string, compiled: string | Buffer): string {
   return path;
 }
 
+/** A folder like another, by links; without one entry of it. */
+function linkEach(from: string, to: string, without: string): void {
+  mkdirSync(to, { recursive: true });
+  for (const name of readdirSync(from)) if (name !== without) symlinkSync(join(from, name), join(to, name));
+}
+
 describe.runIf(withAddon)('the bundle', () => {
   it('signs, with its workers and addons, and refuses what is slashable', async () => {
     const keys = join(folder, 'keys');
@@ -102,6 +109,23 @@ process.stdout.write(await useFastestHasher());
     const run = spawnSync(NODE_OF_IMAGES, [join(app, MAIN_FILE)], { encoding: 'utf8', env: {} });
     expect(run).toMatchObject({ status: 0, stdout: await useFastestHasher() });
     expect(run.stdout).toBe('hashtree');
+  });
+
+  it('is the same whether npm installs packages of another libc or not: npm 9 does, later ones do not', async () => {
+    const packageOf = process.arch === 'arm64' ? 'blst-linux-arm64-musl' : 'blst-linux-x64-musl';
+    const root = join(folder, 'musl');
+    const modules = join(root, 'node_modules');
+    linkEach(join(PROJECT_ROOT, 'node_modules'), modules, '@chainsafe');
+    linkEach(join(PROJECT_ROOT, 'node_modules/@chainsafe'), join(modules, '@chainsafe'), packageOf);
+    mkdirSync(join(modules, '@chainsafe', packageOf));
+    writeFileSync(join(modules, '@chainsafe', packageOf, 'package.json'), '{"main":"blst.node"}');
+    writeFileSync(join(modules, '@chainsafe', packageOf, 'blst.node'), 'TEST addon of another libc');
+    for (const part of ['package-lock.json', 'build', 'enclave'])
+      symlinkSync(join(PROJECT_ROOT, part), join(root, part));
+    const program = { entry: `import '@chainsafe/blst';`, inPlaceOf: new Map() };
+    const { files, inputs } = await bundleProgram(root, program);
+    expect(inputs.map(({ path }) => path).filter((path) => path.includes('-musl'))).toEqual([]);
+    expect(files).toEqual((await bundleProgram(PROJECT_ROOT.replace(/\/$/, ''), program)).files);
   });
 
   it('runs the server and nothing else', () => {
