@@ -65,12 +65,21 @@ export function librariesOf(libraries: readonly Library[]): Component[] {
 function packageWith(path: string): string {
   const other = path.startsWith('/usr/') ? path.slice('/usr'.length) : `/usr${path}`;
   for (const candidate of [path, other]) {
-    const name = asked('--search', candidate)?.split(':')[0];
+    const name = packageOfAnswer(asked('--search', candidate) ?? '');
     if (name !== undefined) return name;
   }
   throw new BuildError(`the library ${path} is of no package that dpkg knows`, [
     'a release is made on Debian, where each library has a package with a version and a licence',
   ]);
+}
+
+/**
+ * @param answer of `dpkg-query --search`. Debian 13 diverts the path without /usr, and answers with the two ends of
+ * the diversion: no package has a file there.
+ */
+export function packageOfAnswer(answer: string): string | undefined {
+  const named = answer.split('\n').find((line) => line !== '' && !line.startsWith('diversion by '));
+  return named?.split(':')[0];
 }
 
 function ofPackage(name: string, remark: string): Component {
