@@ -1,4 +1,5 @@
-// What a cell of a row may hold; anything else is damage, which makes 503 for whatever the row is about.
+// What a cell of a row may hold; anything else is damage, which makes 503 for whatever the row is about. What an error of
+// SQLite says: damage of a row, or a fault of the connection.
 
 import type { SQLOutputValue } from 'node:sqlite';
 import { SignerError } from '../../api/errors.ts';
@@ -43,4 +44,15 @@ export function isDamage(error: unknown): boolean {
   return (
     'errcode' in error && (error.errcode === SQLITE_CONSTRAINT_PRIMARYKEY || error.errcode === SQLITE_CONSTRAINT_UNIQUE)
   );
+}
+
+// Primary result codes of SQLite (sqlite.org/rescode.html). After these the connection is as good as before.
+const SQLITE_BUSY = 5;
+const SQLITE_FULL = 13;
+
+/** Whether the connection is to be opened anew. */
+export function isFaultOfConnection(error: unknown): boolean {
+  if (!(error instanceof Error) || !('errcode' in error) || typeof error.errcode !== 'number') return false;
+  const primary = error.errcode & 0xff;
+  return primary !== SQLITE_BUSY && primary !== SQLITE_FULL;
 }

@@ -7,11 +7,12 @@ import { decideWithHistory, type Judgement, judgeBlock, judgeVote, stateAfter } 
 import { type Decision, isBeyondHistory, isRolledBack } from '../history/rules.ts';
 import { effectiveHighest, NEW_KEY } from '../history/state.ts';
 import type { SlashableMessage, StoreFloor, Verdict } from '../types.ts';
-import { damaged, isDamage } from './cells.ts';
+import { isDamage } from './cells.ts';
 import { type EntryTables, entryTables } from './entries.ts';
 import { type Head, headTable } from './heads.ts';
+import { keyList } from './key-list.ts';
 import type { DatabaseOptions } from './options.ts';
-import { storeRecord, withKeys } from './record.ts';
+import { type StoreRecord, storeRecord, withKeys } from './record.ts';
 import { inTransaction } from './schema.ts';
 import type { PackedCheck } from './wire.ts';
 
@@ -29,6 +30,7 @@ export function batchChecker(
   connection: DatabaseSync,
   options: DatabaseOptions,
   isHeld: (publicKey: Uint8Array) => boolean,
+  keys = keyList(connection, storeRecord(connection, options)),
 ) {
   const { integrity } = options;
   const codes = historyCodes(integrity);
@@ -36,14 +38,11 @@ export function batchChecker(
   const entries = entryTables(connection, integrity);
   const records = storeRecord(connection, options);
 
-  function checkOne(
-    { publicKey, message, floors }: PackedCheck,
-    floor: StoreFloor | null,
-    isWholeTable: () => boolean,
-  ): [Verdict, added: boolean] {
+  function checkOne({ publicKey, message, floors }: PackedCheck, store: StoreRecord): [Verdict, added: boolean] {
+    const { floor } = store;
     if (isHeld(publicKey)) return [{ kind: 'unavailable', reason: 'slashing_unavailable' }, false];
     const known = heads.find(publicKey);
-    if (known === undefined && !isWholeTable()) throw damaged('a validator is missing');
+    if (known === undefined) keys.confirmNew(publicKey, store);
     const head = known ?? { id: heads.nextId(), publicKey, state: NEW_KEY };
     if (isRolledBack(effectiveHighest(head.state, floor), floors)) {
       return [{ kind: 'unavailable', reason: 'slashing_rollback' }, false];
@@ -71,19 +70,14 @@ export function batchChecker(
     else heads.update(changed);
   }
 
-  return (batch: Iterable<PackedCheck>): Verdict[] =>
-    inTransaction(connection, () => {
+  return (batch: Iterable<PackedCheck>): Verdict[] => {
+    const { verdicts, added, after } = inTransaction(connection, () => {
       const store = records.read();
-      let isWhole: boolean | undefined;
-      const isWholeTable = () => {
-        isWhole ??= records.isWhole(store);
-        return isWhole;
-      };
       const verdicts: Verdict[] = [];
       const added: Uint8Array[] = [];
       for (const check of batch) {
         try {
-          const [verdict, isNew] = checkOne(check, store.floor, isWholeTable);
+          const [verdict, isNew] = checkOne(check, store);
           verdicts.push(verdict);
           if (isNew) added.push(check.publicKey);
         } catch (error) {
@@ -91,9 +85,13 @@ export function batchChecker(
           verdicts.push({ kind: 'unavailable', reason: 'slashing_integrity' });
         }
       }
-      if (added.length > 0) records.write(withKeys(store, added));
-      return verdicts;
+      const after = withKeys(store, added);
+      if (added.length > 0) records.write(after);
+      return { verdicts, added, after };
     });
+    if (added.length > 0) keys.added(added, after);
+    return verdicts;
+  };
 }
 
 /** Undefined: the history decides, and is too long to be read at once. */

@@ -9,10 +9,11 @@ import { rowIntegrity } from '../history/integrity.ts';
 import { higherFloor, JUMP_REVISIONS } from '../jump.ts';
 import type { StoreFloor, StoreIdentity } from '../types.ts';
 import type { CallMessage, DatabaseCall, DatabaseCalls, DatabaseWorkerData, ReplyMessage } from './calls.ts';
-import { isDamage } from './cells.ts';
+import { isDamage, isFaultOfConnection } from './cells.ts';
 import { batchChecker } from './check.ts';
 import { heldExports } from './export.ts';
 import { type Importer, importer } from './import.ts';
+import { keyList } from './key-list.ts';
 import { FilesChanged, type OpenFiles, openFilesOf } from './open-files.ts';
 import type { DatabaseOptions } from './options.ts';
 import { pruner } from './prune.ts';
@@ -20,7 +21,7 @@ import { identityOf, storeRecord } from './record.ts';
 import { keyRegister } from './retire.ts';
 import { DatabaseRefusal, inTransaction, openDatabase } from './schema.ts';
 import { stepRunner } from './step-runner.ts';
-import type { Steps } from './steps.ts';
+import { STEP_ENTRIES, type Steps } from './steps.ts';
 import { packVerdicts, unpackBatch } from './wire.ts';
 
 type Handlers = {
@@ -205,16 +206,18 @@ function opened(): Database {
   const { connection, isUpgraded } = openDatabase(options);
   try {
     const files = openFilesOf(path, expectedFile);
-    const imports = importer(connection, options);
+    const records = storeRecord(connection, options);
+    const keys = keyList(connection, records);
+    const imports = importer(connection, options, STEP_ENTRIES, keys);
     database = {
       connection,
       files,
       isUpgraded,
       imports,
-      check: batchChecker(connection, options, imports.isHeld),
+      check: batchChecker(connection, options, imports.isHeld, keys),
       prune: pruner(connection, options, imports.isHeld),
-      records: storeRecord(connection, options),
-      register: keyRegister(connection, options),
+      records,
+      register: keyRegister(connection, options, keys),
     };
     expectedFile = files.database;
     return database;
@@ -226,16 +229,6 @@ function opened(): Database {
 
 function isSteps(result: unknown): result is Steps<unknown> {
   return typeof result === 'object' && result !== null && Symbol.iterator in result && 'next' in result;
-}
-
-// Primary result codes of SQLite (sqlite.org/rescode.html). After these the connection is as good as before.
-const SQLITE_BUSY = 5;
-const SQLITE_FULL = 13;
-
-function isFaultOfConnection(error: unknown): boolean {
-  if (!(error instanceof Error) || !('errcode' in error) || typeof error.errcode !== 'number') return false;
-  const primary = error.errcode & 0xff;
-  return primary !== SQLITE_BUSY && primary !== SQLITE_FULL;
 }
 
 function dropConnection(): void {

@@ -11,16 +11,17 @@ import { listConflicts, MAX_LISTED_CONFLICTS } from '../conflicts.ts';
 import { historyCodes } from '../history/codes.ts';
 import { mergeKey } from '../history/merge.ts';
 import { type BlockEntry, NEW_KEY, type VoteEntry } from '../history/state.ts';
-import type { ImportConflict, MergeStrategy, StoreFloor } from '../types.ts';
+import type { ImportConflict, MergeStrategy } from '../types.ts';
 import type { MergeCounts } from './calls.ts';
 import { damaged, isDamage } from './cells.ts';
 import { entryTables, historyCollector } from './entries.ts';
 import { headTable } from './heads.ts';
 import type { StagedHistory } from './history-text.ts';
 import { foldedHistory, verifiedKeys } from './import-verify.ts';
+import { keyList, keyText } from './key-list.ts';
 import type { DatabaseOptions } from './options.ts';
 import { haveSameEntries, type MergeBasis, type MergedAhead, type PreparedKey, sizeOf } from './prepared.ts';
-import { type DecidedImport, storeRecord, withKeys } from './record.ts';
+import { type DecidedImport, type StoreRecord, storeRecord, withKeys } from './record.ts';
 import { DatabaseRefusal, inTransaction } from './schema.ts';
 import { stagedHistories } from './staged.ts';
 import { metered, STEP_ENTRIES, type Steps, stepMeter } from './steps.ts';
@@ -40,7 +41,12 @@ export interface Importer {
 }
 
 /** @throws DatabaseRefusal when parts of a decided import are missing */
-export function importer(connection: DatabaseSync, options: DatabaseOptions, stepEntries = STEP_ENTRIES): Importer {
+export function importer(
+  connection: DatabaseSync,
+  options: DatabaseOptions,
+  stepEntries = STEP_ENTRIES,
+  keyNames = keyList(connection, storeRecord(connection, options)),
+): Importer {
   const { integrity } = options;
   const codes = historyCodes(integrity);
   const staged = stagedHistories(connection, options);
@@ -57,7 +63,7 @@ export function importer(connection: DatabaseSync, options: DatabaseOptions, ste
       if (store.decided !== null) throw new Error('another import is being applied: try again');
       records.write({ ...store, decided });
     });
-    for (const publicKey of keys) held.add(textOf(publicKey));
+    for (const publicKey of keys) held.add(keyText(publicKey));
   }
 
   function* prepare(importId: number, publicKey: Uint8Array): Steps<PreparedKey> {
@@ -130,21 +136,23 @@ export function importer(connection: DatabaseSync, options: DatabaseOptions, ste
   }
 
   function applyTogether(keys: readonly MergedAhead[], decided: Decided, counts: Counts): void {
-    const merged = inTransaction(connection, () => {
+    const { merged, added, after } = inTransaction(connection, () => {
       const store = records.read();
       const added: Uint8Array[] = [];
       let histories = store.decided?.histories ?? 0;
-      const results = keys.map((key) => {
-        const result = applyKey(key, store.floor, decided.strategy);
+      const merged = keys.map((key) => {
+        const result = applyKey(key, store, decided.strategy);
         histories -= staged.remove(decided.importId, key.publicKey);
         if (result.isNew) added.push(key.publicKey);
         return result;
       });
       const rest = histories > 0 ? { ...decided, histories } : null;
-      records.write({ ...withKeys(store, added), decided: rest });
-      return results;
+      const after = { ...withKeys(store, added), decided: rest };
+      records.write(after);
+      return { merged, added, after };
     });
-    for (const { publicKey } of keys) held.delete(textOf(publicKey));
+    if (added.length > 0) keyNames.added(added, after);
+    for (const { publicKey } of keys) held.delete(keyText(publicKey));
     for (const { alreadyPresent, conflicts, conflicting } of merged) {
       counts.alreadyPresent += alreadyPresent;
       counts.conflicts += conflicts;
@@ -152,12 +160,14 @@ export function importer(connection: DatabaseSync, options: DatabaseOptions, ste
     }
   }
 
-  function applyKey(key: MergedAhead, floor: StoreFloor | null, strategy: MergeStrategy): Counts & { isNew: boolean } {
+  function applyKey(key: MergedAhead, store: StoreRecord, strategy: MergeStrategy): Counts & { isNew: boolean } {
+    const { floor } = store;
     const { publicKey, head: readHead } = key;
     const { blocks, attestations, leftOut } = key.imported;
     if (blocks.length + attestations.length === 0 && leftOut === undefined) return NOTHING_MERGED;
     const known = heads.find(publicKey); // it may have been retired since it was read
     if (!haveSameEntries(known?.state ?? NEW_KEY, readHead?.state ?? NEW_KEY)) throw damaged('validator');
+    if (known === undefined) keyNames.confirmNew(publicKey, store);
     const head = known ?? { id: heads.nextId(), publicKey, state: NEW_KEY };
     const basis = { state: head.state, floor };
     const merged = isDeepStrictEqual(basis, key.basis) ? key.merged : mergeOne(key, basis, strategy);
@@ -190,7 +200,7 @@ export function importer(connection: DatabaseSync, options: DatabaseOptions, ste
   const unfinished = records.read().decided;
   staged.removeAllBut(unfinished?.importId ?? null);
   if (unfinished !== null) {
-    for (const publicKey of staged.keys(unfinished.importId)) held.add(textOf(publicKey));
+    for (const publicKey of staged.keys(unfinished.importId)) held.add(keyText(publicKey));
     const isWhole = staged.count(unfinished.importId) === unfinished.histories;
     if (!isWhole) throw new DatabaseRefusal('parts of an import that was decided are missing from the database');
   }
@@ -218,7 +228,7 @@ export function importer(connection: DatabaseSync, options: DatabaseOptions, ste
     isApplying: () => isApplying,
     isUnfinished: () => held.size > 0 && !isApplying,
     finish,
-    isHeld: (publicKey) => held.size > 0 && held.has(textOf(publicKey)),
+    isHeld: (publicKey) => held.size > 0 && held.has(keyText(publicKey)),
   };
 }
 
@@ -226,7 +236,3 @@ type Decided = { readonly importId: number; readonly strategy: MergeStrategy };
 type Counts = { alreadyPresent: number; conflicts: number; conflicting: readonly ImportConflict[] };
 
 const NOTHING_MERGED = { alreadyPresent: 0, conflicts: 0, conflicting: [], isNew: false };
-
-function textOf(publicKey: Uint8Array): string {
-  return Buffer.from(publicKey.buffer, publicKey.byteOffset, publicKey.length).toString('latin1');
-}

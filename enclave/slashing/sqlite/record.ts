@@ -36,8 +36,8 @@ export interface StoreRecords {
   read(): StoreRecord;
   write(record: StoreRecord): void;
   insert(record: StoreRecord): void;
-  /** Whether the heads are those of the keys that the record says. Reads every key: ask once a batch at most. */
-  isWhole(record: StoreRecord): boolean;
+  /** Whether the heads are those of the keys that the record says. Reads every key: a commit asks key-list.ts. */
+  isWhole(record: StoreRecord, onKey?: (publicKey: Uint8Array) => void): boolean;
 }
 
 export function newRecord(id: Uint8Array): StoreRecord {
@@ -96,12 +96,13 @@ export function storeRecord(
         )
         .run(SCHEMA_VERSION, genesisValidatorsRoot, integrity.kind, ...cells, codeOf(cells));
     },
-    isWhole(record) {
+    isWhole(record, onKey) {
       let [keys, digest] = [0, NO_KEYS];
       for (const row of allKeys.iterate()) {
         const [publicKey] = row as unknown as [SQLOutputValue];
         if (!(publicKey instanceof Uint8Array) || ++keys > record.keys) return false;
         digest = chained(digest, publicKey);
+        onKey?.(publicKey);
       }
       return keys === record.keys && Buffer.compare(digest, record.keysDigest) === 0;
     },

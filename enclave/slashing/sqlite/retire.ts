@@ -4,8 +4,9 @@ import type { DatabaseSync } from 'node:sqlite';
 import { NO_MARKS } from '../history/rules.ts';
 import { higherMarks, NEW_KEY } from '../history/state.ts';
 import type { HighWaterMarks, PublicKeyHex } from '../types.ts';
-import { damaged, isDamage, numberOf } from './cells.ts';
+import { isDamage, numberOf } from './cells.ts';
 import { headTable } from './heads.ts';
+import { keyList } from './key-list.ts';
 import type { DatabaseOptions } from './options.ts';
 import { storeRecord, withKeys } from './record.ts';
 import { inTransaction } from './schema.ts';
@@ -14,28 +15,35 @@ import { STEP_ENTRIES, type Steps } from './steps.ts';
 /** Heads of one transaction. */
 const SLICE_VALIDATORS = 200;
 
-export function keyRegister(connection: DatabaseSync, options: DatabaseOptions) {
+export function keyRegister(
+  connection: DatabaseSync,
+  options: DatabaseOptions,
+  known = keyList(connection, storeRecord(connection, options)),
+) {
   const heads = headTable(connection, options.integrity);
   const records = storeRecord(connection, options);
   const marked = connection.prepare('SELECT public_key FROM validators WHERE is_retired <> 0 ORDER BY public_key');
   const slice = connection.prepare('SELECT id FROM validators WHERE id > ? ORDER BY id LIMIT ?');
 
   function retireSlice(publicKeys: readonly Uint8Array[]): void {
-    inTransaction(connection, () => {
+    const { added, after } = inTransaction(connection, () => {
       const store = records.read();
       const added: Uint8Array[] = [];
       for (const publicKey of publicKeys) {
         const head = heads.find(publicKey);
         if (head === undefined) {
-          if (added.length === 0 && !records.isWhole(store)) throw damaged('a validator is missing');
+          known.confirmNew(publicKey, store);
           heads.insert({ id: heads.nextId(), publicKey, state: { ...NEW_KEY, isRetired: true } });
           added.push(publicKey);
         } else if (!head.state.isRetired) {
           heads.update({ ...head, state: { ...head.state, isRetired: true } });
         }
       }
-      if (added.length > 0) records.write(withKeys(store, added));
+      const after = withKeys(store, added);
+      if (added.length > 0) records.write(after);
+      return { added, after };
     });
+    if (added.length > 0) known.added(added, after);
   }
 
   function reinstateSlice(publicKeys: readonly Uint8Array[]): Uint8Array[] {

@@ -1,0 +1,135 @@
+// New keys of a large set: a commit does not walk over all heads, and a head that is taken away is noticed all the same.
+
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync, StatementSync } from 'node:sqlite';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { rowIntegrity } from '../../../enclave/slashing/history/integrity.ts';
+import { batchChecker } from '../../../enclave/slashing/sqlite/check.ts';
+import { writeHistory } from '../../../enclave/slashing/sqlite/history-text.ts';
+import { importer } from '../../../enclave/slashing/sqlite/import.ts';
+import { keyList } from '../../../enclave/slashing/sqlite/key-list.ts';
+import { storeRecord } from '../../../enclave/slashing/sqlite/record.ts';
+import { keyRegister } from '../../../enclave/slashing/sqlite/retire.ts';
+import { openDatabase } from '../../../enclave/slashing/sqlite/schema.ts';
+import { allSteps } from '../../../enclave/slashing/sqlite/steps.ts';
+import { packBatch, unpackBatch } from '../../../enclave/slashing/sqlite/wire.ts';
+import { block, history, MAIN_ROOT, publicKeyOf, verdictName } from '../../support/slashing.ts';
+
+let folder: string;
+let path: string;
+let database: ReturnType<typeof openHere>;
+
+/** As database-worker.ts puts it together. */
+function openHere() {
+  const genesisValidatorsRoot = Buffer.from(MAIN_ROOT.slice(2), 'hex');
+  const integrity = rowIntegrity({ genesisValidatorsRoot, key: new Uint8Array(32).fill(3) });
+  const options = { path, genesisValidatorsRoot, integrity };
+  const { connection } = openDatabase(options);
+  const keys = keyList(connection, storeRecord(connection, options));
+  const imports = importer(connection, options, 3, keys);
+  const check = batchChecker(connection, options, imports.isHeld, keys);
+  const sign = (slot: number, ...ofKeys: number[]) =>
+    check(
+      unpackBatch(
+        packBatch(
+          ofKeys.map((key) => block(key, slot, `${slot}`)),
+          [],
+        ),
+      ),
+    ).map(verdictName);
+  return { connection, imports, register: keyRegister(connection, options, keys), sign };
+}
+
+/** What somebody beside this process does through SQLite. */
+function tamper(statements: string): void {
+  const other = new DatabaseSync(path, { defensive: false });
+  other.exec(statements);
+  other.close();
+}
+
+const WITHOUT_KEY_1 = 'DELETE FROM validators WHERE id = 1; DELETE FROM blocks WHERE validator = 1;';
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'slashing-keys-'));
+  path = join(folder, 'slashing_protection.sqlite');
+  writeFileSync(path, '', { mode: 0o600 });
+  database = openHere();
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+  database.connection.close();
+  rmSync(folder, { recursive: true });
+});
+
+test('the heads are walked over once, however many batches bring new keys, by whatever way', () => {
+  const walks = vi.spyOn(StatementSync.prototype, 'iterate');
+  const { sign, register } = database;
+  for (let key = 1; key <= 60; key += 2) expect(sign(10, key, key + 1)).toEqual(['safe', 'safe']);
+  allSteps(register.retire([publicKeyOf(61)]));
+  expect(sign(11, 60, 61, 62)).toEqual(['safe', 'key_retired', 'safe']);
+  expect(walks).toHaveBeenCalledTimes(1);
+});
+
+test('a commit of another connection leads to one more walk', () => {
+  const walks = vi.spyOn(StatementSync.prototype, 'iterate');
+  const { sign } = database;
+  sign(10, 1);
+  tamper('CREATE TABLE notes (text TEXT)');
+  for (const key of [2, 3, 4]) expect(sign(10, key)).toEqual(['safe']);
+  expect(walks).toHaveBeenCalledTimes(2);
+});
+
+test('a head taken away between two commits, through SQLite: the key and every new one are refused', () => {
+  const { sign } = database;
+  expect(sign(10, 1, 2)).toEqual(['safe', 'safe']);
+  tamper(WITHOUT_KEY_1);
+  const damage = 'slashing_integrity';
+  expect(sign(10, 1, 2, 3)).toEqual([damage, 'repeat', damage]);
+  expect(sign(11, 2, 3, 1)).toEqual(['safe', damage, damage]);
+});
+
+// What this connection does itself changes no version: as a file that is written beside SQLite.
+test('a head taken away unseen by SQLite: the key is refused', () => {
+  const { sign, connection } = database;
+  expect(sign(10, 1, 2)).toEqual(['safe', 'safe']);
+  connection.exec(WITHOUT_KEY_1);
+  expect(sign(10, 1, 2, 3)).toEqual(['slashing_integrity', 'repeat', 'safe']);
+  expect(sign(11, 1, 4)).toEqual(['slashing_integrity', 'safe']);
+});
+
+test('a head that its index no longer finds is not the head of a new key', () => {
+  expect(database.sign(10, 1, 2)).toEqual(['safe', 'safe']);
+  database.connection.close();
+  tamper(`
+    CREATE TABLE empty (public_key BLOB NOT NULL UNIQUE) STRICT;
+    PRAGMA writable_schema = ON;
+    UPDATE sqlite_schema SET rootpage = (SELECT rootpage FROM sqlite_schema WHERE name = 'sqlite_autoindex_empty_1')
+      WHERE name = 'sqlite_autoindex_validators_1';
+    DELETE FROM sqlite_schema WHERE name IN ('empty', 'sqlite_autoindex_empty_1');`);
+  database = openHere();
+  expect(database.sign(10, 1, 3)).toEqual(['slashing_integrity', 'safe']);
+  expect(database.sign(10, 2)).toEqual(['slashing_integrity']);
+});
+
+test('a key whose commit failed is as new as before', () => {
+  const { sign, connection } = database;
+  expect(sign(10, 1)).toEqual(['safe']);
+  connection.exec('PRAGMA query_only = ON');
+  expect(() => sign(10, 2)).toThrow(/readonly/);
+  connection.exec('PRAGMA query_only = OFF');
+  expect(sign(10, 2, 1)).toEqual(['safe', 'repeat']);
+});
+
+test('a head that goes away after an import was verified is not merged into as into a new one', () => {
+  const { sign, imports } = database;
+  expect(sign(10, 1, 2)).toEqual(['safe', 'safe']);
+  const imported = history(1, [[5, 'f']], []);
+  imports.stage(1, [[imported.publicKey, writeHistory(imported)]]);
+  const steps = imports.merge(1, 1, 'by_key');
+  steps.next();
+  tamper(WITHOUT_KEY_1);
+  expect(() => allSteps(steps)).toThrow(expect.objectContaining({ reason: 'slashing_integrity' }));
+  expect(sign(20, 1)).toEqual(['slashing_unavailable']);
+});
