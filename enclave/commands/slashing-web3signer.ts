@@ -1,6 +1,6 @@
 // `strongroom slashing import --from-web3signer`: merges the database of a Web3Signer that is stopped for good. All of
-// it is merged, or nothing; keys that were disabled there are retired afterwards, because a signer that refused them
-// had a reason. The database's address may carry a password: it is shown nowhere.
+// it is merged, or nothing; keys that were disabled there are retired before, because a signer that refused them had a
+// reason. The database's address may carry a password: it is shown nowhere.
 
 import { conflictLines } from '../../command-line/conflicts.ts';
 import { EXIT } from '../../command-line/exit-codes.ts';
@@ -10,6 +10,7 @@ import { type PostgresAddress, parsePostgresUrl } from '../slashing/postgres/add
 import { PostgresConnections } from '../slashing/postgres/connections.ts';
 import type { ImportSummary, ValidatorHistory } from '../slashing/types.ts';
 import { readWeb3Signer, type Web3SignerFindings } from '../slashing/web3signer/database.ts';
+import { mergeWeb3Signer } from '../slashing/web3signer/merge.ts';
 import type { OpenStore } from './slashing-parts.ts';
 
 /** Keys between two lines of progress: each may have a hundred thousand votes. */
@@ -35,9 +36,9 @@ export async function importWeb3Signer(open: OpenStore): Promise<number> {
       genesisValidatorsRoot,
       looksApartMs: LOOKS_APART_MS,
     });
-    const summary = await backend.importHistories(withProgress(histories, open), { strategy: args.strategy });
+    const reading = { histories: withProgress(histories, open), findings };
+    const summary = await mergeWeb3Signer(backend, reading, { strategy: args.strategy });
     const found = findings();
-    if (found.disabled.length > 0) await backend.retire(found.disabled);
     report(summary, found, open);
     return summary.conflicts > 0 ? EXIT.conflicts : EXIT.ok;
   } finally {

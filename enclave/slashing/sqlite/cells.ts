@@ -1,5 +1,5 @@
-// What a cell of a row may hold; anything else is damage, which makes 503 for whatever the row is about. What an error of
-// SQLite says: damage of a row, or a fault of the connection.
+// What a cell of a row may hold; anything else is damage, which makes 503 for whatever the row is about. And what an
+// error of SQLite says: damage of a row, or a fault of the connection.
 
 import type { SQLOutputValue } from 'node:sqlite';
 import { SignerError } from '../../api/errors.ts';

@@ -3,8 +3,8 @@
 //
 // What is remembered are the keys of one walk that gave the number and the digest of the store's record, and the keys
 // that this connection has added since. It is believed only while the record (under a code, read in each transaction)
-// has the same number and digest: then it is the list that the record counts, whatever became of the rows. A key that is
-// in it and has no head is damage; one that is not in it is counted by nobody, so it is new. A commit of any other
+// has the same number and digest: then it is the list that the record counts, whatever became of the rows. A key that
+// is in it and has no head is damage; one that is not in it is counted by nobody, so it is new. A commit of any other
 // connection changes `data_version`, which leads to a new walk. A file that is written beside SQLite changes no
 // version, and need not show in a walk either: pages stay in the cache. Here the missing head is noticed all the same,
 // by the key that asks.

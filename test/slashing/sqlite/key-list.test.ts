@@ -1,4 +1,5 @@
-// New keys of a large set: a commit does not walk over all heads, and a head that is taken away is noticed all the same.
+// New keys of a large set: a commit does not walk over all heads, and a head that is taken away is noticed
+// all the same.
 
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

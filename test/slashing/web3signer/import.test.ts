@@ -10,6 +10,7 @@ import { PostgresConnections } from '../../../enclave/slashing/postgres/connecti
 import { openSqliteBackend } from '../../../enclave/slashing/sqlite/backend.ts';
 import type { SlashingBackend } from '../../../enclave/slashing/types.ts';
 import { readWeb3Signer } from '../../../enclave/slashing/web3signer/database.ts';
+import { mergeWeb3Signer } from '../../../enclave/slashing/web3signer/merge.ts';
 import { systemClock } from '../../../observe/clock.ts';
 import { runStrongroom } from '../../../rehearsal/signer.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres.ts';
@@ -22,6 +23,7 @@ import {
   OTHER_ROOT,
   publicKeyOf,
   quietLog,
+  stream,
   verdictName,
   vote,
 } from '../../support/slashing.ts';
@@ -74,7 +76,7 @@ async function merge(database: Web3SignerDatabase) {
   open.push(connections);
   const root = Buffer.from(MAIN_ROOT.slice(2), 'hex');
   const reading = readWeb3Signer(connections, { genesisValidatorsRoot: root, looksApartMs: 0 });
-  const summary = await backend.importHistories(reading.histories, { strategy: 'minimal' });
+  const summary = await mergeWeb3Signer(backend, reading, { strategy: 'minimal' });
   return { summary, findings: reading.findings() };
 }
 
@@ -182,6 +184,27 @@ describe('what a database says', () => {
     await settled(database);
     const { findings } = await merge(database);
     expect(findings).toMatchObject({ disabled: [publicKeyOf(2)], highWatermark: { slot: '700', epoch: '21' } });
+  });
+
+  test.each(['before', 'after'])('a fault right %s the merge: disabled validators sign nothing', async (when) => {
+    const database = await small();
+    await database.query('UPDATE validators SET enabled = false WHERE id = 2');
+    await settled(database);
+    const { importHistories } = backend;
+    backend.importHistories = async (histories, options) => {
+      const read = await Array.fromAsync(histories);
+      if (when === 'after') await importHistories.call(backend, stream(read), options);
+      throw new Error('the machine is gone');
+    };
+    await expect(merge(database)).rejects.toThrow('the machine is gone');
+    expect(await backend.retiredKeys()).toEqual([publicKeyOf(2)]);
+    expect(verdictName(await checkOne(backend, block(2, 9000, 'x')))).toBe('key_retired');
+
+    backend.importHistories = importHistories;
+    await settled(database);
+    expect((await merge(database)).summary).toMatchObject({ validators: 2, conflicts: 0 });
+    expect(await backend.retiredKeys()).toEqual([publicKeyOf(2)]);
+    expect(verdictName(await checkOne(backend, block(1, 512, 'other')))).toBe('double_block');
   });
 
   test.each([7, 8, 9, 11])('a schema of version %i is read', async (version) => {
