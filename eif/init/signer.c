@@ -19,6 +19,7 @@ static char *const ARGUMENTS[] = {
     "--disable-sigusr1",
     "--disable-warning=ExperimentalWarning",
     "--max-semi-space-size=32",
+    "--v8-pool-size=0",
     "--use-openssl-ca",
     "/app/main.mjs",
     "server",

@@ -28,9 +28,9 @@ export const SIGN_BATCH_SCHEMA = z.object({
 
 export interface SignBatch {
   /** As the client spells them. */
-  readonly identifiers: readonly string[];
+  readonly identifiers: string[];
   /** The same in canonical spelling, all different. */
-  readonly publicKeys: readonly string[];
+  readonly publicKeys: string[];
   readonly request: SignRequest;
 }
 
@@ -68,7 +68,7 @@ function malformed(hint: string): Refusal {
 
 function readIdentifiers(value: unknown, maxKeys: number): Omit<SignBatch, 'request'> | Refusal {
   if (!Array.isArray(value)) return malformed('identifiers: expected an array of public keys');
-  const identifiers = value as readonly unknown[];
+  const identifiers = value as unknown[];
   if (identifiers.length === 0) return malformed('identifiers: expected one public key at least');
   if (identifiers.length > maxKeys) {
     return { kind: 'refused', reason: 'too_many_items', hint: `identifiers: at most ${maxKeys}` };
@@ -81,7 +81,7 @@ function readIdentifiers(value: unknown, maxKeys: number): Omit<SignBatch, 'requ
       return malformed(`identifiers.${place}: this key is named already`);
     }
   }
-  return { identifiers: identifiers as readonly string[], publicKeys: [...publicKeys] };
+  return { identifiers: identifiers as string[], publicKeys: [...publicKeys] };
 }
 
 /** Nearly every client spells keys as the signer lists them. */

@@ -22,7 +22,7 @@ export interface Answer {
   /** Besides those that every answer has. In lower case. */
   readonly headers: Readonly<Record<string, string | string[]>>;
   readonly contentType: string;
-  readonly body: string;
+  readonly body: string | Uint8Array;
 }
 
 /** Also notes the reason for the audit line. */

@@ -5,10 +5,15 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #ifdef __linux__
+#include <sched.h>
+#include <stdint.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #endif
+
+/** Several of the usual ones. */
+#define LONG_SLICE_NANOSECONDS 10000000
 
 struct threads {
   pthread_mutex_t mutex;
@@ -34,13 +39,39 @@ static struct task *take(struct threads *threads) {
   return task;
 }
 
+#ifdef __linux__
+/** struct sched_attr of sched_setattr(2), as it was first: glibc has none before 2.41. */
+struct scheduling {
+  uint32_t size;
+  uint32_t policy;
+  uint64_t flags;
+  int32_t nice;
+  uint32_t priority;
+  uint64_t slice; // `runtime`, nanoseconds: of an ordinary thread it is the slice, from Linux 6.12 on, and nothing before
+  uint64_t deadline;
+  uint64_t period;
+};
+
+/** From then on this thread waits for others, and not they for it. Best effort: a system may refuse. */
+static void stand_back(int nice) {
+  // Of this thread alone: Linux keeps the niceness a thread. Beside what the process has, which may stand back itself.
+  const id_t thread = (id_t)syscall(SYS_gettid);
+  const struct scheduling scheduling = {
+      .size = sizeof scheduling,
+      .policy = SCHED_OTHER,
+      .nice = getpriority(PRIO_PROCESS, thread) + nice,
+      // Whoever wakes up with the usual, shorter slice takes the core at once.
+      .slice = LONG_SLICE_NANOSECONDS,
+  };
+  (void)syscall(SYS_sched_setattr, thread, &scheduling, 0);
+}
+#endif
+
 static void *work(void *argument) {
   struct threads *threads = argument;
 #ifdef __linux__
   (void)pthread_setname_np(pthread_self(), threads->name);
-  // Of this thread alone: Linux keeps the niceness a thread. Beside what the process has, which may stand back itself.
-  const id_t thread = (id_t)syscall(SYS_gettid);
-  if (threads->nice > 0) (void)setpriority(PRIO_PROCESS, thread, getpriority(PRIO_PROCESS, thread) + threads->nice);
+  if (threads->nice > 0) stand_back(threads->nice);
 #endif
   for (struct task *task = take(threads); task != NULL; task = take(threads)) threads->run(task);
   return NULL;

@@ -85,9 +85,9 @@ async function signPart(
   dependencies: SigningDependencies,
 ): Promise<void> {
   const { keys } = work;
-  const told = new Set<number>();
+  const isTold = new Uint8Array(keys.length);
   const tell = (place: number, outcome: KeyOutcome): void => {
-    told.add(place);
+    isTold[place] = 1;
     context.onOutcome(begun + place, outcome);
   };
   try {
@@ -98,7 +98,7 @@ async function signPart(
     const claimed = claimPlaces(work, safe, tell, dependencies);
     await signKeys(work, claimed, tell, context, dependencies);
   } catch (error) {
-    for (const place of keys.keys()) if (!told.has(place)) tell(place, { kind: 'failed', error });
+    for (const place of keys.keys()) if (isTold[place] === 0) tell(place, { kind: 'failed', error });
   } finally {
     permits.release(keys.length);
     for (const { publicKey } of keys) dependencies.inFlight.end(publicKey);
@@ -159,7 +159,7 @@ async function signKeys(
   { span }: BatchContext,
   { core, canaryKeys, onCanary }: SigningDependencies,
 ): Promise<void> {
-  const signers = safe.flatMap((place) => keys[place] ?? []);
+  const signers = safe.length === keys.length ? keys : safe.flatMap((place) => keys[place] ?? []);
   const child = span?.child('sign');
   let signatures: readonly GroupSignature[];
   try {
@@ -168,9 +168,11 @@ async function signKeys(
   } finally {
     child?.end();
   }
-  for (const [index, place] of safe.entries()) {
+  let index = 0;
+  for (const place of safe) {
     const signature = signatures[index];
     const publicKey = signers[index]?.publicKey;
+    index += 1;
     if (!(signature instanceof Uint8Array) || publicKey === undefined) {
       tell(place, { kind: 'failed', error: signature ?? new SignerError('signing_unavailable') });
       continue;

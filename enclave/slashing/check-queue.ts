@@ -13,10 +13,10 @@ export interface WaitingCheck {
   readonly message: SlashableMessage;
   /** It came with a group: others may overtake it, of other keys only. */
   readonly yields: boolean;
-  readonly resolve: (outcome: Decision) => void;
-  readonly reject: (error: unknown) => void;
+  resolve(outcome: Decision): void;
+  reject(error: unknown): void;
   /** Stop listening to the request's signal: its check begins, or will never begin. */
-  readonly detach: () => void;
+  detach(): void;
 }
 
 export interface TakeLimits {
@@ -96,9 +96,10 @@ export function checkQueue(): CheckQueue {
     },
     add(check) {
       const { publicKey } = check.message;
-      const checks = waiting.get(publicKey) ?? [];
-      checks.push(check);
-      waiting.set(publicKey, checks);
+      const earlier = waiting.get(publicKey);
+      earlier?.push(check);
+      const checks = earlier ?? [check];
+      if (earlier === undefined) waiting.set(publicKey, checks);
       if (!busy.has(publicKey)) makeReady(publicKey, checks);
       size += 1;
     },

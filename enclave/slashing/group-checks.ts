@@ -9,6 +9,8 @@ import type { SlashableMessage } from './types.ts';
 /** Of one message: what SlashingProtection.check resolves with, or what it would throw. */
 export type GroupCheckOutcome = Decision | { readonly kind: 'failed'; readonly error: unknown };
 
+type GroupQueue = Pick<CheckQueue, 'add' | 'remove'>;
+
 /**
  * Queue a check for each message. Resolves when all are decided, in the order of the messages; never rejects.
  * @param signal checks that have not begun when it aborts fail with its reason
@@ -16,37 +18,79 @@ export type GroupCheckOutcome = Decision | { readonly kind: 'failed'; readonly e
 export function waitForGroup(
   messages: readonly SlashableMessage[],
   signal: AbortSignal,
-  queue: Pick<CheckQueue, 'add' | 'remove'>,
+  queue: GroupQueue,
 ): Promise<readonly GroupCheckOutcome[]> {
   if (messages.length === 0) return Promise.resolve([]);
   return new Promise((resolve) => {
-    const outcomes: GroupCheckOutcome[] = Array.from({ length: messages.length });
-    const waiting = new Set<WaitingCheck>();
-    let left = messages.length;
-    const settle = (place: number, outcome: GroupCheckOutcome): void => {
-      outcomes[place] = outcome;
-      left -= 1;
-      if (left > 0) return;
-      signal.removeEventListener('abort', giveUp);
-      resolve(outcomes);
-    };
-    const giveUp = (): void => {
-      for (const check of waiting) {
-        queue.remove(check);
-        check.reject(signal.reason);
-      }
-    };
-    signal.addEventListener('abort', giveUp, { once: true });
-    for (const [place, message] of messages.entries()) {
-      const check: WaitingCheck = {
-        message,
-        yields: true,
-        resolve: (outcome) => settle(place, outcome),
-        reject: (error) => settle(place, { kind: 'failed', error }),
-        detach: () => void waiting.delete(check),
-      };
-      waiting.add(check);
-      queue.add(check);
-    }
+    const group = new CheckGroup(messages.length, { signal, queue, resolve });
+    for (const message of messages) group.add(message);
   });
+}
+
+interface GroupOwner {
+  readonly signal: AbortSignal;
+  readonly queue: GroupQueue;
+  readonly resolve: (outcomes: readonly GroupCheckOutcome[]) => void;
+}
+
+class CheckGroup {
+  readonly #owner: GroupOwner;
+  readonly #outcomes: GroupCheckOutcome[];
+  readonly #checks: GroupedCheck[] = [];
+  #left: number;
+  readonly #giveUp = (): void => {
+    for (const check of this.#checks) {
+      if (check.hasBegun) continue;
+      this.#owner.queue.remove(check);
+      check.reject(this.#owner.signal.reason);
+    }
+  };
+
+  constructor(size: number, owner: GroupOwner) {
+    this.#owner = owner;
+    this.#outcomes = Array.from({ length: size });
+    this.#left = size;
+    owner.signal.addEventListener('abort', this.#giveUp, { once: true });
+  }
+
+  add(message: SlashableMessage): void {
+    const check = new GroupedCheck(message, this, this.#checks.length);
+    this.#checks.push(check);
+    this.#owner.queue.add(check);
+  }
+
+  settle(place: number, outcome: GroupCheckOutcome): void {
+    this.#outcomes[place] = outcome;
+    this.#left -= 1;
+    if (this.#left > 0) return;
+    this.#owner.signal.removeEventListener('abort', this.#giveUp);
+    this.#owner.resolve(this.#outcomes);
+  }
+}
+
+/** One object a check and no closures: a large batch has thousands of them under way. */
+class GroupedCheck implements WaitingCheck {
+  readonly message: SlashableMessage;
+  readonly yields = true;
+  hasBegun = false;
+  readonly #group: CheckGroup;
+  readonly #place: number;
+
+  constructor(message: SlashableMessage, group: CheckGroup, place: number) {
+    this.message = message;
+    this.#group = group;
+    this.#place = place;
+  }
+
+  resolve(outcome: Decision): void {
+    this.#group.settle(this.#place, outcome);
+  }
+
+  reject(error: unknown): void {
+    this.#group.settle(this.#place, { kind: 'failed', error });
+  }
+
+  detach(): void {
+    this.hasBegun = true;
+  }
 }

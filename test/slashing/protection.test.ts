@@ -460,6 +460,23 @@ describe('a group', () => {
     expect(kinds.filter((kind) => kind === 'block')).toHaveLength(8);
   });
 
+  test('has smaller commits while messages come alone, which wait for them', async () => {
+    const { protection, batch, sizes, time } = setUp({}, { ...LIMITS, maxMessages: 500 });
+    start(protection.checkGroup(votes(1000), never));
+    await turn();
+    const next = async (index: number, milliseconds: number): Promise<void> => {
+      time.now += milliseconds;
+      await batch(index).answer();
+      await vi.advanceTimersByTimeAsync(milliseconds);
+    };
+    await next(0, 5);
+    start(protection.check(block(2000, 1, 'a')));
+    await next(1, 5);
+    await next(2, 5);
+    await next(3, 1000);
+    expect(sizes()).toEqual([128, 128, 1 + 16, 48, 128]);
+  });
+
   test('keeps the order of a key: nothing of that key overtakes it', async () => {
     const { protection, batch, time } = setUp({}, { ...LIMITS, maxMessages: 2 });
     start(protection.checkGroup(votes(6), never));

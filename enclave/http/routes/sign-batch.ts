@@ -11,6 +11,7 @@ import { positionOf } from '../../api/positions.ts';
 import { parseSignBatch, type SignBatch } from '../../api/sign-batch.ts';
 import { type AccessDecision, evaluate, evaluateBeforeBody } from '../../auth/evaluate.ts';
 import type { KeyStore, LoadedKey } from '../../keys/store.ts';
+import { SIGNATURE_BYTES } from '../../signing/bls/queue.ts';
 import type { SigningDependencies } from '../../signing/sign.ts';
 import { type KeyOutcome, signBatch } from '../../signing/sign-batch.ts';
 import type { Audit } from '../audit.ts';
@@ -75,14 +76,21 @@ export function mountSignBatch(app: FastifyInstance, handle: SignHandler): void 
   });
 }
 
-/** What became of each key so far. */
+type Unsigned = Exclude<KeyOutcome, { kind: 'signed' }>;
+
+/**
+ * What became of each key so far. A batch of thousands may last a second, and others beside it: it keeps nothing of its
+ * own a key, which the garbage collector would have to move meanwhile.
+ */
 class Results {
   readonly request: HttpRequest;
   readonly batch: SignBatch;
   /** For the audit line and the metrics. */
   readonly counts: NonNullable<HttpRequest['context']['batch']>;
   readonly #parts: BatchParts;
-  readonly #outcomes: (KeyOutcome | undefined)[];
+  readonly #outcomes: ('signed' | Unsigned | undefined)[];
+  /** One after the other, in the places of their keys. */
+  readonly #signatures: Uint8Array;
   readonly #deniedBy = new Map<number, string>();
   #isFinal = false;
 
@@ -91,11 +99,14 @@ class Results {
     this.batch = batch;
     this.#parts = parts;
     this.#outcomes = Array.from({ length: batch.publicKeys.length });
+    this.#signatures = new Uint8Array(batch.publicKeys.length * SIGNATURE_BYTES);
     this.counts = { keys: batch.publicKeys.length, outcomes: new Map() };
   }
 
   decide(place: number, outcome: KeyOutcome): void {
-    if (!this.#isFinal) this.#outcomes[place] = outcome;
+    if (this.#isFinal) return;
+    if (outcome.kind === 'signed') this.#signatures.set(outcome.signature, place * SIGNATURE_BYTES);
+    this.#outcomes[place] = outcome.kind === 'signed' ? 'signed' : outcome;
   }
 
   deny(place: number, decision: AccessDecision): void {
@@ -104,27 +115,46 @@ class Results {
     this.decide(place, { kind: 'refused', reason: 'denied' });
   }
 
+  /** The key store's spelling of a key, where it is the client's too, replaces the body's: the body can go then. */
+  keepSpelling(place: number, { publicKey }: LoadedKey): void {
+    const { identifiers, publicKeys } = this.batch;
+    publicKeys[place] = publicKey;
+    if (identifiers[place] === publicKey) identifiers[place] = publicKey;
+  }
+
   /** From now on nothing changes: a key that is undecided was not signed in time. */
   async answer(turns: Turns): Promise<Answer> {
     this.#isFinal = true;
     const faults = new Map<ErrorReason, { keys: number; readonly error: SignerError }>();
-    const texts: string[] = [];
-    for (const [place, identifier] of this.batch.identifiers.entries()) {
-      if (place > 0 && place % SLICE_KEYS === 0) await turns.next();
+    const { identifiers } = this.batch;
+    /** Bytes, as they go out: a text of half a megabyte would be copied twice more. */
+    const slices: Uint8Array[] = [];
+    let texts: string[] = [];
+    for (let place = 0; place < identifiers.length; place++) {
       const outcome = this.#outcomes[place] ?? LATE;
-      const reason = outcome.kind === 'signed' ? 'signed' : this.#noteRefusal(place, outcome, faults);
+      const reason = outcome === 'signed' ? 'signed' : this.#noteRefusal(place, outcome, faults);
       this.counts.outcomes.set(reason, (this.counts.outcomes.get(reason) ?? 0) + 1);
-      const said =
-        outcome.kind === 'signed' ? `"signature":"${encodeHex(outcome.signature)}"` : `"error":${errorText(outcome)}`;
-      texts.push(`{"identifier":"${identifier}",${said}}`);
+      const said = outcome === 'signed' ? `"signature":"${this.#signature(place)}"` : `"error":${errorText(outcome)}`;
+      texts.push(`${place === 0 ? '[' : ','}{"identifier":"${identifiers[place]}",${said}}`);
+      if (texts.length < SLICE_KEYS) continue;
+      slices.push(Buffer.from(texts.join('')));
+      texts = [];
+      await turns.next();
     }
+    texts.push(identifiers.length === 0 ? '[]' : ']');
+    slices.push(Buffer.from(texts.join('')));
     this.#logFaults(faults);
-    return { status: 200, headers: {}, contentType: 'application/json', body: `[${texts.join(',')}]` };
+    return { status: 200, headers: {}, contentType: 'application/json', body: Buffer.concat(slices) };
+  }
+
+  #signature(place: number): string {
+    const at = place * SIGNATURE_BYTES;
+    return encodeHex(this.#signatures.subarray(at, at + SIGNATURE_BYTES));
   }
 
   #noteRefusal(
     place: number,
-    outcome: Exclude<KeyOutcome, { kind: 'signed' }>,
+    outcome: Unsigned,
     faults: Map<ErrorReason, { keys: number; readonly error: SignerError }>,
   ): ErrorReason {
     const reason = outcome.kind === 'refused' ? outcome.reason : toSignerError(outcome.error).reason;
@@ -149,9 +179,9 @@ class Results {
   }
 }
 
-const LATE: KeyOutcome = { kind: 'failed', error: new SignerError('request_timeout') };
+const LATE: Unsigned = { kind: 'failed', error: new SignerError('request_timeout') };
 
-function errorText(outcome: Exclude<KeyOutcome, { kind: 'signed' }>): string {
+function errorText(outcome: Unsigned): string {
   const { reason, message } =
     outcome.kind === 'failed'
       ? toSignerError(outcome.error)
@@ -205,6 +235,7 @@ async function signAllowed(
       signal.throwIfAborted();
       const key = allowedKey(results, place, parts);
       if (key === undefined) continue;
+      results.keepSpelling(place, key);
       inFlight.begin(key.publicKey); // in the turn in which it was found
       keys.push(key);
       places.push(place);

@@ -196,11 +196,13 @@ export class NativeBlsCore implements BlsCore {
 
   /** Async, so that what the addon throws comes after the batches that are begun meanwhile. */
   async #signBatch(kind: JobKind, jobs: readonly Job[]): Promise<ArrayBuffer> {
-    for (const [place, { handle }] of jobs.entries()) this.#handles[place] = handle;
+    let place = 0;
+    for (const { handle } of jobs) this.#handles[place++] = handle;
     const handles = this.#handles.subarray(0, jobs.length);
     const [first] = jobs;
     if (kind === 'grouped' && first !== undefined) return this.#addon.signGroup(this.#keyring, handles, first.root);
-    for (const [place, { root }] of jobs.entries()) this.#roots.set(root, place * ROOT_BYTES);
+    place = 0;
+    for (const { root } of jobs) this.#roots.set(root, ROOT_BYTES * place++);
     return this.#addon.signBatch(this.#keyring, handles, this.#roots.subarray(0, jobs.length * ROOT_BYTES));
   }
 }

@@ -34,7 +34,7 @@ export function packBatch(messages: readonly SlashableMessage[], floors: readonl
   const buffer = Buffer.from(memory);
   const numbers = new DataView(memory);
   let at = 0;
-  for (const [index, message] of messages.entries()) {
+  for (const message of messages) {
     const isBlock = message.kind === 'block';
     buffer[at + KIND] = isBlock ? BLOCK : ATTESTATION;
     const written = buffer.write(message.publicKey.slice(2), at + PUBLIC_KEY, PUBLIC_KEY_BYTES, 'hex');
@@ -43,7 +43,7 @@ export function packBatch(messages: readonly SlashableMessage[], floors: readonl
     numbers.setFloat64(at + SECOND, isBlock ? NONE : message.targetEpoch, true);
     assert.equal(message.signingRoot.length, ROOT_BYTES, 'a signing root is 32 bytes');
     buffer.set(message.signingRoot, at + ROOT);
-    const floor = floors[index];
+    const floor = floors[at / RECORD_BYTES];
     numbers.setFloat64(at + BLOCK_FLOOR, floor?.blockSlot ?? NONE, true);
     numbers.setFloat64(at + SOURCE_FLOOR, floor?.sourceEpoch ?? NONE, true);
     numbers.setFloat64(at + TARGET_FLOOR, floor?.targetEpoch ?? NONE, true);
