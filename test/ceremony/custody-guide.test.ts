@@ -4,7 +4,7 @@
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -15,7 +15,9 @@ import { killChildren, tracked } from '../../rehearsal/children.ts';
 import { type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
 import { cleanEnvironment, type RunningSigner, startSigner } from '../../rehearsal/signer.ts';
 import { loadGood, violationsOf } from '../config/loading.ts';
+import { awsProgram } from '../runbooks/aws.ts';
 import { blocksOf } from '../runbooks/page.ts';
+import { type Programs, startPrograms, writeScript } from '../runbooks/programs.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const guide = (name: string): string => readFileSync(join(ROOT, `docs/guides/${name}.md`), 'utf8');
@@ -46,26 +48,32 @@ it('the ceremony of the guide and the example of an enclave’s configuration ma
 });
 
 let world: CustodyWorld;
+let account: ReturnType<typeof awsProgram>;
+let programs: Programs;
 let folder = '';
 const at = (name: string): string => join(folder, name);
+
+/** The guide puts no policy on a key; test/runbooks does. */
+const NO_POLICIES = { policyOf: () => undefined, putPolicy: refused, setBehaviour: refused };
+
+function refused(): never {
+  throw new Error('the guide changes no key');
+}
 
 beforeAll(async () => {
   world = await startCustody();
   folder = mkdtempSync(join(tmpdir(), 'strongroom-custody-guide-'));
-  mkdirSync(at('bin'));
-  program('strongroom', `exec ${join(ROOT, 'bin/strongroom')} "$@"`);
-  program('aws', `exec ${join(ROOT, 'bin/pinned-node')} ${join(ROOT, 'test/support/aws-command.ts')} "$@"`);
+  account = awsProgram({ dynamodb: world.dynamodb.endpoint, kms: world.kms.endpoint }, NO_POLICIES);
+  programs = await startPrograms(folder, { aws: account.program });
+  writeScript(programs.folder, 'strongroom', `#!/bin/sh\nexec ${join(ROOT, 'bin/strongroom')} "$@"\n`);
 });
 afterAll(async () => {
   await killChildren();
+  await programs.close();
+  account.close();
   await world.close();
   rmSync(folder, { recursive: true });
 });
-
-function program(name: string, command: string): void {
-  writeFileSync(at(`bin/${name}`), `#!/bin/sh\n${command}\n`);
-  chmodSync(at(`bin/${name}`), 0o755);
-}
 
 /** Not in the way of the stand-in for KMS, which answers from this process. */
 async function run(block: string, env: Readonly<Record<string, string>> = {}) {
@@ -78,7 +86,7 @@ async function run(block: string, env: Readonly<Record<string, string>> = {}) {
         ...world.environment(),
         SVC_OPERATOR_ALLOW_PLAINTEXT_SIGNER: 'true',
         ...env,
-        PATH: `${at('bin')}:${process.env['PATH']}`,
+        PATH: `${programs.folder}:${process.env['PATH']}`,
       },
     }),
   );

@@ -1,9 +1,11 @@
-// `aws`, as far as the pages use it: rows of tables at the DynamoDB stand-in, key policies and the state of keys at the
-// KMS stand-in. Its words and options are those of the AWS CLI, version 2; another word or option is refused.
+// `aws`, as far as the pages use it: rows of tables at the DynamoDB stand-in; encryption, key policies and the state of
+// keys at the KMS stand-in. Its words and options are those of the AWS CLI, version 2; another word or option is
+// refused.
 
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { EncryptCommand, KMSClient } from '@aws-sdk/client-kms';
 import {
   createDynamoDBClient,
   DeleteItemCommand,
@@ -11,6 +13,7 @@ import {
   type DynamoDBClient,
   GetItemCommand,
 } from '../../enclave/aws/dynamodb.ts';
+import { CUSTODY_REGION } from '../../rehearsal/custody.ts';
 import { dynamoDBClientOptions } from '../../rehearsal/dynamodb.ts';
 import type { KeyBehaviour } from '../../rehearsal/kms/server.ts';
 import type { PolicyDocument } from '../../setup/policy-document.ts';
@@ -22,14 +25,23 @@ export interface AwsKeys {
   setBehaviour(arn: string, behaviour: KeyBehaviour): void;
 }
 
+/** Base URLs of the stand-ins. */
+export interface AwsEndpoints {
+  readonly dynamodb: string;
+  readonly kms: string;
+}
+
 interface Account {
   readonly tables: DynamoDBClient;
+  readonly kms: KMSClient;
   readonly keys: AwsKeys;
 }
 
 interface Call {
   readonly option: (name: string) => string;
   readonly json: <Value>(name: string) => Value;
+  /** What the file of `fileb://` holds. */
+  readonly bytes: (name: string) => Buffer;
 }
 
 type Operation = (call: Call, account: Account) => Promise<unknown> | unknown;
@@ -40,6 +52,7 @@ const OPTIONS = {
   ...{ 'table-name': TEXT, key: TEXT, 'consistent-read': FLAG, region: TEXT, query: TEXT, output: TEXT },
   ...{ 'condition-expression': TEXT, 'expression-attribute-values': TEXT, 'return-values': TEXT },
   ...{ 'key-id': TEXT, 'policy-name': TEXT, policy: TEXT },
+  ...{ plaintext: TEXT, 'encryption-context': TEXT },
 };
 
 const OPERATIONS: Readonly<Record<string, Operation>> = {
@@ -58,6 +71,13 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
     const { Table } = await tables.send(new DescribeTableCommand({ TableName: option('table-name') }));
     return { Table };
   },
+  'kms encrypt': async ({ option, bytes }, { kms }) => {
+    const pairs = option('encryption-context').split(',');
+    const EncryptionContext = Object.fromEntries(pairs.map((pair) => pair.split('=')));
+    const input = { KeyId: option('key-id'), Plaintext: bytes('plaintext'), EncryptionContext };
+    const { CiphertextBlob = new Uint8Array() } = await kms.send(new EncryptCommand(input));
+    return { CiphertextBlob: Buffer.from(CiphertextBlob).toString('base64') };
+  },
   'kms put-key-policy': ({ option, json }, { keys }) => {
     if (option('policy-name') !== 'default') throw new Refused('a key has one policy, default');
     keys.putPolicy(option('key-id'), json('policy'));
@@ -70,10 +90,15 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
   'kms enable-key': ({ option }, { keys }) => keys.setBehaviour(option('key-id'), 'enabled'),
 };
 
-export function awsProgram(endpoint: string, keys: AwsKeys): { readonly program: Program; close(): void } {
-  const tables = createDynamoDBClient(dynamoDBClientOptions(endpoint));
+export function awsProgram(endpoints: AwsEndpoints, keys: AwsKeys): { readonly program: Program; close(): void } {
+  const tables = createDynamoDBClient(dynamoDBClientOptions(endpoints.dynamodb));
+  const credentials = { accessKeyId: 'test', secretAccessKey: 'test' };
+  const kms = new KMSClient({ endpoint: endpoints.kms, region: CUSTODY_REGION, credentials });
   return {
-    close: () => tables.destroy(),
+    close: () => {
+      tables.destroy();
+      kms.destroy();
+    },
     async program(args, folder) {
       const { values, positionals } = parseArgs({ args: [...args], options: OPTIONS, allowPositionals: true });
       const operation = OPERATIONS[positionals.join(' ')];
@@ -84,14 +109,19 @@ export function awsProgram(endpoint: string, keys: AwsKeys): { readonly program:
         return value;
       };
       const json: Call['json'] = (name) => JSON.parse(contentOf(option(name), folder));
-      return rendered(await operation({ option, json }, { tables, keys }), values);
+      const bytes: Call['bytes'] = (name) => readFileSync(pathIn(option(name), 'fileb', folder));
+      return rendered(await operation({ option, json, bytes }, { tables, kms, keys }), values);
     },
   };
 }
 
 function contentOf(value: string, folder: string): string {
-  const [, path] = /^file:\/\/(.*)$/.exec(value) ?? [];
-  return path === undefined ? value : readFileSync(resolve(folder, path), 'utf8');
+  return value.startsWith('file://') ? readFileSync(pathIn(value, 'file', folder), 'utf8') : value;
+}
+
+function pathIn(value: string, scheme: 'file' | 'fileb', folder: string): string {
+  if (!value.startsWith(`${scheme}://`)) throw new Refused(`aws: ${scheme}:// and a path is needed`, 252);
+  return resolve(folder, value.slice(`${scheme}://`.length));
 }
 
 /** A query is a path of members. */

@@ -81,11 +81,14 @@ export async function startCustodyRunbooks(): Promise<CustodyRunbookWorld> {
     cert,
     key,
   });
-  const account = awsProgram(custody.dynamodb.endpoint, {
-    policyOf: (arn) => policies.get(arn),
-    putPolicy: (arn, policy) => void policies.set(arn, policy),
-    setBehaviour: (arn, behaviour) => custody.kms.setBehaviour(arn, behaviour),
-  });
+  const account = awsProgram(
+    { dynamodb: custody.dynamodb.endpoint, kms: custody.kms.endpoint },
+    {
+      policyOf: (arn) => policies.get(arn),
+      putPolicy: (arn, policy) => void policies.set(arn, policy),
+      setBehaviour: (arn, behaviour) => custody.kms.setBehaviour(arn, behaviour),
+    },
+  );
   const opened = await openWorld({
     folder,
     env: { ...custody.environment(), SVC_OPERATOR_TLS_CA: cert },

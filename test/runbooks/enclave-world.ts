@@ -67,11 +67,14 @@ export async function startEnclaveRunbooks(): Promise<EnclaveRunbookWorld> {
   const address = addressOf(HOST_NUMBER);
   const machine = createMachine(world, guarded);
   const keys = new Map<string, PolicyDocument>();
-  const account = awsProgram(custody.dynamodb.endpoint, {
-    policyOf: (arn) => keys.get(arn),
-    putPolicy: (arn, policy) => void keys.set(arn, policy),
-    setBehaviour: (arn, behaviour) => custody.kms.setBehaviour(arn, behaviour),
-  });
+  const account = awsProgram(
+    { dynamodb: custody.dynamodb.endpoint, kms: custody.kms.endpoint },
+    {
+      policyOf: (arn) => keys.get(arn),
+      putPolicy: (arn, policy) => void keys.set(arn, policy),
+      setBehaviour: (arn, behaviour) => custody.kms.setBehaviour(arn, behaviour),
+    },
+  );
   const hosts = new Map([[address, machine.host]]);
   const arns = world.ceremony.kms_keys.flatMap((key) => key.arns);
   const opened = await openWorld({
