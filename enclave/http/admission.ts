@@ -225,10 +225,10 @@ function allowedBefore(
   return isAllowed(request, evaluateBeforeBody(rules, { scope: access.scope, publicKey }));
 }
 
-/** The accessor of the caller, on a route that is not open. */
-export function actorOf({ context }: HttpRequest): string {
+/** Who asks, on a route that is not open. */
+export function callerOf({ context }: HttpRequest): Caller {
   assert(context.caller !== undefined, 'admission lets nobody in without a caller');
-  return context.caller.accessor;
+  return context.caller;
 }
 
 /** Also leaves the name of the policy that denied for the audit line. */

@@ -6,7 +6,7 @@ import { randomUUIDv7 } from 'node:crypto';
 import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { ERROR_REASONS, type ErrorReason, SignerError } from '../api/errors.ts';
-import { errorBody } from './replies.ts';
+import { errorBody } from './refusals.ts';
 
 /** For the client to read the answer and hang up; whoever does not is cut off, whatever else it sends. */
 const FAREWELL_MS = 1_000;

@@ -69,6 +69,9 @@ const ENCLAVE_ORDER = [
   ['api', 'compiled.ts'],
 ];
 
+/** Its 503 is what was asked for, and no refusal. */
+const OWN_STATUS = new Set(['enclave/http/routes/health.ts']);
+
 /** Circles that somebody is about to open: none may come in. */
 const KNOWN_CIRCLES: readonly (readonly string[])[] = [];
 
@@ -199,6 +202,14 @@ describe('import arrows', () => {
 
   it('inside enclave/ arrows point down', () => {
     expect(imports.filter(({ from }) => from.startsWith('enclave/')).filter(wrongInEnclave)).toEqual([]);
+  });
+
+  it('a route refuses by throwing: none writes the answer of a refusal', () => {
+    const routes = sources('enclave/http/routes').filter((file) => !OWN_STATUS.has(file));
+    const writers = imports.filter(({ from, to }) => routes.includes(from) && to === 'enclave/http/refusals.ts');
+    const statuses = routes.filter((file) => /\.(?:code|status)\(/.test(readFileSync(join(ROOT, file), 'utf8')));
+    expect(routes.length).toBeGreaterThan(10);
+    expect([...writers, ...statuses]).toEqual([]);
   });
 
   it('nothing but tests imports tests', () => {

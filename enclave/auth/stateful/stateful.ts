@@ -214,7 +214,8 @@ export class StatefulAuthenticator implements Authenticator {
     if (bound === undefined || isExpired(bound.token, this.#parts.clock.now())) {
       return { kind: 'refused', reason: 'invalid_token' };
     }
-    return needsManagement && !bound.caller.management ? { kind: 'refused', reason: 'denied' } : undefined;
+    if (!needsManagement || bound.caller.management) return undefined;
+    return { kind: 'refused', reason: 'denied', hint: 'a management token is needed' };
   }
 
   /**

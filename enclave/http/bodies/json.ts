@@ -1,15 +1,11 @@
-// A JSON body as a typed value, or a refusal that says which member is wrong. Strict: what another parser on the way
+// A JSON body as a typed value; what is refused is thrown and says which member is wrong. Strict: what another parser on the way
 // may have read differently is refused (api/strict-json.ts), and so is every member that the schema does not know.
 
 import type { FastifyRequest } from 'fastify';
 import type { z } from 'zod';
 import { parseStrictJson } from '../../../formats/strict-json.ts';
-import type { ErrorReason } from '../../api/errors.ts';
+import { type ErrorReason, SignerError } from '../../api/errors.ts';
 import { explainIssue } from '../../api/issues.ts';
-
-export type JsonBody<Value> =
-  | { readonly kind: 'body'; readonly value: Value }
-  | { readonly kind: 'refused'; readonly reason: ErrorReason; readonly hint: string };
 
 export interface JsonBodyOptions {
   /** The reason when a body is JSON and does not match the schema. */
@@ -18,20 +14,21 @@ export interface JsonBodyOptions {
   readonly whenEmpty?: unknown;
 }
 
+/** @throws SignerError `malformed_body` for what is no JSON, else `mismatch` */
 export function readJsonBody<Schema extends z.ZodType>(
   { body }: Pick<FastifyRequest, 'body'>,
   schema: Schema,
   { mismatch, whenEmpty }: JsonBodyOptions,
-): JsonBody<z.output<Schema>> {
+): z.output<Schema> {
   const bytes = body instanceof Uint8Array ? body : new Uint8Array();
   const json =
     bytes.length === 0 && whenEmpty !== undefined
       ? ({ kind: 'json', value: whenEmpty } as const)
       : parseStrictJson(bytes);
-  if (json.kind === 'refused') return { kind: 'refused', reason: 'malformed_body', hint: json.hint };
+  if (json.kind === 'refused') throw new SignerError('malformed_body', { hint: json.hint });
   const result = schema.safeParse(json.value, { error: explainIssue });
-  if (result.success) return { kind: 'body', value: result.data };
-  return { kind: 'refused', reason: mismatch, hint: firstProblem(result.error) };
+  if (result.success) return result.data;
+  throw new SignerError(mismatch, { hint: firstProblem(result.error) });
 }
 
 /** `rules[0].scopes[1]: unknown scope "sing"`. */

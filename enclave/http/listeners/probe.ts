@@ -6,7 +6,7 @@ import { SignerError } from '../../api/errors.ts';
 import type { Transport } from '../../native/transport.ts';
 import { answerClientError } from '../client-errors.ts';
 import { requestId } from '../context.ts';
-import { errorBody } from '../replies.ts';
+import { errorBody } from '../refusals.ts';
 import { type HealthAnswer, healthAnswer, type Readiness, UPCHECK_ANSWER } from '../routes/health.ts';
 import { headerTimes } from './connection-limits.ts';
 import { serveTransport, type TransportServer } from './transport-server.ts';

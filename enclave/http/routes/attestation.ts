@@ -20,7 +20,6 @@ import { SignerError } from '../../api/errors.ts';
 import { type Nsm, NsmError } from '../../tee/nsm/nsm.ts';
 import { FairQueue, type FairQueueLimits } from '../fair-queue.ts';
 import { attestedIdentityOf, peerAddressOf } from '../listeners/connections.ts';
-import { refuse } from '../replies.ts';
 import { attestationRouteSchema } from './attestation-openapi.ts';
 
 export const ATTESTATION_OUTCOMES = ['ok', 'overloaded', 'connection_limit', 'client_closed', 'failed'] as const;
@@ -79,12 +78,12 @@ export function mountAttestation(
   const config = { access: { kind: 'open' } } as const;
   app.get('/api/v1/attestation', { config, schema: attestationRouteSchema }, async (request, reply) => {
     const identity = attestedIdentityOf(request.raw.socket);
-    if (identity === undefined) return refuse(request, reply, 'not_found', 'it is on the RA-TLS listener only');
+    if (identity === undefined) throw new SignerError('not_found', { hint: 'it is on the RA-TLS listener only' });
     const clientNonce = readNonce(request);
-    if (clientNonce === undefined) return refuse(request, reply, 'malformed_parameter', NONCE_HINT);
+    if (clientNonce === undefined) throw new SignerError('malformed_parameter', { hint: NONCE_HINT });
     const socket = request.raw.socket as TLSSocket;
     // nobody is there, and no session to export from
-    if (socket.destroyed) return refuse(request, reply, 'client_closed');
+    if (socket.destroyed) throw new SignerError('client_closed');
     const exported = socket.exportKeyingMaterial(EXPORTER_BYTES, EXPORTER_LABEL, NO_CONTEXT);
     const nonce = connectionNonce(clientNonce, exported);
     exported.fill(0);

@@ -4,14 +4,16 @@
 
 import type { FastifyInstance } from 'fastify';
 import type { Clock } from '../../../observe/clock.ts';
+import { SignerError } from '../../api/errors.ts';
 import { renewRequestSchema, tokenRequestSchema } from '../../api/policy.ts';
 import { pacedRenewals } from '../../auth/stateful/renewal-pace.ts';
 import { findToken, tokenRecord, tokensOf } from '../../auth/stateful/snapshot.ts';
 import type { StatefulAuthenticator } from '../../auth/stateful/stateful.ts';
 import { issueToken, revokeToken } from '../../auth/stateful/tokens.ts';
-import { actorOf } from '../admission.ts';
+import { accepted } from '../accepted.ts';
+import { callerOf } from '../admission.ts';
 import { readJsonBody } from '../bodies/json.ts';
-import { refuse, sendJson } from '../replies.ts';
+import { sendJson, sendNothing } from '../replies.ts';
 import * as schemas from './auth-openapi.ts';
 
 const LIST_PATH = '/api/v1/auth/tokens';
@@ -29,29 +31,26 @@ export function mountAuthTokens(app: FastifyInstance, auth: StatefulAuthenticato
   });
 
   app.post(LIST_PATH, { config: management, schema: schemas.createToken }, async (request, reply) => {
-    const body = readJsonBody(request, tokenRequestSchema, MISMATCH);
-    if (body.kind === 'refused') return refuse(request, reply, body.reason, body.hint);
-    const outcome = await issueToken(auth, actorOf(request), body.value);
-    if (outcome.kind === 'refused') return refuse(request, reply, outcome.reason, outcome.hint);
-    request.context.subject = outcome.answer.accessor;
-    return sendJson(reply.header('cache-control', 'no-store'), 201, outcome.answer);
+    const wanted = readJsonBody(request, tokenRequestSchema, MISMATCH);
+    const { answer } = accepted(await issueToken(auth, callerOf(request).accessor, wanted));
+    request.context.subject = answer.accessor;
+    return sendJson(reply.header('cache-control', 'no-store'), 201, answer);
   });
 
   app.get(PATH, { config: management, schema: schemas.getToken }, async (request, reply) => {
     const { accessor } = request.params as { accessor: string };
     const { snapshot } = auth;
     const token = findToken(snapshot, accessor);
-    if (token === undefined) return refuse(request, reply, 'not_found');
+    if (token === undefined) throw new SignerError('not_found');
     request.context.subject = accessor;
     return sendJson(reply, 200, tokenRecord(snapshot, token));
   });
 
   app.delete(PATH, { config: management, schema: schemas.revokeToken }, async (request, reply) => {
     const { accessor } = request.params as { accessor: string };
-    const outcome = await revokeToken(auth, actorOf(request), accessor);
-    if (outcome.kind === 'refused') return refuse(request, reply, outcome.reason, outcome.hint);
+    const done = accepted(await revokeToken(auth, callerOf(request).accessor, accessor));
     request.context.subject = accessor;
-    return reply.code(204).send();
+    return sendNothing(reply, done);
   });
 }
 
@@ -60,18 +59,15 @@ function mountOwnToken(app: FastifyInstance, auth: StatefulAuthenticator, clock:
 
   app.get(`${LIST_PATH}/lookup-self`, { config: anyToken, schema: schemas.lookUpSelf }, async (request, reply) => {
     const { snapshot } = auth;
-    const token = findToken(snapshot, actorOf(request));
-    return token === undefined
-      ? refuse(request, reply, 'invalid_token') // revoked a moment ago
-      : sendJson(reply, 200, tokenRecord(snapshot, token));
+    const token = findToken(snapshot, callerOf(request).accessor);
+    if (token === undefined) throw new SignerError('invalid_token'); // revoked a moment ago
+    return sendJson(reply, 200, tokenRecord(snapshot, token));
   });
 
   app.post(`${LIST_PATH}/renew-self`, { config: anyToken, schema: schemas.renewSelf }, async (request, reply) => {
-    const accessor = actorOf(request);
-    const body = readJsonBody(request, renewRequestSchema, { ...MISMATCH, whenEmpty: {} });
-    if (body.kind === 'refused') return refuse(request, reply, body.reason, body.hint);
-    const outcome = await renew(accessor, body.value.ttl_seconds);
-    if (outcome.kind === 'refused') return refuse(request, reply, outcome.reason, outcome.hint);
-    return sendJson(reply, 200, outcome.answer);
+    const { accessor } = callerOf(request);
+    const wanted = readJsonBody(request, renewRequestSchema, { ...MISMATCH, whenEmpty: {} });
+    const { answer } = accepted(await renew(accessor, wanted.ttl_seconds));
+    return sendJson(reply, 200, answer);
   });
 }

@@ -4,9 +4,10 @@
 
 import type { FastifyInstance } from 'fastify';
 import { type ChamberStatus, type SealAnswer, sealRequestSchema } from '../../api/chamber.ts';
+import { callerOf } from '../admission.ts';
 import { readJsonBody } from '../bodies/json.ts';
 import { chamberSealRouteSchema, chamberStatusRouteSchema } from '../openapi.ts';
-import { refuse, sendJson } from '../replies.ts';
+import { sendJson } from '../replies.ts';
 
 export interface ChamberRoutes {
   /** Undefined without a signer state. */
@@ -33,10 +34,8 @@ function mountStatus(app: FastifyInstance, status: ChamberRoutes['status']): voi
 function mountSeal(app: FastifyInstance, seal: NonNullable<ChamberRoutes['seal']>): void {
   const config = { access: { ...ADMITTED, scope: 'chamber_seal' } } as const;
   app.post('/api/v1/chamber/seal', { config, schema: chamberSealRouteSchema }, async (request, reply) => {
-    const { caller } = request.context;
-    if (caller === undefined) return refuse(request, reply, 'denied');
-    const body = readJsonBody(request, sealRequestSchema, SEAL_BODY);
-    if (body.kind === 'refused') return refuse(request, reply, body.reason, body.hint);
-    return sendJson(reply, 200, await seal(body.value.reason ?? null, caller.accessor));
+    const { accessor } = callerOf(request);
+    const { reason } = readJsonBody(request, sealRequestSchema, SEAL_BODY);
+    return sendJson(reply, 200, await seal(reason ?? null, accessor));
   });
 }

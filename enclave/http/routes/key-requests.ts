@@ -5,14 +5,12 @@ import type { z } from 'zod';
 import { SignerError } from '../../api/errors.ts';
 import type { Scope } from '../../api/operations.ts';
 import { evaluate } from '../../auth/evaluate.ts';
-import { isAllowed } from '../admission.ts';
+import { callerOf, isAllowed } from '../admission.ts';
 import { readJsonBody } from '../bodies/json.ts';
 
 /** @throws SignerError `malformed_body` */
 export function keyRequestBody<Schema extends z.ZodType>(request: FastifyRequest, schema: Schema): z.output<Schema> {
-  const body = readJsonBody(request, schema, { mismatch: 'malformed_body' });
-  if (body.kind === 'refused') throw new SignerError(body.reason, { hint: body.hint });
-  return body.value;
+  return readJsonBody(request, schema, { mismatch: 'malformed_body' });
 }
 
 /** As keyRequestBody, for a body that holds passwords: its bytes are wiped. */
@@ -31,9 +29,8 @@ export function said({ message }: { readonly message?: string }): { message?: st
 
 /** Whether the policies of the caller allow the route's scope on a key. A deny leaves its policy for the audit line. */
 export function allowsKey(request: FastifyRequest, scope: Scope): (publicKey: string) => boolean {
-  const { caller } = request.context;
-  if (caller === undefined) throw new SignerError('denied');
-  return (publicKey) => isAllowed(request, evaluate(caller.access, { scope, publicKey }));
+  const { access } = callerOf(request);
+  return (publicKey) => isAllowed(request, evaluate(access, { scope, publicKey }));
 }
 
 /**

@@ -4,16 +4,15 @@
 import type { FastifyInstance } from 'fastify';
 import { canSignWith } from '../../auth/evaluate.ts';
 import type { KeyStore } from '../../keys/store.ts';
+import { callerOf } from '../admission.ts';
 import { publicKeysRouteSchema } from '../openapi.ts';
-import { refuse } from '../replies.ts';
 
 export function mountPublicKeys(app: FastifyInstance, keys: Pick<KeyStore, 'publicKeys'>): void {
   const access = { kind: 'scope', scope: 'public_keys', namesKey: false, needsSigning: true } as const;
   const options = { config: { access }, schema: publicKeysRouteSchema, exposeHeadRoute: true };
   app.get('/api/v1/eth2/publicKeys', options, async (request, reply) => {
-    const { caller } = request.context;
-    if (caller === undefined) return refuse(request, reply, 'denied');
-    const visible = keys.publicKeys().filter((publicKey) => canSignWith(caller.access, publicKey));
+    const { access: rules } = callerOf(request);
+    const visible = keys.publicKeys().filter((publicKey) => canSignWith(rules, publicKey));
     return reply.type('application/json; charset=utf-8').send(JSON.stringify(visible));
   });
 }

@@ -2,8 +2,9 @@
 // scope `reload`. The answer does not wait for the end, because thousands of keystores take minutes.
 
 import type { FastifyInstance } from 'fastify';
+import { SignerError } from '../../api/errors.ts';
 import { RELOAD_ACCEPTED, type ReloadStatus } from '../../api/reload.ts';
-import { refuse, sendJson } from '../replies.ts';
+import { sendJson } from '../replies.ts';
 import { reloadRouteSchema, reloadStatusRouteSchema } from './reload-openapi.ts';
 
 export interface ReloadRoute {
@@ -19,8 +20,8 @@ export function mountReload(app: FastifyInstance, reload: ReloadRoute): void {
   app.get('/reload', { config, schema: reloadStatusRouteSchema }, async (_request, reply) =>
     sendJson(reply, 200, reload.status),
   );
-  app.post('/reload', { config, schema: reloadRouteSchema }, async (request, reply) => {
-    if (!reload.begin()) return refuse(request, reply, 'reload_in_progress');
+  app.post('/reload', { config, schema: reloadRouteSchema }, async (_request, reply) => {
+    if (!reload.begin()) throw new SignerError('reload_in_progress');
     return sendJson(reply, 202, RELOAD_ACCEPTED);
   });
 }

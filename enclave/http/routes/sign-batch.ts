@@ -14,10 +14,12 @@ import type { KeyStore, LoadedKey } from '../../keys/store.ts';
 import { SIGNATURE_BYTES } from '../../signing/bls/queue.ts';
 import type { SigningDependencies } from '../../signing/sign.ts';
 import { type KeyOutcome, signBatch } from '../../signing/sign-batch.ts';
+import { accepted, refusal } from '../accepted.ts';
 import type { Audit } from '../audit.ts';
 import type { HttpRequest } from '../context.ts';
+import { toSignerError } from '../faults.ts';
 import { signBatchRouteSchema } from '../openapi.ts';
-import { type Answer, refusalAnswer, sendAnswer, toSignerError } from '../replies.ts';
+import { type SuccessAnswer, sendAnswer } from '../replies.ts';
 import { type Turns, turnsOfEventLoop } from '../turns.ts';
 import type { SignHandler } from './sign.ts';
 
@@ -51,18 +53,16 @@ export function createSignBatchHandler(
   return async (request, body) => {
     await turns.next();
     if (request.context.released) throw new SignerError('client_closed');
-    const parsed = parseSignBatch(body, batchMaxKeys);
-    if (parsed.kind === 'refused') return refusalAnswer(request, parsed.reason, parsed.hint);
-    const results = new Results(request, parsed.batch, parts);
-    request.context.operation = parsed.batch.request.operation;
-    request.context.position = positionOf(parsed.batch.request);
+    const { batch } = accepted(parseSignBatch(body, batchMaxKeys));
+    const results = new Results(request, batch, parts);
+    request.context.operation = batch.request.operation;
+    request.context.position = positionOf(batch.request);
     request.context.batch = results.counts;
     try {
-      const refused = await signInTime(results, { requestTimeoutSeconds, turns }, parts);
-      if (refused === undefined) return await results.answer(turns);
-      request.context.batch = undefined; // no key is told of
-      return refused;
+      await signInTime(results, { requestTimeoutSeconds, turns }, parts);
+      return await results.answer(turns);
     } catch (error) {
+      // What is refused whole tells of no key.
       if (!(error instanceof SignerError && error.reason === 'client_closed')) request.context.batch = undefined;
       throw error;
     }
@@ -123,7 +123,7 @@ class Results {
   }
 
   /** From now on nothing changes: a key that is undecided was not signed in time. */
-  async answer(turns: Turns): Promise<Answer> {
+  async answer(turns: Turns): Promise<SuccessAnswer> {
     this.#isFinal = true;
     const faults = new Map<ErrorReason, { keys: number; readonly error: SignerError }>();
     const { identifiers } = this.batch;
@@ -191,20 +191,19 @@ function errorText(outcome: Unsigned): string {
 
 /**
  * Resolves when each key is decided or the time is over; what is signed after that is dropped, not sent.
- * @returns the answer to a request that is refused whole
- * @throws SignerError `overloaded`, `client_closed`
+ * @throws SignerError `overloaded`, `client_closed`, and why a request is refused whole
  */
 async function signInTime(
   results: Results,
   { requestTimeoutSeconds, turns }: { readonly requestTimeoutSeconds: number; readonly turns: Turns },
   parts: BatchParts,
-): Promise<Answer | undefined> {
+): Promise<void> {
   const { context } = results.request;
-  const { promise, resolve, reject } = Promise.withResolvers<Answer | undefined>();
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
   const controller = new AbortController();
   const timer = setTimeout(() => {
     controller.abort(new SignerError('request_timeout'));
-    resolve(undefined);
+    resolve();
   }, requestTimeoutSeconds * 1000);
   context.onEnd = () => {
     const error = new SignerError('client_closed');
@@ -213,7 +212,7 @@ async function signInTime(
   };
   try {
     signAllowed(results, { signal: controller.signal, turns }, parts).then(resolve, reject);
-    return await promise;
+    await promise;
   } finally {
     clearTimeout(timer);
     context.onEnd = undefined;
@@ -224,7 +223,7 @@ async function signAllowed(
   results: Results,
   { signal, turns }: { readonly signal: AbortSignal; readonly turns: Turns },
   parts: BatchParts,
-): Promise<Answer | undefined> {
+): Promise<void> {
   const { request, batch } = results;
   const { inFlight } = parts.signing;
   const places: number[] = [];
@@ -255,7 +254,7 @@ async function signAllowed(
   };
   const refused = await signBatch(batch.request, keys, context, parts.signing);
   if (refused?.detail !== undefined) parts.log.warn({ request_id: request.id, ...refused.detail }, refused.reason);
-  return refused === undefined ? undefined : refusalAnswer(request, refused.reason, refused.hint);
+  if (refused !== undefined) throw refusal(refused);
 }
 
 /** A signer that shuts down finishes what it has admitted. */

@@ -13,11 +13,12 @@ import type { UnmetCondition } from '../../auth/payment-conditions.ts';
 import type { KeyStore } from '../../keys/store.ts';
 import { type EnvelopeReader, MAX_BODY_READ_AT_ONCE_BYTES } from '../../signing/envelopes/envelope-reader.ts';
 import { rememberedRequests } from '../../signing/remembered.ts';
-import { type SigningDependencies, type SignOutcome, sign } from '../../signing/sign.ts';
+import { type Refused, type SigningDependencies, sign } from '../../signing/sign.ts';
+import { accepted } from '../accepted.ts';
 import { isAllowed } from '../admission.ts';
 import type { HttpRequest } from '../context.ts';
 import { signRouteSchema } from '../openapi.ts';
-import { type Answer, refusalAnswer, sendAnswer } from '../replies.ts';
+import { type SuccessAnswer, sendAnswer } from '../replies.ts';
 import { type LargeBodyParts, readLargeBody } from './large-bodies.ts';
 
 const PATH = '/api/v1/eth2/sign/:identifier';
@@ -40,9 +41,9 @@ export interface SignHandlerDependencies {
 
 /**
  * A request that was admitted, its body read, and its answer.
- * @throws SignerError for faults, as sign() does
+ * @throws SignerError for what is refused, and for faults as sign() does
  */
-export type SignHandler = (request: HttpRequest, body: Uint8Array) => Promise<Answer>;
+export type SignHandler = (request: HttpRequest, body: Uint8Array) => Promise<SuccessAnswer>;
 
 export function createSignHandler(
   { requestTimeoutSeconds, maxRequestBodyBytes }: SignHandlerOptions,
@@ -58,26 +59,27 @@ export function createSignHandler(
       ? await inTime(request, requestTimeoutSeconds, (signal) => readLargeBody(body, signal, large))
       : parse(body);
     const revoked = isLarge ? readmit(request) : undefined; // reading it took a while
-    if (revoked !== undefined) return refusalAnswer(request, revoked);
-    if (parsed.kind === 'refused') return refusalAnswer(request, parsed.reason, parsed.hint);
-    request.context.operation = parsed.request.operation;
-    request.context.position = positionOf(parsed.request);
-    const refusal = messageRefusal(request, parsed.request);
-    if (refusal !== undefined) {
-      onAuthRejection(refusal);
-      return refusalAnswer(request, refusal);
+    if (revoked !== undefined) throw new SignerError(revoked);
+    const { request: message } = accepted(parsed);
+    request.context.operation = message.operation;
+    request.context.position = positionOf(message);
+    const forbidden = messageRefusal(request, message);
+    if (forbidden !== undefined) {
+      onAuthRejection(forbidden);
+      throw new SignerError(forbidden);
     }
 
     const key = keys.find(request.context.publicKey ?? '');
-    if (key === undefined) return refusalAnswer(request, 'unknown_key'); // removed while the body came in
+    if (key === undefined) throw new SignerError('unknown_key'); // removed while the body came in
     const { span } = request.context;
     const onRoot = (root: Uint8Array): void => {
       request.context.signingRoot = root;
     };
     const outcome = await inTime(request, requestTimeoutSeconds, (signal) =>
-      sign(parsed.request, key, { signal, span, onRoot }, signing),
+      sign(message, key, { signal, span, onRoot }, signing),
     );
-    return answerTo(request, outcome, log);
+    if (outcome.kind === 'refused') logDetail(request, outcome, log);
+    return signed(request, accepted(outcome).signature);
   };
 }
 
@@ -133,13 +135,10 @@ async function inTime<T>(
   }
 }
 
-function answerTo(request: HttpRequest, outcome: SignOutcome, log: Log): Answer {
-  if (outcome.kind === 'refused') {
-    if (outcome.detail !== undefined) {
-      log.warn({ request_id: request.id, public_key: request.context.publicKey, ...outcome.detail }, outcome.reason);
-    }
-    return refusalAnswer(request, outcome.reason, outcome.hint);
-  }
-  const { contentType, body } = signatureAnswer(outcome.signature, answerFormat(request.headers.accept));
-  return { status: 200, headers: {}, contentType, body };
+function logDetail({ id, context }: HttpRequest, { reason, detail }: Refused, log: Log): void {
+  if (detail !== undefined) log.warn({ request_id: id, public_key: context.publicKey, ...detail }, reason);
+}
+
+function signed({ headers }: HttpRequest, signature: Uint8Array): SuccessAnswer {
+  return { status: 200, headers: {}, ...signatureAnswer(signature, answerFormat(headers.accept)) };
 }

@@ -13,7 +13,7 @@ import { evaluate, evaluateBatch } from '../../auth/evaluate.ts';
 import { readInterchange, writeInterchange } from '../../slashing/interchange/file.ts';
 import { InterchangeError } from '../../slashing/interchange/json-pieces.ts';
 import type { ImportConflict, SlashingBackend, ValidatorHistory } from '../../slashing/types.ts';
-import type { Admission } from '../admission.ts';
+import { type Admission, callerOf } from '../admission.ts';
 import { slashingExportRouteSchema, slashingImportRouteSchema } from './slashing-protection-openapi.ts';
 
 export interface SlashingRecords {
@@ -37,7 +37,7 @@ export function mountSlashingProtection(
   admission: Pick<Admission, 'readmit'>,
 ): void {
   app.get(PATH, { config: { access: ACCESS }, schema: slashingExportRouteSchema }, async (request, reply) => {
-    const access = accessOf(request);
+    const { access } = callerOf(request);
     const wanted = filterOf(request);
     if (wanted !== undefined && !evaluateBatch(access, ACCESS.scope, wanted).allowed) throw new SignerError('denied');
     const visible = allowedOnly(records.backend.exportHistories(wanted), access);
@@ -60,7 +60,7 @@ async function importRecords(
   records: SlashingRecords,
   { readmit }: Pick<Admission, 'readmit'>,
 ): Promise<SlashingImportAnswer> {
-  const access = accessOf(request);
+  const { access } = callerOf(request);
   const body = request.body instanceof Readable ? request.body : Readable.from([]);
   async function* checked(): AsyncGenerator<ValidatorHistory> {
     for await (const history of readInterchange(limited(request, body), records.genesisValidatorsRoot)) {
@@ -131,9 +131,4 @@ function filterOf(request: FastifyRequest): string[] | undefined {
     if (publicKey === undefined) throw new SignerError('malformed_parameter', { hint: 'pubkeys: not a public key' });
     return publicKey;
   });
-}
-
-function accessOf(request: FastifyRequest): CompiledAccess {
-  if (request.context.caller === undefined) throw new SignerError('denied');
-  return request.context.caller.access;
 }
