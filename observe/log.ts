@@ -1,4 +1,4 @@
-// The logging interface that modules take. pino satisfies it; tests pass a recorder.
+// The logging interface that modules take. logger.ts and plain-logger.ts satisfy it; tests pass a recorder.
 
 /**
  * The members of a log line: snake_case, which the compiler checks where they are written out. The same word for the
@@ -11,6 +11,11 @@ export interface Log {
   info(fields: LogFields, message: string): void;
   warn(fields: LogFields, message: string): void;
   error(fields: LogFields, message: string): void;
+}
+
+/** The logs of a program, by the names of its modules. */
+export interface ModuleLogs<Module extends string> {
+  module(name: Module): Log;
 }
 
 /** A duration as log lines and statuses have it: at most three decimals. */

@@ -1,10 +1,11 @@
-// The program's log: pino as JSON lines, or the same records as text for people. Secrets are kept out at the call
-// sites; the redaction here is the second line of defence, for field names that could hold one.
+// The signer's log: pino as JSON lines, or the same records as text for people. Secrets are kept out at the call sites;
+// redaction is the second line of defence. plain-logger.ts writes the same JSON lines without pino.
 
 import { pino } from 'pino';
-import type { Log } from './log.ts';
+import type { ModuleLogs } from './log.ts';
 import { type LogFilter, type LogLevel, type LogModule, parseLogFilter } from './log-filter.ts';
 import { textLine } from './log-text.ts';
+import { redacted } from './redaction.ts';
 
 export interface LoggerOptions {
   /** `info`, or `info,http=debug,slashing=warn`: a default level and levels of single modules. */
@@ -18,8 +19,7 @@ export interface LogDestination {
   write(line: string): unknown;
 }
 
-export interface Logger {
-  module(name: LogModule): Log;
+export interface Logger extends ModuleLogs<LogModule> {
   /** Lines lost because nobody read the log. */
   droppedLines(): number;
   /** Write out what is buffered, however long that takes; before the process ends for a bug. */
@@ -27,20 +27,6 @@ export interface Logger {
   /** Write out what is buffered, and give up when the reader of the log does not take it. */
   end(): Promise<void>;
 }
-
-/** Field names that never reach a log line with their value, at the top level and one level down. */
-const SECRET_FIELDS: ReadonlySet<string> = new Set([
-  'authorization',
-  'password',
-  'passwords',
-  'token',
-  'secret',
-  'secretKey',
-  'privateKey',
-  'mnemonic',
-  'keystore',
-  'keystores',
-]);
 
 /**
  * Who lowers the log does not mean to lose who signed what: audit lines end with `audit=off`, and with a log that is
@@ -120,27 +106,6 @@ export function standardOutput(): LogDestination {
     maxWrite: 2 * BUFFERED_BYTES, // has to be more than minLength
     periodicFlush: FLUSH_INTERVAL_MS,
   });
-}
-
-/** Runs for every line: pino's own redaction by paths costs ten times as much. */
-function redacted(fields: Record<string, unknown>, level = 0): Record<string, unknown> {
-  let clean = fields;
-  for (const name in fields) {
-    const value = fields[name];
-    const replacement = SECRET_FIELDS.has(name)
-      ? '[redacted]'
-      : level === 0 && isRecord(value)
-        ? redacted(value, 1)
-        : value;
-    if (replacement === value) continue;
-    if (clean === fields) clean = { ...fields };
-    clean[name] = replacement;
-  }
-  return clean;
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype;
 }
 
 function pinoLevel(level: LogLevel): string {

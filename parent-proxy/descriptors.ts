@@ -2,6 +2,7 @@
 // runtime drops new connections without a word, so it is said at the start.
 
 import { readFileSync } from 'node:fs';
+import type { Log } from '../observe/log.ts';
 import { INGRESS, type ProxyConfiguration } from './configuration.ts';
 import {
   MAX_CONFIGURATION_CONNECTIONS,
@@ -9,7 +10,6 @@ import {
   MAX_LOG_CONNECTIONS,
   MAX_SCRAPERS,
 } from './limits.ts';
-import type { Log } from './log.ts';
 
 /** A forwarded connection has two ends. */
 const PER_CONNECTION = 2;

@@ -7,11 +7,12 @@ import { renderViolations, type Violation } from '../command-line/violations.ts'
 import { loadAddon } from '../enclave/native/load.ts';
 import type { Transport } from '../enclave/native/transport.ts';
 import { vsockTransport } from '../enclave/native/vsock.ts';
+import { createPlainLogger } from '../observe/plain-logger.ts';
 import { readArguments } from './arguments.ts';
 import { systemClock } from './clock.ts';
 import { type LoadedConfiguration, type ProxyConfiguration, readProxyConfiguration } from './configuration.ts';
 import { warnOfFewDescriptors } from './descriptors.ts';
-import { createLogger, errorCode, type Logger } from './log.ts';
+import { errorCode, type Logger } from './log.ts';
 import { createMetrics } from './metrics.ts';
 import { type Output, openOutput } from './output.ts';
 import { defaultChain } from './services/instance-credentials.ts';
@@ -48,7 +49,7 @@ async function run(configuration: ProxyConfiguration, openTransport: (enclaveCid
   const { options } = configuration;
   try {
     const output = openOutput(options.logs.output);
-    const logger = createLogger(output, systemClock);
+    const logger = createPlainLogger(output, systemClock);
     endOnBugs(logger, output);
     warnOfFewDescriptors(configuration, logger.module('server'));
     if (options.enclave_cid === LOOPBACK_CID) logger.module('server').warn({ enclave_cid: LOOPBACK_CID }, OPEN_TO_ALL);

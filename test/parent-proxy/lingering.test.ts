@@ -2,10 +2,10 @@
 // it up, and it keeps no place at the proxy, although it neither hangs up nor hears.
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createPlainLogger } from '../../observe/plain-logger.ts';
 import { systemClock } from '../../parent-proxy/clock.ts';
 import type { ForwardingListener } from '../../parent-proxy/forwarding/forwarding.ts';
 import { listenIngress } from '../../parent-proxy/forwarding/ingress.ts';
-import { createLogger } from '../../parent-proxy/log.ts';
 import { createMetrics, type Metrics } from '../../parent-proxy/metrics.ts';
 import { listenMetrics } from '../../parent-proxy/metrics-listener.ts';
 import type { Output } from '../../parent-proxy/output.ts';
@@ -35,7 +35,7 @@ beforeEach(async () => {
   const world = {
     transport: signer.parent,
     clock: systemClock,
-    logger: createLogger(nowhere, systemClock),
+    logger: createPlainLogger(nowhere, systemClock),
     metrics,
     output: nowhere,
   };

@@ -14,9 +14,9 @@ import type { EgressEndpoint } from '../../enclave/api/egress.ts';
 import type { CompiledImage } from '../../enclave/compiled.ts';
 import { keyTableDefinition } from '../../enclave/keys/table/rows.ts';
 import type { Transport } from '../../enclave/native/transport.ts';
+import { createPlainLogger } from '../../observe/plain-logger.ts';
 import { type PausingClock, systemClock } from '../../parent-proxy/clock.ts';
 import { readProxyConfiguration } from '../../parent-proxy/configuration.ts';
-import { createLogger } from '../../parent-proxy/log.ts';
 import { createMetrics } from '../../parent-proxy/metrics.ts';
 import type { Output } from '../../parent-proxy/output.ts';
 import type { CredentialsProvider } from '../../parent-proxy/services/instance-credentials.ts';
@@ -212,7 +212,7 @@ export async function startParent(
   const world = {
     transport: hostileAt(instead, transport),
     clock: systemClock,
-    logger: createLogger(output, systemClock),
+    logger: createPlainLogger(output, systemClock),
     metrics: createMetrics(),
     output,
   };

@@ -7,9 +7,9 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Transport } from '../../enclave/native/transport.ts';
+import { createPlainLogger } from '../../observe/plain-logger.ts';
 import { type PausingClock, systemClock } from '../../parent-proxy/clock.ts';
 import { readProxyConfiguration } from '../../parent-proxy/configuration.ts';
-import { createLogger } from '../../parent-proxy/log.ts';
 import { createMetrics, type Metrics } from '../../parent-proxy/metrics.ts';
 import type { Output } from '../../parent-proxy/output.ts';
 import type { CredentialsProvider } from '../../parent-proxy/services/instance-credentials.ts';
@@ -79,7 +79,7 @@ export async function startProxyUnderTest(options: ProxyTestOptions = {}): Promi
   const clock = { ...systemClock, ...options.clock };
   const metrics = createMetrics();
   const transport = unixTransport(directory, 'parent');
-  const world = { transport, clock, logger: createLogger(output, clock), metrics, output };
+  const world = { transport, clock, logger: createPlainLogger(output, clock), metrics, output };
   const sample = (series: string): number => {
     const line = metrics
       .render()

@@ -5,9 +5,9 @@ import { once } from 'node:events';
 import { connect, type LookupFunction, type Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
+import { createPlainLogger } from '../../../observe/plain-logger.ts';
 import { systemClock } from '../../../parent-proxy/clock.ts';
 import { listenEgress } from '../../../parent-proxy/forwarding/egress.ts';
-import { createLogger } from '../../../parent-proxy/log.ts';
 import { createMetrics, type Metrics } from '../../../parent-proxy/metrics.ts';
 import { type ProxyUnderTest, startProxyUnderTest, tcpServer } from '../../support/parent-proxy.ts';
 import { hear, hearBytes } from '../../support/streams.ts';
@@ -128,7 +128,7 @@ describe('egress by name', () => {
     const world = {
       transport: unixTransport(proxy.directory, 'parent'),
       clock: systemClock,
-      logger: createLogger(output, systemClock),
+      logger: createPlainLogger(output, systemClock),
       metrics,
       output,
     };
