@@ -1,5 +1,6 @@
 // The log of a program that needs no levels and no text for people: one JSON object a line, byte for byte as logger.ts
-// writes it. Without pino, which would be a ninth of the parent proxy's bundle (docs/decisions/0009-two-log-writers.md).
+// writes it. Without pino, which would be a ninth of the parent proxy's bundle
+// (docs/decisions/0009-two-log-writers.md).
 
 import type { Clock } from './clock.ts';
 import type { LogFields, ModuleLogs } from './log.ts';

@@ -1,6 +1,6 @@
 // The one way a route refuses: it throws SignerError, and app.ts writes the answer. A thrown refusal cannot be passed
-// over: the route gets the value, or does not go on. What decides elsewhere returns a refusal as a value, because it was
-// expected; `accepted` is where a route takes the decision.
+// over: the route gets the value, or does not go on. What decides elsewhere returns a refusal as a value, because it
+// was expected; `accepted` is where a route takes the decision.
 
 import { type ErrorReason, SignerError } from '../api/errors.ts';
 
