@@ -1,6 +1,6 @@
 // A JSON body as a typed value; what is refused is thrown and says which member is wrong. Strict: what another parser
-// on the way may have read differently is refused (formats/strict-json.ts), and so is every member that the schema does not
-// know.
+// on the way may have read differently is refused (formats/strict-json.ts), and so is every member that the schema does
+// not know.
 
 import type { FastifyRequest } from 'fastify';
 import type { z } from 'zod';
