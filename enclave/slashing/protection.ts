@@ -61,6 +61,8 @@ export class SlashingProtection {
 
   /** When a message came alone. */
   #lastAloneAt = Number.NEGATIVE_INFINITY;
+  /** When the last batch began that had such a message. */
+  #lastOfOthersAt = Number.NEGATIVE_INFINITY;
   #lastBatch = { startedAt: Number.NEGATIVE_INFINITY, size: 0 };
   #wakeUp: NodeJS.Timeout | undefined;
   #turnScheduled = false;
@@ -196,11 +198,13 @@ export class SlashingProtection {
 
   /**
    * Batches that carry several messages keep their distance; a request that is alone, after another alone, does not.
+   * Messages that came alone keep it from others of their kind, and not from groups, which are always there.
    */
   #pauseMilliseconds(): number {
     const alone = this.#queue.takeable === 1 && this.#batches.size === 0 && this.#lastBatch.size <= 1;
     if (alone) return 0;
-    return this.#lastBatch.startedAt + this.backend.batchLimits.minIntervalMs - this.#clock.monotonic();
+    const last = this.#queue.hasOthers ? this.#lastOfOthersAt : this.#lastBatch.startedAt;
+    return last + this.backend.batchLimits.minIntervalMs - this.#clock.monotonic();
   }
 
   /** The next checks. Those that may not reach the store, or that a failed commit put in doubt, are answered here. */
@@ -231,7 +235,9 @@ export class SlashingProtection {
   }
 
   #start(checks: readonly WaitingCheck[]): void {
-    this.#lastBatch = { startedAt: this.#clock.monotonic(), size: checks.length };
+    const startedAt = this.#clock.monotonic();
+    this.#lastBatch = { startedAt, size: checks.length };
+    if (checks.some(({ yields }) => !yields)) this.#lastOfOthersAt = startedAt;
     const batch: Promise<void> = this.#run(checks).finally(() => {
       this.#batches.delete(batch);
       for (const { message } of checks) this.#queue.release(message.publicKey);

@@ -477,6 +477,21 @@ describe('a group', () => {
     expect(sizes()).toEqual([128, 128, 1 + 16, 48, 128]);
   });
 
+  test('keeps nothing waiting that comes alone, once its own commit is over', async () => {
+    const { protection, batch, sizes } = setUp({}, { ...LIMITS, maxMessages: 500 });
+    start(protection.checkGroup(votes(1000), never));
+    await turn();
+    await batch(0).answer();
+    expect(sizes()).toEqual([128]); // the next one of the group keeps its distance
+    start(protection.check(block(2000, 1, 'a')));
+    await turn();
+    expect(sizes()).toEqual([128, 1 + 16]);
+    await batch(1).answer();
+    start(protection.check(block(2001, 1, 'a')));
+    await turn();
+    expect(sizes()).toEqual([128, 1 + 16]); // and so do others that came alone, from each other
+  });
+
   test('keeps the order of a key: nothing of that key overtakes it', async () => {
     const { protection, batch, time } = setUp({}, { ...LIMITS, maxMessages: 2 });
     start(protection.checkGroup(votes(6), never));
