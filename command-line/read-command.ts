@@ -2,6 +2,7 @@
 
 import { ArgumentsError, quoted, readArguments } from './arguments.ts';
 import type { Argument, Description, Flags, Values } from './command.ts';
+import { note, type Printed } from './terminal.ts';
 
 export interface CommandWords<F extends Flags> {
   readonly values: Values<F>;
@@ -21,6 +22,28 @@ export function readCommand<const F extends Flags>(
   const { values, words, warnings } = readArguments(flags ?? {}, argv);
   checkWords(argument, words);
   return { values: values as Values<F>, words, argument: words[0] ?? '', warnings };
+}
+
+/** Reads the words of one command, and tells the reader of its warnings. */
+export type ArgumentsReader = <const F extends Flags>(
+  argv: readonly string[],
+  description: Pick<Description, 'argument'> & { readonly flags?: F },
+  terminal: Printed,
+) => CommandWords<F>;
+
+/**
+ * @param trouble what a program throws for a flag that is unknown, repeated or without a value, and for a wrong word
+ */
+export function argumentsReader(trouble: (error: ArgumentsError) => Error): ArgumentsReader {
+  return (argv, description, terminal) => {
+    try {
+      const read = readCommand(description, argv);
+      for (const warning of read.warnings) note(terminal, `warning: ${warning}`);
+      return read;
+    } catch (error) {
+      throw error instanceof ArgumentsError ? trouble(error) : error;
+    }
+  };
 }
 
 /** How an argument is written in a line of usage. */

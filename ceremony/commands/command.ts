@@ -1,10 +1,10 @@
 // What every command of `strongroom ceremony` is given and gives back. Data goes to stdout, everything else to stderr;
 // a failure is one sentence. Exit codes: 0 done, 1 a usage or local error (specification/operating.md#exit-codes).
 
-import { ArgumentsError, withAdvice } from '../../command-line/arguments.ts';
-import type { Description, Flags } from '../../command-line/command.ts';
-import { type CommandWords, readCommand } from '../../command-line/read-command.ts';
-import { note, type Printed } from '../../command-line/terminal.ts';
+import { withAdvice } from '../../command-line/arguments.ts';
+import type { Description } from '../../command-line/command.ts';
+import { argumentsReader } from '../../command-line/read-command.ts';
+import type { Printed } from '../../command-line/terminal.ts';
 
 export interface Terminal extends Printed {
   readonly stdin: AsyncIterable<Uint8Array>;
@@ -34,24 +34,8 @@ export class CommandError extends Error {
   }
 }
 
-/**
- * The flags and the argument that the command's description has.
- * @throws CommandError for an unknown flag, a repeated one, one without a value, a word too many
- */
-export function readArguments<const F extends Flags>(
-  argv: readonly string[],
-  description: Pick<Description, 'argument'> & { readonly flags?: F },
-  terminal: Printed,
-): CommandWords<F> {
-  try {
-    const read = readCommand(description, argv);
-    for (const warning of read.warnings) note(terminal, `warning: ${warning}`);
-    return read;
-  } catch (error) {
-    if (!(error instanceof ArgumentsError)) throw error;
-    throw new CommandError(withAdvice(error));
-  }
-}
+/** @throws CommandError for what the command line may not say */
+export const readArguments = argumentsReader((error) => new CommandError(withAdvice(error)));
 
 /** What a file operation's error says, without a stack: `ENOENT: no such file or directory, open 'x'`. */
 export function fileProblem(error: unknown): CommandError {

@@ -1,9 +1,8 @@
 // What every command of `strongroom eif` is given and gives back. Data goes to stdout, everything else to stderr.
 
-import { ArgumentsError } from '../../command-line/arguments.ts';
-import type { Description, Flags } from '../../command-line/command.ts';
-import { type CommandWords, readCommand } from '../../command-line/read-command.ts';
-import { note, type Printed } from '../../command-line/terminal.ts';
+import type { Description } from '../../command-line/command.ts';
+import { argumentsReader } from '../../command-line/read-command.ts';
+import type { Printed } from '../../command-line/terminal.ts';
 import { BuildError } from '../inputs.ts';
 
 export interface Command {
@@ -14,21 +13,10 @@ export interface Command {
   run(argv: readonly string[], terminal: Printed): Promise<number>;
 }
 
-/** @throws BuildError for an unknown flag, one that is repeated or has no value, a word too many or too few */
-export function readArguments<const F extends Flags>(
-  argv: readonly string[],
-  description: Pick<Description, 'argument'> & { readonly flags?: F },
-  terminal: Printed,
-): CommandWords<F> {
-  try {
-    const read = readCommand(description, argv);
-    for (const warning of read.warnings) note(terminal, `warning: ${warning}`);
-    return read;
-  } catch (error) {
-    if (!(error instanceof ArgumentsError)) throw error;
-    throw new BuildError(error.message, error.advice === undefined ? [] : [error.advice]);
-  }
-}
+/** @throws BuildError for what the command line may not say */
+export const readArguments = argumentsReader(
+  ({ message, advice }) => new BuildError(message, advice === undefined ? [] : [advice]),
+);
 
 export function json(value: unknown): string {
   return `${JSON.stringify(value, undefined, 2)}\n`;
