@@ -3,7 +3,7 @@
 // is where the escapes hold; never in a script, a style or an address.
 
 /** Markup that is finished. */
-export class Html {
+class Html {
   readonly #markup: string;
 
   constructor(markup: string) {
@@ -15,11 +15,29 @@ export class Html {
   }
 }
 
-export type HtmlValue = string | number | Html | readonly HtmlValue[];
+export type { Html };
+export type HtmlValue = string | number | Html | readonly HtmlValue[] | undefined;
+/** Values are escaped, lists are joined, nothing stands for undefined. */
+export type HtmlTemplate = (markup: TemplateStringsArray, ...values: readonly HtmlValue[]) => Html;
 
-/** Values are escaped; lists are joined. */
-export function html(markup: TemplateStringsArray, ...values: readonly HtmlValue[]): Html {
-  return new Html(markup.map((text, at) => (at === 0 ? text : escaped(values[at - 1] ?? '') + text)).join(''));
+/** @param shown what a text of somebody else looks like on the page, before it is escaped */
+export function htmlTemplate(shown: (text: string) => string): HtmlTemplate {
+  const escaped = (value: HtmlValue): string => {
+    if (value === undefined) return '';
+    if (value instanceof Html) return value.toString();
+    if (typeof value === 'object') return value.map(escaped).join('');
+    return shown(String(value)).replace(/[&<>"']/g, (character) => ESCAPES[character] ?? '');
+  };
+  return (markup, ...values) =>
+    new Html(markup.map((text, at) => (at === 0 ? text : escaped(values[at - 1]) + text)).join(''));
+}
+
+/** For texts that were checked when they came in: they are shown as they are. */
+export const html: HtmlTemplate = htmlTemplate((text) => text);
+
+/** Markup that no template made: a style, which holds no text of others. */
+export function unsafeMarkup(markup: string): Html {
+  return new Html(markup);
 }
 
 const ESCAPES: Readonly<Record<string, string>> = {
@@ -29,13 +47,3 @@ const ESCAPES: Readonly<Record<string, string>> = {
   '"': '&quot;',
   "'": '&#39;',
 };
-
-function escaped(value: HtmlValue): string {
-  if (value instanceof Html) return value.toString();
-  if (isList(value)) return value.map(escaped).join('');
-  return String(value).replace(/[&<>"']/g, (character) => ESCAPES[character] ?? '');
-}
-
-function isList(value: HtmlValue): value is readonly HtmlValue[] {
-  return Array.isArray(value);
-}

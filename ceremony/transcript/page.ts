@@ -2,7 +2,7 @@
 // (formats/html.ts). It is made of a transcript that verifies, and says so when that one has not ended.
 
 import { createHash } from 'node:crypto';
-import { Html, html } from '../../formats/html.ts';
+import { type Html, html, unsafeMarkup } from '../../formats/html.ts';
 import type { Ceremony } from '../definition.ts';
 import { headOf, isEnded, type Transcript } from './chain.ts';
 import type { Entry, PersonEntry, StartEntry } from './entries.ts';
@@ -24,7 +24,7 @@ export function transcriptPage(transcript: Transcript): string {
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'sha256-${styleDigest}'">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${start.title}</title>
-<style>${new Html(style)}</style>
+<style>${unsafeMarkup(style)}</style>
 </head>
 <body>
 ${heading(transcript, start)}

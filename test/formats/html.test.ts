@@ -1,7 +1,7 @@
 // Text that others chose stays text.
 
 import { expect, it } from 'vitest';
-import { Html, html } from '../../formats/html.ts';
+import { html, htmlTemplate, unsafeMarkup } from '../../formats/html.ts';
 
 it('escapes every value, between tags and in attributes, once', () => {
   const hostile = `</p><a href='x' title="y">&amp;`;
@@ -13,5 +13,10 @@ it('escapes every value, between tags and in attributes, once', () => {
 it('takes markup that it made itself, numbers and lists', () => {
   const rows = ['<1>', '2'].map((cell) => html`<td>${cell}</td>`);
   expect(html`<tr>${rows}${[3, '&']}</tr>`.toString()).toBe('<tr><td>&lt;1&gt;</td><td>2</td>3&amp;</tr>');
-  expect(html`${new Html('<br>')}`.toString()).toBe('<br>');
+  expect(html`${unsafeMarkup('<br>')}${undefined}`.toString()).toBe('<br>');
+});
+
+it('a template may spell texts out, and escapes what it spelled; markup stays', () => {
+  const loud = htmlTemplate((text) => `<${text}>`);
+  expect(loud`<p>${'a'}${loud`<b>${1}</b>`}</p>`.toString()).toBe('<p>&lt;a&gt;<b>&lt;1&gt;</b></p>');
 });

@@ -1,9 +1,10 @@
 // One piece of evidence on the report's page: its steps, its chain with the window of each certificate, its members and
 // its registers beside the reference values.
 
+import type { Html } from '../../../formats/html.ts';
 import type { ChainCertificate } from '../chain.ts';
 import { chainOf, type Finding, faultOf, type RegisterReport, registersOf, rfc3339, TITLES } from '../report.ts';
-import { type Html, html } from './html.ts';
+import { html } from './html.ts';
 import { halves } from './measured.ts';
 import type { PageContext } from './page-context.ts';
 import { RESULT_WORDS, VERDICT_WORDS } from './words.ts';

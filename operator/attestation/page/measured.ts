@@ -2,9 +2,10 @@
 // that the reference file names, through the one formula that joins them.
 
 import { CEREMONY_PCR, CONFIGURATION_PCR } from '../../../enclave/api/attestation.ts';
+import type { Html } from '../../../formats/html.ts';
 import { extendedOnce } from '../../../formats/register.ts';
 import { decisive, type Findings } from '../report.ts';
-import { type Html, html } from './html.ts';
+import { html } from './html.ts';
 import type { PageContext } from './page-context.ts';
 
 export function measuredSection(findings: Findings, { record }: PageContext): Html {

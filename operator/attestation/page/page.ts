@@ -2,12 +2,13 @@
 // and refused, and every value beside what it was compared with. It is kept with an audit's records and printed.
 
 import { VERSION } from '../../../enclave/api/version.ts';
+import type { Html } from '../../../formats/html.ts';
 import { EXIT_OF_VERDICT } from '../attestation-failure.ts';
 import { FAILURES, type Failure } from '../failure.ts';
 import { decisive, type Finding, type Findings, faultOf, openQuestion, REGISTERS, rfc3339, TITLES } from '../report.ts';
 import { STEP_NAMES, type Step } from '../verify.ts';
 import { capital, findingSections, resultCell } from './finding.ts';
-import { type Html, html } from './html.ts';
+import { html } from './html.ts';
 import { measuredSection } from './measured.ts';
 import type { PageContext } from './page-context.ts';
 import { STYLE } from './style.ts';
