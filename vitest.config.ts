@@ -10,6 +10,9 @@ export default defineConfig({
     // ends long before.
     testTimeout: 900_000,
     hookTimeout: 900_000,
+    // A worker on such a machine takes more than the ten seconds that it is given to end.
+    teardownTimeout: 300_000,
+    globalSetup: ['test/support/compile-cache.ts'],
     setupFiles: ['test/support/end-what-was-started.ts'],
     reporters: ['default', new SummaryReporter()],
   },
