@@ -2,7 +2,6 @@
 // asked for: its help loads its description alone.
 
 import type { Description } from '../command-line/command.ts';
-import { printCompletion } from './print-completion.ts';
 
 interface Program {
   /** For the list of programs. */
@@ -70,7 +69,7 @@ export const PROGRAMS: Readonly<Record<string, Program>> = {
   completion: {
     summary: 'Print a completion script for a shell',
     describe: () => COMPLETION,
-    run: async (argv) => printCompletion(argv, COMPLETION, describeAll),
+    run: async (argv) => (await import('./print-completion.ts')).printCompletion(argv, COMPLETION, describeAll),
   },
 };
 

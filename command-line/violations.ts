@@ -2,7 +2,9 @@
 // Violations never repeat what was written, because it may be a secret in the wrong place.
 
 import type { YamlProblem } from '../formats/yaml.ts';
+import { type Paint, painter } from './color.ts';
 import { nearest } from './nearest.ts';
+import { boundOf, type Shown, wrap } from './wrap.ts';
 
 export interface Violation {
   /** The option, or the place in it: `static_auth.tokens[2].secret`. */
@@ -18,13 +20,39 @@ export interface Violation {
 const MAX_RENDERED = 200;
 const MAX_NAME_CHARACTERS = 80;
 
-export function renderViolations(violations: readonly Violation[]): string {
+export function writeViolations(violations: readonly Violation[], { stderr, env }: Said): void {
+  stderr.write(renderViolations(violations, boundOf(stderr), painter(stderr, env)));
+}
+
+interface Said {
+  readonly stderr: Shown & { write(text: string): unknown };
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
+
+export function renderViolations(
+  violations: readonly Violation[],
+  columns = Number.POSITIVE_INFINITY,
+  paint: Paint = (text) => text,
+): string {
   const count = violations.length === 1 ? '1 violation' : `${violations.length} violations`;
   const items = violations
     .slice(0, MAX_RENDERED)
-    .map(({ path, problem, remedy, origin }) => `  ${path} ${problem}\n    set by: ${origin}\n    to do:  ${remedy}\n`);
+    .map(({ path, problem, remedy, origin }) =>
+      [
+        hanging('  ', `${path} ${problem}`, columns),
+        hanging('    set by: ', origin, columns),
+        hanging('    to do:  ', remedy, columns),
+      ].join(''),
+    );
   const rest = violations.length > MAX_RENDERED ? `\n  and ${violations.length - MAX_RENDERED} more\n` : '';
-  return `The configuration has ${count}:\n\n${items.join('\n')}${rest}`;
+  return `${paint(`The configuration has ${count}:`, 'bad')}\n\n${items.join('\n')}${rest}`;
+}
+
+/** Later lines stand under the first one's text. */
+function hanging(start: string, text: string, columns: number): string {
+  return wrap(text, columns - start.length)
+    .map((line, at) => `${at === 0 ? start : ' '.repeat(start.length)}${line}\n`)
+    .join('');
 }
 
 /** A file that is no strict YAML (yaml.ts). @param name what messages call the file */

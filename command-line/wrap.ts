@@ -12,6 +12,22 @@ export function columnsOf({ columns = 0 }: { readonly columns?: number | undefin
   return Math.min(MAX_COLUMNS, Math.max(MIN_COLUMNS, columns));
 }
 
+/** Lines for a terminal; those of a file or a pipe stay whole, to be searched. */
+export function wrapFor(stream: Shown, text: string): string[] {
+  return wrap(text, boundOf(stream));
+}
+
+/** What is written to: a terminal has a width. */
+export interface Shown {
+  readonly isTTY?: boolean | undefined;
+  readonly columns?: number | undefined;
+}
+
+/** How wide lines of prose may be. */
+export function boundOf(stream: Shown): number {
+  return stream.isTTY === true ? columnsOf(stream) : Number.POSITIVE_INFINITY;
+}
+
 /** Lines of at most `columns`. */
 export function wrap(text: string, columns: number): string[] {
   const lines: string[] = [];

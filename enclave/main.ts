@@ -6,7 +6,7 @@ import { setFlagsFromString } from 'node:v8';
 import type { Worker } from 'node:worker_threads';
 import { parseCeremony } from '../ceremony/definition.ts';
 import { EXIT } from '../command-line/exit-codes.ts';
-import { renderViolations } from '../command-line/violations.ts';
+import { renderViolations, writeViolations } from '../command-line/violations.ts';
 import { systemClock } from '../observe/clock.ts';
 import { createLogger, type Logger } from '../observe/logger.ts';
 import { boot, type RunningSigner } from './boot/boot.ts';
@@ -48,7 +48,7 @@ export async function serve(input: LoadInput, said: readonly Warning[] = []): Pr
   const read = (): Loaded => loadConfig(input, { compiledCeremony: false });
   const loaded = read();
   if (!loaded.ok) {
-    process.stderr.write(renderViolations(loaded.violations));
+    writeViolations(loaded.violations, process);
     process.exitCode = EXIT.configuration;
     return;
   }

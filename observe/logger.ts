@@ -2,6 +2,7 @@
 // redaction is the second line of defence. plain-logger.ts writes the same JSON lines without pino.
 
 import { pino } from 'pino';
+import { hasColor } from '../command-line/color.ts';
 import type { ModuleLogs } from './log.ts';
 import { type LogFilter, type LogLevel, type LogModule, parseLogFilter } from './log-filter.ts';
 import { textLine } from './log-text.ts';
@@ -11,7 +12,7 @@ export interface LoggerOptions {
   /** `info`, or `info,http=debug,slashing=warn`: a default level and levels of single modules. */
   readonly level: string;
   readonly format: 'text' | 'json';
-  /** ANSI colour in text; unset: when the destination is a terminal that has colours, and NO_COLOR is not set. */
+  /** ANSI colour in text; unset: as the programs decide (command-line/color.ts). */
   readonly color?: boolean | undefined;
 }
 
@@ -45,7 +46,7 @@ export function createLogger(options: LoggerOptions, destination: LogDestination
   buffered?.on('drop', () => {
     dropped += 1;
   });
-  const color = options.color ?? (process.stdout.isTTY === true && process.stdout.hasColors());
+  const color = options.color ?? hasColor(process.stdout, process.env);
   const sink: LogDestination =
     options.format === 'json' ? destination : { write: (line) => destination.write(textLine(line, color)) };
   const root = pino(

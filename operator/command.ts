@@ -1,5 +1,6 @@
-// What a command of the tree is: its flags as data, from which parsing, help, completion and the reference are made,
-// and what it does. A remote command gets a client for the signer of the settings; a local one has no signer.
+// What a command of the tree is: its flags as data (descriptions/), from which parsing, help, completion and the
+// reference are made, and what it does (commands/), which is loaded when it runs. A remote command gets a client for
+// the signer of the settings; a local one has no signer.
 
 import type { Argument, Flags, Values } from '../command-line/command.ts';
 import type { Terminal } from '../command-line/terminal.ts';
@@ -44,16 +45,22 @@ interface Description<F extends Flags> {
   readonly examples: readonly [string, string];
 }
 
-export interface RemoteCommand<F extends Flags = Flags> extends Description<F> {
+interface RemoteDescription<F extends Flags> extends Description<F> {
   readonly kind: 'remote';
   /** Instead of the common default. */
   readonly timeoutSeconds?: number;
-  run(call: RemoteCall<F>): Promise<void>;
 }
 
-export interface LocalCommand<F extends Flags = Flags> extends Description<F> {
+interface LocalDescription<F extends Flags> extends Description<F> {
   readonly kind: 'local';
-  run(call: LocalCall<F>): Promise<void>;
+}
+
+interface RemoteCommand extends RemoteDescription<Flags> {
+  run(call: RemoteCall<Flags>): Promise<void>;
+}
+
+interface LocalCommand extends LocalDescription<Flags> {
+  run(call: LocalCall<Flags>): Promise<void>;
 }
 
 export type Command = RemoteCommand | LocalCommand;
@@ -64,13 +71,27 @@ export interface Group {
   readonly commands: Readonly<Record<string, Group | Command>>;
 }
 
-/** A command of the tree, its values typed by its flags. */
-export function remoteCommand<const F extends Flags>(command: Omit<RemoteCommand<F>, 'kind'>): RemoteCommand {
-  return { kind: 'remote', ...command };
+export function remoteDescription<const F extends Flags>(of: Omit<RemoteDescription<F>, 'kind'>): RemoteDescription<F> {
+  return { kind: 'remote', ...of };
 }
 
-export function localCommand<const F extends Flags>(command: Omit<LocalCommand<F>, 'kind'>): LocalCommand {
-  return { kind: 'local', ...command };
+export function localDescription<const F extends Flags>(of: Omit<LocalDescription<F>, 'kind'>): LocalDescription<F> {
+  return { kind: 'local', ...of };
+}
+
+/** @param load what it does, with its values typed by its flags */
+export function remoteCommand<F extends Flags>(
+  description: RemoteDescription<F>,
+  load: () => Promise<(call: RemoteCall<F>) => Promise<void>>,
+): RemoteCommand {
+  return { ...description, run: async (call: RemoteCall<F>) => (await load())(call) };
+}
+
+export function localCommand<F extends Flags>(
+  description: LocalDescription<F>,
+  load: () => Promise<(call: LocalCall<F>) => Promise<void>>,
+): LocalCommand {
+  return { ...description, run: async (call: LocalCall<F>) => (await load())(call) };
 }
 
 /** `--yes` of every command that destroys something. */

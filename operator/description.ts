@@ -2,8 +2,8 @@
 
 import type { Description, Flag, Flags } from '../command-line/command.ts';
 import type { Command, Group } from './command.ts';
+import { COMMON_FLAGS, variableOf } from './common-flags.ts';
 import { EXIT_MEANINGS } from './exit.ts';
-import { COMMON_FLAGS, variableOf } from './settings.ts';
 import { TREE } from './tree.ts';
 import { PROGRAM } from './walk.ts';
 

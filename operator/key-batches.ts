@@ -2,33 +2,20 @@
 // key.
 
 import { readFile } from 'node:fs/promises';
-import type { Flags } from '../command-line/command.ts';
 import { EXIT } from '../command-line/exit-codes.ts';
 import { renderTable } from '../command-line/table.ts';
 import { note, type Terminal } from '../command-line/terminal.ts';
 import { bounded, plural, printable } from '../command-line/text.ts';
 import { canonicalPublicKey } from '../formats/hex.ts';
+import { DEFAULT_BATCH_SIZE } from './descriptions/keys.ts';
 import { CommandFailure, localFailure, UsageFailure } from './exit.ts';
 import type { Output } from './output.ts';
 
 export const KEYS_PATH = '/api/v1/chamber/keys';
-/** The signer answers a batch when all of it is done. */
-export const BATCH_TIMEOUT_SECONDS = 600;
-/** The signer's default limit of items in one request. */
-const DEFAULT_BATCH_SIZE = 100;
 const MAX_BATCH_SIZE = 10_000;
 export const MAX_KEYS_PER_COMMAND = 100_000;
 const MAX_MESSAGE_CHARACTERS = 200;
 const MAX_PATH_CHARACTERS = 200;
-
-export const BATCH_SIZE = {
-  'batch-size': { placeholder: 'COUNT', meaning: `Keys of one request; ${DEFAULT_BATCH_SIZE} when not given` },
-} as const satisfies Flags;
-
-export const WHICH_KEYS = {
-  pubkeys: { placeholder: 'KEY,KEY', meaning: 'The keys' },
-  'pubkeys-file': { placeholder: 'FILE', meaning: 'The keys, one a line' },
-} as const satisfies Flags;
 
 /** The keys that the flags name, each once. */
 export async function readPublicKeys(flags: {

@@ -1,6 +1,7 @@
 // Data to stdout: a table for people, or the signer's answer for programs, exactly as it came. Only on a terminal its
 // control characters are escaped.
 
+import { type Paint, painter } from '../command-line/color.ts';
 import type { Terminal } from '../command-line/terminal.ts';
 import { printableJson } from '../command-line/text.ts';
 import { columnsOf } from '../command-line/wrap.ts';
@@ -10,14 +11,14 @@ export const OUTPUT_FORMATS = ['table', 'json'] as const;
 export type OutputFormat = (typeof OUTPUT_FORMATS)[number];
 
 export interface Output {
-  /** An answer, as a table by `render`, which is told how wide lines may be, or as it came. */
-  answer<T>(answer: Answer<T>, render: (value: T, columns: number) => string): void;
+  /** An answer as it came, or as a table by `render`: it is told how wide lines may be, and colours a verdict. */
+  answer<T>(answer: Answer<T>, render: (value: T, columns: number, paint: Paint) => string): void;
 }
 
-export function createOutput(format: OutputFormat, { stdout }: Terminal): Output {
+export function createOutput(format: OutputFormat, { stdout, env }: Terminal): Output {
   const renderJson = (text: string): string => `${stdout.isTTY ? printableJson(text.trimEnd()) : text.trimEnd()}\n`;
   return {
     answer: ({ value, text }, render) =>
-      void stdout.write(format === 'json' ? renderJson(text) : render(value, columnsOf(stdout))),
+      void stdout.write(format === 'json' ? renderJson(text) : render(value, columnsOf(stdout), painter(stdout, env))),
   };
 }

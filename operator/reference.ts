@@ -2,8 +2,14 @@
 
 import type { Flags } from '../command-line/command.ts';
 import { type Command, YES } from './command.ts';
+import {
+  COMMON_FLAGS,
+  DEFAULT_SIGNER_URL,
+  DEFAULT_TIMEOUT_SECONDS,
+  type SettingName,
+  variableOf,
+} from './common-flags.ts';
 import { EXIT_MEANINGS } from './exit.ts';
-import { COMMON_FLAGS, DEFAULT_SIGNER_URL, DEFAULT_TIMEOUT_SECONDS, type SettingName, variableOf } from './settings.ts';
 import { TREE } from './tree.ts';
 import { PROGRAM, walk } from './walk.ts';
 

@@ -1,4 +1,4 @@
-// The common flags of remote commands and where their values come from: flags, then SVC_OPERATOR_* variables, then the
+// Where the values of the common flags (common-flags.ts) come from: flags, then SVC_OPERATOR_* variables, then the
 // profile, then defaults (specification/operating.md#operator). There is no flag that skips the verification of the
 // signer's certificate. A URL without TLS is refused unless plaintext is allowed by name, because it carries the token.
 // Reference values say that the signer is an enclave: it then has to be attested, and nothing that belongs to an
@@ -6,52 +6,30 @@
 
 import { readFileSync } from 'node:fs';
 import type { FlagValue } from '../command-line/arguments.ts';
-import type { Flags } from '../command-line/command.ts';
 import { nearest } from '../command-line/nearest.ts';
 import type { Terminal } from '../command-line/terminal.ts';
 import { bounded } from '../command-line/text.ts';
-import { type AttestationPolicy, DEFAULT_MAX_AGE_SECONDS } from './attestation/peer-evidence.ts';
+import type { AttestationPolicy } from './attestation/peer-evidence.ts';
 import type { DocumentProvider } from './attestation/provider.ts';
 import { type Given, readReferenceValues } from './attestation/reference-values.ts';
+import {
+  COMMON_FLAGS,
+  DEFAULT_MAX_AGE_SECONDS,
+  DEFAULT_SIGNER_URL,
+  DEFAULT_TIMEOUT_SECONDS,
+  PREFIX,
+  type SettingName,
+  variableOf,
+} from './common-flags.ts';
 import type { Peer } from './connect.ts';
 import { localFailure, UsageFailure } from './exit.ts';
 import { OUTPUT_FORMATS, type OutputFormat } from './output.ts';
 import { type Profile, readProfile } from './profile.ts';
 import type { TokenSource } from './token.ts';
 
-/** specification/operating.md#programs */
-export const DEFAULT_SIGNER_URL = 'https://127.0.0.1:9443';
-export const DEFAULT_TIMEOUT_SECONDS = 30;
 const MAX_SECONDS = 86_400;
-const PREFIX = 'SVC_OPERATOR_';
 /** Of `json`, before `--output` named a file everywhere. */
 const FORMER_VARIABLE = `${PREFIX}OUTPUT`;
-
-export const COMMON_FLAGS = {
-  token: {
-    placeholder: 'TOKEN',
-    meaning: 'env:VAR, @FILE, - (stdin), or the token itself (visible to others)',
-  },
-  'signer-url': { placeholder: 'URL', meaning: `The signer; ${DEFAULT_SIGNER_URL} when not given` },
-  'tls-ca': { placeholder: 'FILE', meaning: 'PEM certificates to trust instead of the public ones' },
-  'tls-server-name': { placeholder: 'NAME', meaning: "The name in the signer's certificate, if not the URL's" },
-  'allow-plaintext-signer': { meaning: 'Permit an http: URL; the token is then readable on the way' },
-  pcrs: { placeholder: 'FILE', meaning: 'Reference values of an enclave, which then must be attested' },
-  pcr: { placeholder: 'N=HEX', meaning: 'One reference value; repeat for others', repeatable: true },
-  'any-configuration': { meaning: 'Accept reference values without PCR16, and so any configuration' },
-  'max-age': {
-    placeholder: 'SECONDS',
-    meaning: `Oldest evidence accepted, in a certificate; default ${DEFAULT_MAX_AGE_SECONDS}`,
-  },
-  json: { meaning: "Print the signer's answer as JSON, not a table" },
-  'timeout-seconds': { placeholder: 'SECONDS', meaning: 'Give up after so long without progress' },
-  profile: { placeholder: 'NAME', meaning: 'A profile of the profile file', isProfile: true },
-} as const satisfies Flags;
-
-/** Another name of --token, for `status` and `seal`. */
-export const AUTH_TOKEN = { 'auth-token': { placeholder: 'TOKEN', meaning: 'The same as --token' } } as const;
-
-export type SettingName = keyof typeof COMMON_FLAGS;
 
 export interface Settings {
   readonly peer: Peer;
@@ -60,10 +38,6 @@ export interface Settings {
   readonly timeoutSeconds: number;
   /** What to tell whoever wrote settings by their former names. */
   readonly warnings: readonly string[];
-}
-
-export function variableOf(name: SettingName): string {
-  return PREFIX + name.toUpperCase().replaceAll('-', '_');
 }
 
 /**

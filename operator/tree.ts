@@ -1,38 +1,91 @@
-// The command tree, and finding a command in it by the words of the command line.
+// The command tree, and finding a command in it by the words of the command line. A command's description is here at
+// once; what it does is loaded when it runs, so that help and completion are quick.
 
 import { nearest } from '../command-line/nearest.ts';
 import { bounded } from '../command-line/text.ts';
-import type { Command, Group } from './command.ts';
-import { doctor } from './commands/doctor.ts';
-import { keys } from './commands/keys.ts';
-import { policies } from './commands/policies.ts';
-import { recover } from './commands/recover.ts';
-import { seal } from './commands/seal.ts';
-import { slashing } from './commands/slashing.ts';
-import { status } from './commands/status.ts';
-import { tokens } from './commands/tokens.ts';
-import { top } from './commands/top.ts';
-import { tunnel } from './commands/tunnel.ts';
-import { verify } from './commands/verify.ts';
+import { type Command, type Group, localCommand, remoteCommand } from './command.ts';
+import * as authorization from './descriptions/authorization.ts';
+import { tunnel, verify } from './descriptions/enclave.ts';
+import * as keys from './descriptions/keys.ts';
+import { doctor, recover, seal, status, top } from './descriptions/replicas.ts';
+import { slashingExport, slashingImport } from './descriptions/slashing.ts';
 import { UsageFailure } from './exit.ts';
 import { PROGRAM } from './walk.ts';
 
 const MAX_QUOTED_CHARACTERS = 60;
 
+const POLICIES: Group = {
+  kind: 'group',
+  summary: 'Policies: what tokens may do',
+  commands: {
+    create: remoteCommand(
+      authorization.policyCreate,
+      async () => (await import('./commands/policies.ts')).createPolicy,
+    ),
+    list: remoteCommand(authorization.policyList, async () => (await import('./commands/policies.ts')).listPolicies),
+    get: remoteCommand(authorization.policyGet, async () => (await import('./commands/policies.ts')).showPolicy),
+    update: remoteCommand(
+      authorization.policyUpdate,
+      async () => (await import('./commands/policies.ts')).updatePolicy,
+    ),
+    delete: remoteCommand(
+      authorization.policyDelete,
+      async () => (await import('./commands/policies.ts')).deletePolicy,
+    ),
+  },
+};
+
+const TOKENS: Group = {
+  kind: 'group',
+  summary: 'Tokens: who may do it',
+  commands: {
+    create: remoteCommand(authorization.tokenCreate, async () => (await import('./commands/tokens.ts')).createToken),
+    list: remoteCommand(authorization.tokenList, async () => (await import('./commands/tokens.ts')).listTokens),
+    lookup: remoteCommand(authorization.tokenLookup, async () => (await import('./commands/tokens.ts')).showToken),
+    revoke: remoteCommand(authorization.tokenRevoke, async () => (await import('./commands/tokens.ts')).revokeToken),
+  },
+};
+
+const KEYS: Group = {
+  kind: 'group',
+  summary: 'Validator keys',
+  commands: {
+    list: remoteCommand(keys.keysList, async () => (await import('./commands/keys.ts')).listKeys),
+    import: remoteCommand(keys.keysImport, async () => (await import('./commands/keys-import.ts')).importKeystores),
+    generate: remoteCommand(keys.keysGenerate, async () => (await import('./commands/keys-generate.ts')).generateKeys),
+    'deposit-data': remoteCommand(
+      keys.keysDepositData,
+      async () => (await import('./commands/keys-generate.ts')).makeDepositData,
+    ),
+    activate: remoteCommand(keys.keysActivate, async () => (await import('./commands/keys.ts')).activateKeys),
+    deactivate: remoteCommand(keys.keysDeactivate, async () => (await import('./commands/keys.ts')).deactivateKeys),
+    delete: remoteCommand(keys.keysDelete, async () => (await import('./commands/keys.ts')).deleteKeys),
+  },
+};
+
+const SLASHING: Group = {
+  kind: 'group',
+  summary: 'Slashing protection records, as EIP-3076 files',
+  commands: {
+    export: remoteCommand(slashingExport, async () => (await import('./commands/slashing.ts')).exportRecords),
+    import: remoteCommand(slashingImport, async () => (await import('./commands/slashing.ts')).importRecords),
+  },
+};
+
 export const TREE: Group = {
   kind: 'group',
   summary: 'Look after a running signer',
   commands: {
-    status,
-    top,
-    seal,
-    recover,
-    auth: { kind: 'group', summary: 'Who may do what', commands: { policy: policies, token: tokens } },
-    keys,
-    slashing,
-    verify,
-    doctor,
-    tunnel,
+    status: remoteCommand(status, async () => (await import('./commands/status.ts')).showStatus),
+    top: localCommand(top, async () => (await import('./commands/top.ts')).watchReplicas),
+    seal: remoteCommand(seal, async () => (await import('./commands/seal.ts')).sealFleet),
+    recover: remoteCommand(recover, async () => (await import('./commands/recover.ts')).recoverFleet),
+    auth: { kind: 'group', summary: 'Who may do what', commands: { policy: POLICIES, token: TOKENS } },
+    keys: KEYS,
+    slashing: SLASHING,
+    verify: localCommand(verify, async () => (await import('./commands/verify.ts')).verifyEvidence),
+    doctor: localCommand(doctor, async () => (await import('./commands/doctor.ts')).findTrouble),
+    tunnel: remoteCommand(tunnel, async () => (await import('./commands/tunnel.ts')).serveTunnel),
   },
 };
 

@@ -3,7 +3,7 @@
 import type { Flags } from '../command-line/command.ts';
 import { FORMER_OUTPUT } from '../command-line/json-output.ts';
 import type { Command, Group } from './command.ts';
-import { COMMON_FLAGS } from './settings.ts';
+import { COMMON_FLAGS } from './common-flags.ts';
 
 export const PROGRAM = 'strongroom operator';
 

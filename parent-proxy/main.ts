@@ -3,7 +3,7 @@
 
 import { readFileSync } from 'node:fs';
 import { EXIT } from '../command-line/exit-codes.ts';
-import { renderViolations, type Violation } from '../command-line/violations.ts';
+import { type Violation, writeViolations } from '../command-line/violations.ts';
 import { loadAddon } from '../enclave/native/load.ts';
 import type { Transport } from '../enclave/native/transport.ts';
 import { vsockTransport } from '../enclave/native/vsock.ts';
@@ -34,7 +34,7 @@ export async function main(
   const { configPath = '', check, violations } = readArguments(argv);
   const loaded = violations.length > 0 ? { ok: false as const, violations } : load(configPath);
   if (!loaded.ok) {
-    process.stderr.write(renderViolations(loaded.violations));
+    writeViolations(loaded.violations, process);
     process.exitCode = EXIT.configuration;
     return;
   }

@@ -5,7 +5,7 @@
 import { ArgumentsError, withAdvice } from '../command-line/arguments.ts';
 import { EXIT } from '../command-line/exit-codes.ts';
 import type { Piped } from '../command-line/terminal.ts';
-import { renderViolations, suggest } from '../command-line/violations.ts';
+import { suggest, writeViolations } from '../command-line/violations.ts';
 import type { SetupCommand } from './commands/command.ts';
 import { iam } from './commands/iam.ts';
 import { kmsPolicy } from './commands/kms-policy.ts';
@@ -33,13 +33,14 @@ export async function main(argv: readonly string[], terminal: Omit<Piped, 'stdin
   return run(`strongroom setup ${name}`, () => command.run(rest, terminal), terminal);
 }
 
-function run(title: string, perform: () => void, { stderr }: Pick<Piped, 'stderr'>): number {
+function run(title: string, perform: () => void, terminal: Pick<Piped, 'stderr' | 'env'>): number {
+  const { stderr } = terminal;
   try {
     perform();
     return EXIT.ok;
   } catch (error) {
     if (error instanceof ConfigurationViolated) {
-      stderr.write(renderViolations(error.violations));
+      writeViolations(error.violations, terminal);
       return EXIT.configuration;
     }
     if (error instanceof ArgumentsError) stderr.write(`${title}: ${withAdvice(error)}\nSee ${title} --help\n`);

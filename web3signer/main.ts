@@ -6,7 +6,7 @@
 
 import { accessSync, constants } from 'node:fs';
 import { dirname } from 'node:path';
-import { renderViolations, type Violation } from '../command-line/violations.ts';
+import { type Violation, writeViolations } from '../command-line/violations.ts';
 import { VERSION_LINE } from '../enclave/api/version.ts';
 import { type Loaded, type LoadInput, loadConfig } from '../enclave/config/load.ts';
 import { hasSlashingRecords, runSlashing, serve } from '../enclave/main.ts';
@@ -92,7 +92,7 @@ function violationsOf(loaded: Loaded, translation: Translation): readonly Violat
 }
 
 function refuse(violations: readonly Violation[]): void {
-  process.stderr.write(renderViolations(violations));
+  writeViolations(violations, process);
   process.exitCode = EXIT.configuration;
 }
 

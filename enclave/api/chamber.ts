@@ -2,8 +2,7 @@
 // The signer writes with these schemas and the operator's CLI reads with them. Nothing secret is ever in a status.
 
 import { z } from 'zod';
-
-export const MAX_SEAL_REASON_CHARACTERS = 512;
+import { MAX_SEAL_REASON_CHARACTERS } from './limits.ts';
 
 /** RFC 3339, UTC. */
 const timestamp = z.iso.datetime();

@@ -8,3 +8,5 @@ export const BODY_BUDGET_BYTES = 256 * 1024 * 1024;
  * where max_request_body_bytes is smaller.
  */
 export const MAX_ENVELOPE_BODY_BYTES = 10 * 1024 * 1024;
+
+export const MAX_SEAL_REASON_CHARACTERS = 512;

@@ -1,8 +1,10 @@
 // What `server --check` says, and what the start says of a configuration that is good and unwise. Data goes to
 // stdout, the rest to stderr; exit code 0 for a configuration that can be used, 78 for another.
 
+import { painter } from '../../command-line/color.ts';
 import { EXIT } from '../../command-line/exit-codes.ts';
-import { renderViolations, type Violation } from '../../command-line/violations.ts';
+import { type Violation, writeViolations } from '../../command-line/violations.ts';
+import { wrapFor } from '../../command-line/wrap.ts';
 import type { Log } from '../../observe/log.ts';
 import { type ConfigWarning, warningText } from '../config/warnings.ts';
 
@@ -23,15 +25,16 @@ export interface Said {
 export function reportCheck(
   said: Said,
   found: Found,
-  { stdout, stderr }: Pick<NodeJS.Process, 'stdout' | 'stderr'>,
+  { stdout, stderr, env }: Pick<NodeJS.Process, 'stdout' | 'stderr' | 'env'>,
 ): number {
-  for (const warning of [...said.warnings, ...found.warnings]) stderr.write(`warning: ${warningText(warning)}\n`);
+  for (const warning of [...said.warnings, ...found.warnings])
+    stderr.write(`${wrapFor(stderr, `warning: ${warningText(warning)}`).join('\n')}\n`);
   if (said.ignoredVariables.length > 0) stderr.write(`note: ${ignored(said.ignoredVariables)}\n`);
   if (found.violations.length > 0) {
-    stderr.write(renderViolations(found.violations));
+    writeViolations(found.violations, { stderr, env });
     return EXIT.configuration;
   }
-  stdout.write('strongroom: the configuration is valid\n');
+  stdout.write(painter(stdout, env)('strongroom: the configuration is valid\n', 'good'));
   return EXIT.ok;
 }
 

@@ -10,7 +10,7 @@ import { conflictLines } from '../../command-line/conflicts.ts';
 import { EXIT } from '../../command-line/exit-codes.ts';
 import { writeOutput } from '../../command-line/output-file.ts';
 import { plural } from '../../command-line/text.ts';
-import { renderViolations } from '../../command-line/violations.ts';
+import { writeViolations } from '../../command-line/violations.ts';
 import { encodeHex } from '../../formats/hex.ts';
 import { systemClock } from '../../observe/clock.ts';
 import { loadConfig } from '../config/load.ts';
@@ -51,7 +51,7 @@ export async function runSlashingCommand(argv: readonly string[], terminal: Slas
     { compiledCeremony: false, withoutTokens: true },
   );
   if (!loaded.ok) {
-    terminal.stderr.write(renderViolations(loaded.violations));
+    writeViolations(loaded.violations, terminal);
     return EXIT.configuration;
   }
   try {

@@ -446,7 +446,7 @@ export const OPTIONS = {
   'logging.color': flagged(
     boolean,
     undefined,
-    'ANSI color; when unset, on when the output is a terminal and NO_COLOR is not set',
+    'ANSI colour; when unset, on a terminal unless NO_COLOR or TERM=dumb is set, and wherever FORCE_COLOR is',
   ),
 } as const satisfies Record<string, Option>;
 

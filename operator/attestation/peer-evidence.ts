@@ -11,8 +11,6 @@ import type { ReferenceValues } from './policy.ts';
 import type { DocumentProvider } from './provider.ts';
 import { CLOCK_SKEW_SECONDS, refuseEvidence, type Verdict, verifyDocument } from './verify.ts';
 
-/** The NSM's certificates live three hours, and so does what they prove. */
-export const DEFAULT_MAX_AGE_SECONDS = 10_800;
 const CLIENT_NONCE_BYTES = 32;
 /** RFC 8446 §7.5: no context and an empty one are the same. */
 const NO_CONTEXT = Buffer.alloc(0);

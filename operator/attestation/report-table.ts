@@ -1,5 +1,7 @@
-// The report of a verification for a terminal: the verdict first. Text of the evidence is made fit for a terminal.
+// The report of a verification for a terminal: the verdict last, where the eye is. Text of the evidence is made fit for
+// a terminal.
 
+import type { Paint } from '../../command-line/color.ts';
 import { renderFields, renderTable } from '../../command-line/table.ts';
 import { bounded } from '../../command-line/text.ts';
 import { columnsOf } from '../../command-line/wrap.ts';
@@ -28,20 +30,35 @@ const NAME_COLUMNS = 7;
 /** What it is shown on: a terminal has a width. */
 type Shown = Parameters<typeof columnsOf>[0];
 
-export function tableReport(findings: Findings, context: ReportContext, shown: Shown = {}): string {
-  const verdict = decisive(findings);
-  const open = openQuestion(verdict, context);
+export function tableReport(
+  findings: Findings,
+  context: ReportContext,
+  shown: Shown = {},
+  paint: Paint = (text) => text,
+): string {
   const head = renderFields(
     [
-      ['verdict', VERDICTS[faultOf(verdict)]],
-      ...(open === undefined ? [] : [['NOT asked', open] as const]),
       ['evidence', context.subject],
       ['judged at', rfc3339(context.at)],
       ['root', `${context.provider.name}, SHA-256 ${context.provider.rootSha256}`],
     ],
     columnsOf(shown),
   );
-  return [head, ...findings.map((finding) => tableFinding(finding, context, shown))].join('\n');
+  const reports = findings.map((finding) => tableFinding(finding, context, shown));
+  return [head, ...reports, tableVerdict(findings, context, shown, paint)].join('\n');
+}
+
+/** Under what it is about. */
+const LAST_WORDS = { ...VERDICTS, not_authentic: 'NOT authentic: everything above is unverified' };
+
+function tableVerdict(findings: Findings, context: ReportContext, shown: Shown, paint: Paint): string {
+  const verdict = decisive(findings);
+  const open = openQuestion(verdict, context);
+  const text = renderFields(
+    [['verdict', LAST_WORDS[faultOf(verdict)]], ...(open === undefined ? [] : [['NOT asked', open] as const])],
+    columnsOf(shown),
+  );
+  return paint(text, !verdict.expected ? 'bad' : open === undefined ? 'good' : 'doubtful');
 }
 
 function tableFinding({ evidence, verdict }: Finding, context: ReportContext, shown: Shown): string {

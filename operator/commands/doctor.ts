@@ -3,9 +3,9 @@
 // goes on as far as the checks before let it, and ends with the exit code of the first one that failed.
 
 import { EXIT } from '../../command-line/exit-codes.ts';
-import { FORMER_OUTPUT } from '../../command-line/json-output.ts';
 import { createClient } from '../client.ts';
-import { localCommand } from '../command.ts';
+import type { LocalCall } from '../command.ts';
+import type { doctor } from '../descriptions/replicas.ts';
 import { type Finding, findingsJson, renderFindings, skipped, verdictOf } from '../doctor/finding.ts';
 import { type Asked, checkName, checkProfile, checkSettings, checkTokenSource } from '../doctor/settings-checks.ts';
 import {
@@ -20,28 +20,18 @@ import {
 } from '../doctor/signer-checks.ts';
 import { CommandFailure } from '../exit.ts';
 import { createOutput } from '../output.ts';
-import { AUTH_TOKEN, COMMON_FLAGS } from '../settings.ts';
 
-export const doctor = localCommand({
-  summary: 'Find out why commands do not work from here, and what to do',
-  flags: { ...FORMER_OUTPUT, ...COMMON_FLAGS, ...AUTH_TOKEN },
-  notes: [
-    'It sends GETs only: the probes, the holder of the token, its status and the list of public keys. A token that ' +
-      'may not do one of these leaves a refusal in the audit log of the signer.',
-  ],
-  examples: ['doctor --profile mainnet', 'doctor --signer-url https://signer-1.example:9443 --json'],
-  async run({ values, terminal, provider }) {
-    const findings: Finding[] = [];
-    await examineAll({ flags: values, terminal, provider }, (finding) => findings.push(finding));
-    const { SVC_OPERATOR_JSON: json, SVC_OPERATOR_OUTPUT: former } = terminal.env;
-    const format = values.json || json === 'true' || (json === undefined && former === 'json') ? 'json' : 'table';
-    createOutput(format, terminal).answer({ value: findings, text: findingsJson(findings) }, renderFindings);
-    if (verdictOf(findings) !== 'fail') return;
-    const failed = findings.filter(({ status }) => status === 'fail');
-    const names = failed.map(({ check }) => check).join(', ');
-    throw new CommandFailure(failed[0]?.exitCode ?? EXIT.failed, `failed: ${names}`, failed[0]?.todo ?? undefined);
-  },
-});
+export async function findTrouble({ values, terminal, provider }: LocalCall<typeof doctor.flags>): Promise<void> {
+  const findings: Finding[] = [];
+  await examineAll({ flags: values, terminal, provider }, (finding) => findings.push(finding));
+  const { SVC_OPERATOR_JSON: json, SVC_OPERATOR_OUTPUT: former } = terminal.env;
+  const format = values.json || json === 'true' || (json === undefined && former === 'json') ? 'json' : 'table';
+  createOutput(format, terminal).answer({ value: findings, text: findingsJson(findings) }, renderFindings);
+  if (verdictOf(findings) !== 'fail') return;
+  const failed = findings.filter(({ status }) => status === 'fail');
+  const names = failed.map(({ check }) => check).join(', ');
+  throw new CommandFailure(failed[0]?.exitCode ?? EXIT.failed, `failed: ${names}`, failed[0]?.todo ?? undefined);
+}
 
 async function examineAll(asked: Asked, found: (finding: Finding) => void): Promise<void> {
   const profile = checkProfile(asked);

@@ -4,9 +4,7 @@
 
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Flags } from '../../command-line/command.ts';
 import { EXIT } from '../../command-line/exit-codes.ts';
-import { outputFile } from '../../command-line/output-file.ts';
 import { renderTable } from '../../command-line/table.ts';
 import { note } from '../../command-line/terminal.ts';
 import { plural } from '../../command-line/text.ts';
@@ -17,11 +15,10 @@ import {
   keyGenerateAnswerSchema,
   keyGenerateBlsAnswerSchema,
 } from '../../enclave/api/keys.ts';
-import { remoteCommand, YES } from '../command.ts';
+import type { RemoteCall } from '../command.ts';
+import type { keysDepositData, keysGenerate } from '../descriptions/keys.ts';
 import { CommandFailure, UsageFailure } from '../exit.ts';
 import {
-  BATCH_SIZE,
-  BATCH_TIMEOUT_SECONDS,
   fileFailure,
   inBatches,
   KEYS_PATH,
@@ -30,122 +27,94 @@ import {
   readCount,
   readPublicKeys,
   showValue,
-  WHICH_KEYS,
 } from '../key-batches.ts';
 import { intoFile } from '../output-file.ts';
 
 const MAX_AMOUNT_GWEI = 2_048_000_000_000;
 
-const TERMS = {
-  'withdrawal-address': { placeholder: 'HEX', meaning: 'Execution address that the stake returns to' },
-  credentials: { placeholder: 'HEX', meaning: 'Withdrawal credentials, 32 bytes, instead of an address' },
-  'amount-gwei': { placeholder: 'GWEI', meaning: 'Of the deposit; 32 ETH when not given' },
-  compounding: { meaning: 'Withdrawal credentials of type 0x02' },
-  ...outputFile('Where the deposit data goes'),
-  file: { placeholder: 'FILE', formerly: 'output', meaning: 'The same' },
-} as const satisfies Flags;
-
 type GeneratedKey = KeyGenerateAnswer['keys'][number] | KeyGenerateBlsAnswer['keys'][number];
 
-export const generate = remoteCommand({
-  summary: 'Generate keys in the key table',
-  flags: {
-    count: { placeholder: 'COUNT', meaning: 'How many', required: true },
-    ...TERMS,
-    backups: { placeholder: 'DIRECTORY', meaning: 'Where the encrypted mnemonics go, a file for each key' },
-    ...BATCH_SIZE,
-  },
-  timeoutSeconds: BATCH_TIMEOUT_SECONDS,
-  examples: [
-    'keys generate --count 10 --backups backups',
-    'keys generate --count 10 --withdrawal-address 0x5290… --output data.json',
-  ],
-  async run({ values, client, output, terminal }) {
-    const count = readCount('count', values.count, MAX_KEYS_PER_COMMAND) ?? 1;
-    const size = readBatchSize(values['batch-size']);
-    const terms = termsOf(values);
-    if (values.output !== undefined && terms === undefined) throw new UsageFailure(`--output needs ${TARGETS}`);
-    if (values.backups !== undefined) await makeDirectory(values.backups);
-    const made: GeneratedKey[] = [];
-    const work = () =>
-      inBatches(Array.from({ length: count }), size, terminal, async (batch): Promise<readonly GeneratedKey[]> => {
-        const json = { count: batch.length, ...terms };
-        const keys =
-          terms === undefined
-            ? await client.request(
-                { method: 'POST', path: `${KEYS_PATH}/generate-keys`, json },
-                keyGenerateBlsAnswerSchema,
-              )
-            : await client.request({ method: 'POST', path: `${KEYS_PATH}/generate`, json }, keyGenerateAnswerSchema);
-        made.push(...keys.value.keys);
-        if (values.backups !== undefined) await writeBackups(values.backups, keys.value.keys);
-        return keys.value.keys;
-      });
-    const show = () => showValue(output, { keys: made }, () => made.map(({ pubkey }) => `${pubkey}\n`).join(''));
-    try {
-      if (values.output === undefined) await work();
-      else await intoFile(values.output, values.force, () => work().then(() => depositFile(made)));
-    } catch (error) {
-      if (made.length > 0) {
-        show();
-        note(
-          terminal,
-          `${made.length} of ${plural(count, 'key')} ${made.length === 1 ? 'was' : 'were'} made before this failed; keys deposit-data gives their deposit data`,
-        );
-      }
-      throw error;
+export async function generateKeys({
+  values,
+  client,
+  output,
+  terminal,
+}: RemoteCall<typeof keysGenerate.flags>): Promise<void> {
+  const count = readCount('count', values.count, MAX_KEYS_PER_COMMAND) ?? 1;
+  const size = readBatchSize(values['batch-size']);
+  const terms = termsOf(values);
+  if (values.output !== undefined && terms === undefined) throw new UsageFailure(`--output needs ${TARGETS}`);
+  if (values.backups !== undefined) await makeDirectory(values.backups);
+  const made: GeneratedKey[] = [];
+  const work = () =>
+    inBatches(Array.from({ length: count }), size, terminal, async (batch): Promise<readonly GeneratedKey[]> => {
+      const json = { count: batch.length, ...terms };
+      const keys =
+        terms === undefined
+          ? await client.request(
+              { method: 'POST', path: `${KEYS_PATH}/generate-keys`, json },
+              keyGenerateBlsAnswerSchema,
+            )
+          : await client.request({ method: 'POST', path: `${KEYS_PATH}/generate`, json }, keyGenerateAnswerSchema);
+      made.push(...keys.value.keys);
+      if (values.backups !== undefined) await writeBackups(values.backups, keys.value.keys);
+      return keys.value.keys;
+    });
+  const show = () => showValue(output, { keys: made }, () => made.map(({ pubkey }) => `${pubkey}\n`).join(''));
+  try {
+    if (values.output === undefined) await work();
+    else await intoFile(values.output, values.force, () => work().then(() => depositFile(made)));
+  } catch (error) {
+    if (made.length > 0) {
+      show();
+      note(
+        terminal,
+        `${made.length} of ${plural(count, 'key')} ${made.length === 1 ? 'was' : 'were'} made before this failed; keys deposit-data gives their deposit data`,
+      );
     }
-    show();
-    if (values.output !== undefined) note(terminal, `the deposit data is in ${values.output}`);
-  },
-});
+    throw error;
+  }
+  show();
+  if (values.output !== undefined) note(terminal, `the deposit data is in ${values.output}`);
+}
 
-export const depositData = remoteCommand({
-  summary: 'Deposit data of keys of the key table',
-  flags: {
-    ...WHICH_KEYS,
-    ...TERMS,
-    'force-recompute': { meaning: 'Replace data on other terms, where the signer allows it' },
-    ...BATCH_SIZE,
-    ...YES,
-  },
-  timeoutSeconds: BATCH_TIMEOUT_SECONDS,
-  examples: [
-    'keys deposit-data --pubkeys-file keys.txt --credentials 0x01… --output data.json',
-    'keys deposit-data --pubkeys 0x80… --withdrawal-address 0x52… --force-recompute',
-  ],
-  async run({ values, client, output, terminal, confirm }) {
-    const keys = await readPublicKeys(values);
-    const size = readBatchSize(values['batch-size']);
-    const terms = termsOf(values);
-    const force = values['force-recompute'];
-    if (terms === undefined) throw new UsageFailure(`give ${TARGETS}`);
-    if (force) await confirm('Stored deposit data on other terms will be replaced.', 'recompute');
-    const work = () =>
-      inBatches(keys, size, terminal, async (batch) => {
-        const json = { pubkeys: batch, ...terms, force_recompute_on_conflict: force };
-        const request = { method: 'POST', path: `${KEYS_PATH}/deposit-data`, json } as const;
-        return (await client.request(request, keyDepositDataAnswerSchema)).value.data;
-      });
-    let data: Awaited<ReturnType<typeof work>> = [];
-    // Data on other terms than those asked for is not what the file is for.
-    const file = async () => {
-      data = await work();
-      return depositFile(data.filter(({ status }) => status === 'created' || status === 'existing'));
-    };
-    if (values.output === undefined) data = await work();
-    else await intoFile(values.output, values.force, file);
-    showValue(output, { data }, () => renderCounts(data));
-    const missing = data.filter(({ status }) => status === 'conflict' || status === 'not_found').length;
-    if (missing === 0) return;
-    const conflicts = data.some(({ status }) => status === 'conflict');
-    throw new CommandFailure(
-      EXIT.refused,
-      `${missing} of ${plural(data.length, 'key')} ${data.length === 1 ? 'has' : 'have'} no such deposit data`,
-      conflicts ? 'conflict: the data that is stored is on other terms; --force-recompute replaces it' : undefined,
-    );
-  },
-});
+export async function makeDepositData({
+  values,
+  client,
+  output,
+  terminal,
+  confirm,
+}: RemoteCall<typeof keysDepositData.flags>): Promise<void> {
+  const keys = await readPublicKeys(values);
+  const size = readBatchSize(values['batch-size']);
+  const terms = termsOf(values);
+  const force = values['force-recompute'];
+  if (terms === undefined) throw new UsageFailure(`give ${TARGETS}`);
+  if (force) await confirm('Stored deposit data on other terms will be replaced.', 'recompute');
+  const work = () =>
+    inBatches(keys, size, terminal, async (batch) => {
+      const json = { pubkeys: batch, ...terms, force_recompute_on_conflict: force };
+      const request = { method: 'POST', path: `${KEYS_PATH}/deposit-data`, json } as const;
+      return (await client.request(request, keyDepositDataAnswerSchema)).value.data;
+    });
+  let data: Awaited<ReturnType<typeof work>> = [];
+  // Data on other terms than those asked for is not what the file is for.
+  const file = async () => {
+    data = await work();
+    return depositFile(data.filter(({ status }) => status === 'created' || status === 'existing'));
+  };
+  if (values.output === undefined) data = await work();
+  else await intoFile(values.output, values.force, file);
+  showValue(output, { data }, () => renderCounts(data));
+  const missing = data.filter(({ status }) => status === 'conflict' || status === 'not_found').length;
+  if (missing === 0) return;
+  const conflicts = data.some(({ status }) => status === 'conflict');
+  throw new CommandFailure(
+    EXIT.refused,
+    `${missing} of ${plural(data.length, 'key')} ${data.length === 1 ? 'has' : 'have'} no such deposit data`,
+    conflicts ? 'conflict: the data that is stored is on other terms; --force-recompute replaces it' : undefined,
+  );
+}
 
 const TARGETS = '--withdrawal-address or --credentials';
 

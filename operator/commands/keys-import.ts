@@ -7,11 +7,10 @@ import { join } from 'node:path';
 import type { Flags } from '../../command-line/command.ts';
 import { bounded, plural } from '../../command-line/text.ts';
 import { keyImportAnswerSchema } from '../../enclave/api/keys.ts';
-import { type RemoteCall, remoteCommand } from '../command.ts';
+import type { RemoteCall } from '../command.ts';
+import type { keysImport } from '../descriptions/keys.ts';
 import { localFailure, UsageFailure } from '../exit.ts';
 import {
-  BATCH_SIZE,
-  BATCH_TIMEOUT_SECONDS,
   fileFailure,
   inBatches,
   KEYS_PATH,
@@ -31,46 +30,32 @@ interface Keystore {
   readonly password: string;
 }
 
-export const importKeystores = remoteCommand({
-  summary: 'Import a directory of EIP-2335 keystores',
-  flags: {
-    storage: {
-      placeholder: 'WHERE',
-      meaning: 'table: on every replica; memory: until this one ends',
-      required: true,
-      choices: ['table', 'memory'],
-    },
-    'password-file': { placeholder: 'FILE', meaning: 'The password of keystores that have none beside them' },
-    'slashing-protection': { placeholder: 'FILE', meaning: 'Their EIP-3076 records, merged before any key signs' },
-    'without-slashing-protection': { meaning: 'Import without records, and do not ask: nobody knows what they signed' },
-    ...BATCH_SIZE,
-  },
-  argument: { name: 'DIRECTORY', meaning: 'Of NAME.json, each with NAME.password or NAME.txt' },
-  timeoutSeconds: BATCH_TIMEOUT_SECONDS,
-  examples: [
-    'keys import keystores --storage table --slashing-protection records.json',
-    'keys import keystores --storage memory --password-file password.txt',
-  ],
-  async run({ values, argument, client, output, terminal, confirm }) {
-    const size = readBatchSize(values['batch-size']);
-    const common = values['password-file'];
-    const keystores = await readKeystores(argument, common === undefined ? undefined : await readPassword(common));
-    const file = values['slashing-protection'];
-    const records = file === undefined ? undefined : await readLocalFile(file);
-    if (records === undefined && !values['without-slashing-protection']) await ask(keystores.length, confirm);
-    const results = await inBatches(keystores, size, terminal, async (batch, first) => {
-      const json = {
-        keystores: batch.map(({ text }) => text),
-        passwords: batch.map(({ password }) => password),
-        ...(first && records !== undefined ? { slashing_protection: records } : {}),
-        storage: { persist: values.storage === 'table' },
-      };
-      const { value } = await client.request({ method: 'POST', path: KEYS_PATH, json }, keyImportAnswerSchema);
-      return value.data.map((result, at) => ({ ...result, file: batch[at]?.file ?? '' }));
-    });
-    showResults(output, results);
-  },
-});
+export async function importKeystores({
+  values,
+  argument,
+  client,
+  output,
+  terminal,
+  confirm,
+}: RemoteCall<typeof keysImport.flags>): Promise<void> {
+  const size = readBatchSize(values['batch-size']);
+  const common = values['password-file'];
+  const keystores = await readKeystores(argument, common === undefined ? undefined : await readPassword(common));
+  const file = values['slashing-protection'];
+  const records = file === undefined ? undefined : await readLocalFile(file);
+  if (records === undefined && !values['without-slashing-protection']) await ask(keystores.length, confirm);
+  const results = await inBatches(keystores, size, terminal, async (batch, first) => {
+    const json = {
+      keystores: batch.map(({ text }) => text),
+      passwords: batch.map(({ password }) => password),
+      ...(first && records !== undefined ? { slashing_protection: records } : {}),
+      storage: { persist: values.storage === 'table' },
+    };
+    const { value } = await client.request({ method: 'POST', path: KEYS_PATH, json }, keyImportAnswerSchema);
+    return value.data.map((result, at) => ({ ...result, file: batch[at]?.file ?? '' }));
+  });
+  showResults(output, results);
+}
 
 /** @throws CommandFailure unless it is confirmed */
 async function ask(count: number, confirm: RemoteCall<Flags>['confirm']): Promise<void> {

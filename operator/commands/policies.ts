@@ -10,10 +10,11 @@ import { type PolicyRecord, policyListSchema, policyRecordSchema } from '../../e
 import { type Policy, policyNameSchema, policyRulesSchema } from '../../enclave/api/policy.ts';
 import { remarksOn } from '../../enclave/api/rule-remarks.ts';
 import { parseStrictJson } from '../../formats/strict-json.ts';
-import { type Group, remoteCommand, YES } from '../command.ts';
+import type { RemoteCall } from '../command.ts';
+import type { policyCreate, policyDelete, policyGet, policyList, policyUpdate } from '../descriptions/authorization.ts';
 import { localFailure, UsageFailure } from '../exit.ts';
 import type { Output } from '../output.ts';
-import { PRESET_NAMES, PRESETS } from './policy-presets.ts';
+import { PRESET_NAMES, PRESETS } from '../policy-presets.ts';
 
 const POLICIES = '/api/v1/auth/policies';
 const ANY = 'any';
@@ -22,99 +23,62 @@ const MARK_COLUMNS = 2;
 /** The list of all scopes or operations fits. */
 const MAX_PROBLEM_CHARACTERS = 800;
 
-const NAME = { name: { placeholder: 'NAME', meaning: 'Of the policy', required: true } } as const;
-const RULES = {
-  rules: {
-    placeholder: 'JSON',
-    meaning: 'List of rules or @FILE (docs/guides/authorization.md)',
-    required: true,
-  },
-} as const;
+export async function createPolicy({
+  values,
+  client,
+  output,
+  terminal,
+}: RemoteCall<typeof policyCreate.flags>): Promise<void> {
+  const json: Policy = { name: readName(values.name), rules: rulesOf(values) };
+  remark(terminal, json.rules);
+  if (values['dry-run']) {
+    show(output, { before: [], after: json.rules });
+    return;
+  }
+  output.answer(await client.request({ method: 'POST', path: POLICIES, json }, policyRecordSchema), renderPolicy);
+}
 
-const DRY_RUN = { 'dry-run': { meaning: 'Show what would change, and change nothing' } } as const;
+export async function listPolicies({ client, output }: RemoteCall<typeof policyList.flags>): Promise<void> {
+  output.answer(await client.request({ method: 'GET', path: POLICIES }, policyListSchema), ({ policies }, columns) =>
+    policies.length === 0 ? 'no policies\n' : renderPolicies(policies, columns),
+  );
+}
 
-const create = remoteCommand({
-  summary: 'Create a policy',
-  flags: {
-    ...NAME,
-    rules: { placeholder: RULES.rules.placeholder, meaning: RULES.rules.meaning },
-    preset: { placeholder: 'NAME', meaning: `Instead: ${PRESET_NAMES.join(', ')}` },
-    ...DRY_RUN,
-  },
-  examples: [
-    'auth policy create --name validator-client --preset validator-client',
-    `auth policy create --name all --rules '[{"effect":"allow","scopes":["sign"]}]'`,
-  ],
-  async run({ values, client, output, terminal }) {
-    const json: Policy = { name: readName(values.name), rules: rulesOf(values) };
-    remark(terminal, json.rules);
-    if (values['dry-run']) {
-      show(output, { before: [], after: json.rules });
-      return;
-    }
-    output.answer(await client.request({ method: 'POST', path: POLICIES, json }, policyRecordSchema), renderPolicy);
-  },
-});
+export async function showPolicy({ values, client, output }: RemoteCall<typeof policyGet.flags>): Promise<void> {
+  const [path, subject] = [pathOf(values.name), subjectOf(values.name)];
+  output.answer(await client.request({ method: 'GET', path, subject }, policyRecordSchema), renderPolicy);
+}
 
-const list = remoteCommand({
-  summary: 'List the policies',
-  flags: {},
-  examples: ['auth policy list', `auth policy list --json | jq -r '.policies[].name'`],
-  async run({ client, output }) {
-    output.answer(await client.request({ method: 'GET', path: POLICIES }, policyListSchema), ({ policies }, columns) =>
-      policies.length === 0 ? 'no policies\n' : renderPolicies(policies, columns),
-    );
-  },
-});
+export async function updatePolicy({
+  values,
+  client,
+  output,
+  terminal,
+  confirm,
+}: RemoteCall<typeof policyUpdate.flags>): Promise<void> {
+  const [path, subject] = [pathOf(values.name), subjectOf(values.name)];
+  const request = { method: 'PUT', path, subject, json: { rules: readRules(values.rules) } } as const;
+  remark(terminal, request.json.rules);
+  if (values['dry-run']) {
+    const { value } = await client.request({ method: 'GET', path, subject }, policyRecordSchema);
+    show(output, { before: value.rules, after: request.json.rules });
+    return;
+  }
+  await confirm(`Its new rules replace all rules of the policy ${values.name}, those that deny too.`, values.name);
+  output.answer(await client.request(request, policyRecordSchema), renderPolicy);
+}
 
-const get = remoteCommand({
-  summary: 'Show a policy with its rules',
-  flags: { ...NAME },
-  examples: ['auth policy get --name validator-client', 'auth policy get --name monitoring --json'],
-  async run({ values, client, output }) {
-    const [path, subject] = [pathOf(values.name), subjectOf(values.name)];
-    output.answer(await client.request({ method: 'GET', path, subject }, policyRecordSchema), renderPolicy);
-  },
-});
-
-const update = remoteCommand({
-  summary: "Replace a policy's rules",
-  flags: { ...NAME, ...RULES, ...DRY_RUN, ...YES },
-  examples: [
-    'auth policy update --name validator-client --rules @rules.json --dry-run',
-    `auth policy update --name signing --rules '[{"effect":"deny"}]' --yes`,
-  ],
-  async run({ values, client, output, terminal, confirm }) {
-    const [path, subject] = [pathOf(values.name), subjectOf(values.name)];
-    const request = { method: 'PUT', path, subject, json: { rules: readRules(values.rules) } } as const;
-    remark(terminal, request.json.rules);
-    if (values['dry-run']) {
-      const { value } = await client.request({ method: 'GET', path, subject }, policyRecordSchema);
-      show(output, { before: value.rules, after: request.json.rules });
-      return;
-    }
-    await confirm(`Its new rules replace all rules of the policy ${values.name}, those that deny too.`, values.name);
-    output.answer(await client.request(request, policyRecordSchema), renderPolicy);
-  },
-});
-
-const remove = remoteCommand({
-  summary: 'Delete a policy that no live token is bound to',
-  flags: { ...NAME, ...YES },
-  examples: ['auth policy delete --name monitoring', 'auth policy delete --name monitoring --yes'],
-  async run({ values, client, terminal, confirm }) {
-    const path = pathOf(values.name);
-    await confirm(`The policy ${values.name} and its rules will be gone.`, values.name);
-    await client.send({ method: 'DELETE', path, subject: subjectOf(values.name) });
-    note(terminal, `deleted policy ${values.name}`);
-  },
-});
-
-export const policies: Group = {
-  kind: 'group',
-  summary: 'Policies: what tokens may do',
-  commands: { create, list, get, update, delete: remove },
-};
+export async function deletePolicy({
+  values,
+  client,
+  terminal,
+  confirm,
+}: RemoteCall<typeof policyDelete.flags>): Promise<void> {
+  const path = pathOf(values.name);
+  await confirm(`The policy ${values.name} and its rules will be gone.`, values.name);
+  await client.send({ method: 'DELETE', path, subject: subjectOf(values.name) });
+  note(terminal, `deleted policy ${values.name}`);
+}
 
 function readName(name: string): string {
   const parsed = policyNameSchema.safeParse(name);

@@ -6,35 +6,30 @@
 import { EXIT } from '../../command-line/exit-codes.ts';
 import { note, type Terminal } from '../../command-line/terminal.ts';
 import { printable } from '../../command-line/text.ts';
+import { wrap } from '../../command-line/wrap.ts';
 import { type Health, healthSchema } from '../../enclave/api/health.ts';
 import type { Client } from '../client.ts';
-import { remoteCommand } from '../command.ts';
+import type { RemoteCall } from '../command.ts';
+import type { recover } from '../descriptions/replicas.ts';
 import { CommandFailure, localFailure, UsageFailure } from '../exit.ts';
 import type { Latch, LatchTable, OpenLatchTable } from '../recovery/latch-table.ts';
 import { type Trouble, troublesOf, unreachable } from '../recovery/steps.ts';
 
-export const recover = remoteCommand({
-  summary: 'Say what recovery takes; with --yes delete the latch of a sealed fleet',
-  flags: {
-    table: { placeholder: 'TABLE', meaning: 'The state table (signer_state.table), by name or ARN; for --yes' },
-    yes: { meaning: 'Delete the latch, with the AWS credentials of the environment' },
-  },
-  notes: [
-    'Without --yes it only prints. With it the row is deleted if it is still the one that was read, and if the ' +
-      'replica at the URL, when one answers, is sealed by it. Then restart every replica.',
-  ],
-  examples: ['recover', 'recover --table strongroom-state --yes'],
-  async run({ values: { table, yes }, client, output, terminal, openLatchTable }) {
-    if (yes && table === undefined) throw new UsageFailure('--yes needs --table: which state table holds the latch');
-    const health = await healthOf(client);
-    const troubles =
-      health instanceof CommandFailure ? [unreachable(health.message, table)] : troublesOf(health, table);
-    const removed = yes && table !== undefined ? await removeLatch(table, { health, terminal, openLatchTable }) : null;
-    const value = { troubles, removed };
-    output.answer({ value, text: JSON.stringify(jsonOf(value)) }, render);
-    if (removed !== null) note(terminal, 'the latch is deleted: now restart every replica, and look at each');
-  },
-});
+export async function recoverFleet({
+  values: { table, yes },
+  client,
+  output,
+  terminal,
+  openLatchTable,
+}: RemoteCall<typeof recover.flags>): Promise<void> {
+  if (yes && table === undefined) throw new UsageFailure('--yes needs --table: which state table holds the latch');
+  const health = await healthOf(client);
+  const troubles = health instanceof CommandFailure ? [unreachable(health.message, table)] : troublesOf(health, table);
+  const removed = yes && table !== undefined ? await removeLatch(table, { health, terminal, openLatchTable }) : null;
+  const value = { troubles, removed };
+  output.answer({ value, text: JSON.stringify(jsonOf(value)) }, render);
+  if (removed !== null) note(terminal, 'the latch is deleted: now restart every replica, and look at each');
+}
 
 interface Report {
   readonly troubles: readonly Trouble[];
@@ -116,17 +111,24 @@ function jsonOf({ troubles, removed }: Report) {
   return { healthy: troubles.length === 0, removed_latch: latch, troubles };
 }
 
-function render({ troubles, removed }: Report): string {
+/** `  1. ` */
+const STEP_COLUMNS = 5;
+
+function render({ troubles, removed }: Report, columns: number): string {
   if (troubles.length === 0) return 'nothing to recover: every check of the signer is UP\n';
   const isDone = ({ command }: Trouble['steps'][number]): boolean =>
     removed !== null && command?.includes(' --yes') === true;
   return troubles
     .map(({ state, means, steps }) => {
+      // A command stays one line, to be copied.
       const lines = steps.flatMap((step, index) => [
-        `${index + 1}. ${step.what}${isDone(step) ? ' (done)' : ''}`,
+        ...wrap(`${step.what}${isDone(step) ? ' (done)' : ''}`, columns - STEP_COLUMNS).map(
+          (line, at) => `${at === 0 ? `${index + 1}.`.padEnd(STEP_COLUMNS - 2) : '   '}${line}`,
+        ),
         ...(step.command === null ? [] : [`     ${step.command}`]),
       ]);
-      return `${state}: ${printable(means)}\n\n${lines.map((line) => `  ${line}\n`).join('')}`;
+      const head = wrap(`${state}: ${printable(means)}`, columns).join('\n');
+      return `${head}\n\n${lines.map((line) => `  ${line}\n`).join('')}`;
     })
     .join('\n');
 }

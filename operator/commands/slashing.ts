@@ -6,82 +6,59 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 import { type Conflict, conflictLines } from '../../command-line/conflicts.ts';
 import { EXIT } from '../../command-line/exit-codes.ts';
-import { outputFile, writeOutput } from '../../command-line/output-file.ts';
+import { writeOutput } from '../../command-line/output-file.ts';
 import { renderFields } from '../../command-line/table.ts';
 import { note, type Terminal } from '../../command-line/terminal.ts';
 import { bounded, printable, printableJson } from '../../command-line/text.ts';
 import { type SlashingImportAnswer, slashingImportAnswerSchema } from '../../enclave/api/slashing-protection.ts';
 import { canonicalPublicKey } from '../../formats/hex.ts';
-import { type Group, remoteCommand } from '../command.ts';
+import type { RemoteCall } from '../command.ts';
+import { MAX_PUBLIC_KEYS, type slashingExport, type slashingImport } from '../descriptions/slashing.ts';
 import { CommandFailure, localFailure, UsageFailure } from '../exit.ts';
 import { checkFile, explained } from '../output-file.ts';
 
 const ROUTE = '/api/v1/chamber/slashing-protection';
-/** The signer answers an import when all of it is merged and durable. */
-const TIMEOUT_SECONDS = 600;
-/** With their commas in one URL they stay below the 16 KiB that Node takes for a request's head. */
-const MAX_PUBLIC_KEYS = 128;
 const MAX_PATH_CHARACTERS = 200;
 
-const exportRecords = remoteCommand({
-  summary: 'Write the records as EIP-3076 to stdout or a file',
-  flags: {
-    ...outputFile('Where to; stdout when not given'),
-    file: { placeholder: 'FILE', formerly: 'output', meaning: 'The same' },
-    pubkeys: { placeholder: 'KEY,KEY', meaning: `Only these keys, at most ${MAX_PUBLIC_KEYS}` },
-  },
-  timeoutSeconds: TIMEOUT_SECONDS,
-  examples: [
-    'slashing export --output slashing_protection.json',
-    'slashing export --pubkeys 0x8000…,0xa99a… > two-keys.json',
-  ],
-  async run({ values: { output: file, force, pubkeys }, client, terminal }) {
-    if (file !== undefined) await checkFile(file, force);
-    const path = pubkeys === undefined ? ROUTE : `${ROUTE}?pubkeys=${readPublicKeys(pubkeys).join(',')}`;
-    await client.download(path, (body) => (file === undefined ? toStdout(body, terminal) : toFile(body, file, force)));
-    note(terminal, file === undefined ? 'exported, whole' : `exported to ${file}`);
-  },
-});
+export async function exportRecords({
+  values: { output: file, force, pubkeys },
+  client,
+  terminal,
+}: RemoteCall<typeof slashingExport.flags>): Promise<void> {
+  if (file !== undefined) await checkFile(file, force);
+  const path = pubkeys === undefined ? ROUTE : `${ROUTE}?pubkeys=${readPublicKeys(pubkeys).join(',')}`;
+  await client.download(path, (body) => (file === undefined ? toStdout(body, terminal) : toFile(body, file, force)));
+  note(terminal, file === undefined ? 'exported, whole' : `exported to ${file}`);
+}
 
-const importRecords = remoteCommand({
-  summary: 'Merge an EIP-3076 file into the records',
-  flags: {},
-  argument: { name: 'FILE', meaning: 'An EIP-3076 file, or - for stdin' },
-  timeoutSeconds: TIMEOUT_SECONDS,
-  examples: [
-    'slashing import slashing_protection.json',
-    'slashing import - --token env:SLASHING_TOKEN < slashing_protection.json',
-  ],
-  async run({ argument, client, output, terminal }) {
-    const upload = await openSource(argument, terminal);
-    const answer = await client.request({ method: 'POST', path: ROUTE, upload }, slashingImportAnswerSchema);
-    output.answer(answer, (summary) =>
-      renderFields([
-        ['keys', String(summary.validators)],
-        ['blocks', String(summary.blocks)],
-        ['attestations', String(summary.attestations)],
-        ['already present', String(summary.already_present)],
-        ['conflicts', String(summary.conflicts)],
-      ]),
-    );
-    const { conflicts, conflicting = [] } = answer.value;
-    if (conflicts === 0) return;
-    for (const line of conflictLines('the file', conflicts, conflicting.map(conflictOf))) note(terminal, line);
-    throw new CommandFailure(EXIT.conflicts, 'merged, and slashable messages were found');
-  },
-});
+export async function importRecords({
+  argument,
+  client,
+  output,
+  terminal,
+}: RemoteCall<typeof slashingImport.flags>): Promise<void> {
+  const upload = await openSource(argument, terminal);
+  const answer = await client.request({ method: 'POST', path: ROUTE, upload }, slashingImportAnswerSchema);
+  output.answer(answer, (summary) =>
+    renderFields([
+      ['keys', String(summary.validators)],
+      ['blocks', String(summary.blocks)],
+      ['attestations', String(summary.attestations)],
+      ['already present', String(summary.already_present)],
+      ['conflicts', String(summary.conflicts)],
+    ]),
+  );
+  const { conflicts, conflicting = [] } = answer.value;
+  if (conflicts === 0) return;
+  for (const line of conflictLines('the file', conflicts, conflicting.map(conflictOf))) note(terminal, line);
+  throw new CommandFailure(EXIT.conflicts, 'merged, and slashable messages were found');
+}
 
 function conflictOf(listed: NonNullable<SlashingImportAnswer['conflicting']>[number]): Conflict {
   const publicKey = printable(listed.public_key);
   if ('slot' in listed) return { publicKey, slot: listed.slot };
   return { publicKey, sourceEpoch: listed.source_epoch, targetEpoch: listed.target_epoch };
 }
-
-export const slashing: Group = {
-  kind: 'group',
-  summary: 'Slashing protection records, as EIP-3076 files',
-  commands: { export: exportRecords, import: importRecords },
-};
 
 function readPublicKeys(written: string): string[] {
   const keys = written.split(',').map((key) => canonicalPublicKey(key.trim()));

@@ -1,32 +1,29 @@
 // `strongroom operator status`: what one replica says about itself: chamber, custody, keys, slashing protection.
 
+import type { Paint } from '../../command-line/color.ts';
 import { EXIT } from '../../command-line/exit-codes.ts';
 import { renderFields, renderTable } from '../../command-line/table.ts';
 import { printable } from '../../command-line/text.ts';
+import { wrap } from '../../command-line/wrap.ts';
 import { type ChamberStatus, chamberStatusSchema } from '../../enclave/api/chamber.ts';
 import { type Health, healthSchema } from '../../enclave/api/health.ts';
 import type { Client } from '../client.ts';
-import { remoteCommand } from '../command.ts';
+import type { RemoteCall } from '../command.ts';
+import type { status } from '../descriptions/replicas.ts';
 import { CommandFailure } from '../exit.ts';
 import type { Output } from '../output.ts';
-import { AUTH_TOKEN } from '../settings.ts';
 
 const DAY_SECONDS = 86_400;
 
-export const status = remoteCommand({
-  summary: 'Show the seal state, loaded keys and health of the replica at the URL',
-  flags: { ...AUTH_TOKEN },
-  examples: ['status --auth-token env:MONITORING_TOKEN', 'status --json --signer-url https://signer-1.example:9443'],
-  async run({ client, output }) {
-    try {
-      output.answer(await client.request(STATUS, chamberStatusSchema), render);
-    } catch (error) {
-      if (!(error instanceof CommandFailure && error.exitCode === EXIT.sealed)) throw error;
-      await showSealed(client, output);
-      throw new CommandFailure(EXIT.sealed, 'the signer is sealed: it signs nothing and knows no token', RECOVER);
-    }
-  },
-});
+export async function showStatus({ client, output }: RemoteCall<typeof status.flags>): Promise<void> {
+  try {
+    output.answer(await client.request(STATUS, chamberStatusSchema), render);
+  } catch (error) {
+    if (!(error instanceof CommandFailure && error.exitCode === EXIT.sealed)) throw error;
+    await showSealed(client, output);
+    throw new CommandFailure(EXIT.sealed, 'the signer is sealed: it signs nothing and knows no token', RECOVER);
+  }
+}
 
 const STATUS = { method: 'GET', path: '/api/v1/chamber/status' } as const;
 /** A sealed signer says it with 503. */
@@ -51,7 +48,11 @@ function sealedStatus({ checks }: Health) {
 
 const RECOVER = '`strongroom operator recover` says what recovery takes';
 
-function renderSealed({ state, latch, checks }: ReturnType<typeof sealedStatus>, columns: number): string {
+function renderSealed(
+  { state, latch, checks }: ReturnType<typeof sealedStatus>,
+  columns: number,
+  paint: Paint,
+): string {
   const fields: (readonly [string, string])[] = [
     ['state', state],
     ['sealed at', latch.sealed_at ?? 'a time not recorded'],
@@ -61,29 +62,36 @@ function renderSealed({ state, latch, checks }: ReturnType<typeof sealedStatus>,
       .filter(({ id }) => id !== 'chamber')
       .map(({ id, status, detail }): [string, string] => [id, detail === undefined ? status : `${status}: ${detail}`]),
   ];
-  return renderFields(fields, columns);
+  return `${renderFields(fields, columns)}\n${renderVerdict([`it is ${state}`], columns, paint)}`;
 }
 
-function render(status: ChamberStatus, columns: number): string {
+function render(status: ChamberStatus, columns: number, paint: Paint): string {
   const fields = [...chamberFields(status), ...serviceFields(status)];
   const parts = [renderFields(fields, columns), renderKeys(status)];
   if (status.custody !== null) parts.push(renderCustodyKeys(status.custody, columns));
   if (Object.keys(status.tee.measurements).length > 0) parts.push(renderMeasurements(status.tee, columns));
-  parts.push(renderFields([['verdict', verdictText(status)]], columns));
+  parts.push(renderVerdict(hindrancesOf(status), columns, paint));
   return parts.join('\n');
 }
 
-/** Last, where the eye is: whether anything that the replica says of itself keeps it from signing. */
-function verdictText({ state, slashing, state_watcher: watcher, keys }: ChamberStatus): string {
-  const hindrances = [
+/** What keeps the replica from signing, as far as it says so itself. */
+function hindrancesOf({ state, slashing, state_watcher: watcher, keys }: ChamberStatus): readonly string[] {
+  return [
     ...(state === 'Unsealed' ? [] : [`it is ${state}`]),
     ...(slashing.status === 'up' ? [] : [`slashing protection is ${slashing.status}`]),
     ...(slashing.bound === false ? ['its slashing store is not bound'] : []),
     ...(watcher?.stale === true ? ['its view of the state table is stale'] : []),
     ...(keys.some(({ status, count }) => status === 'active' && count > 0) ? [] : ['no active key is loaded']),
   ];
-  if (hindrances.length === 0) return 'nothing here keeps this replica from signing';
-  return `THIS REPLICA DOES NOT SIGN: ${hindrances.join('; ')}`;
+}
+
+/** Last, where the eye is. */
+function renderVerdict(hindrances: readonly string[], columns: number, paint: Paint): string {
+  const signs = hindrances.length === 0;
+  const text = signs
+    ? 'nothing here keeps this replica from signing'
+    : `THIS REPLICA DOES NOT SIGN: ${hindrances.join('; ')}`;
+  return paint(renderFields([['verdict', text]], columns), signs ? 'good' : 'bad');
 }
 
 function chamberFields({ state, latch, custody, state_watcher }: ChamberStatus): [string, string][] {
@@ -160,7 +168,7 @@ function renderMeasurements({ measurements, configuration_digest }: ChamberStatu
   const registers = `PCR measurements\n${renderFields(Object.entries(measurements), columns)}`;
   return configuration_digest === null
     ? registers
-    : `${registers}\nconfiguration digest\n${printable(configuration_digest)}\n`;
+    : `${registers}\nconfiguration digest\n${wrap(printable(configuration_digest), columns).join('\n')}\n`;
 }
 
 /** The two largest units: `3 d 4 h`. */

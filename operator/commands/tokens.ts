@@ -11,92 +11,56 @@ import {
   tokenRecordSchema,
 } from '../../enclave/api/auth.ts';
 import { MAX_TTL_SECONDS, tokenRequestSchema } from '../../enclave/api/policy.ts';
-import { type Group, remoteCommand, YES } from '../command.ts';
+import type { RemoteCall } from '../command.ts';
+import type { tokenCreate, tokenList, tokenLookup, tokenRevoke } from '../descriptions/authorization.ts';
 import { UsageFailure } from '../exit.ts';
 
 const TOKENS = '/api/v1/auth/tokens';
 const MAX_PROBLEM_CHARACTERS = 300;
 
-const ACCESSOR = { accessor: { placeholder: 'ACCESSOR', meaning: 'Of the token', required: true } } as const;
+export async function createToken({
+  values,
+  client,
+  output,
+  terminal,
+}: RemoteCall<typeof tokenCreate.flags>): Promise<void> {
+  const json = readTokenRequest({
+    policies: splitList('policies', values.policies),
+    bound_cidrs: splitList('bound-cidrs', values['bound-cidrs']),
+    ttl_seconds: readSeconds(values['ttl-seconds']),
+    description: values.description,
+    management: values.management,
+  });
+  const answer = await client.request({ method: 'POST', path: TOKENS, json }, createdTokenSchema);
+  output.answer(answer, ({ token, ...record }, columns) => `${renderToken(record, columns)}\ntoken\n${token}\n`);
+  note(terminal, 'the token is shown this once: store it now; who has it can use it');
+}
 
-const create = remoteCommand({
-  summary: 'Create a token, which is shown once',
-  flags: {
-    policies: { placeholder: 'NAME,NAME', meaning: 'Policies that govern the token' },
-    'ttl-seconds': { placeholder: 'SECONDS', meaning: 'Lifetime; without it the token does not expire' },
-    'bound-cidrs': { placeholder: 'CIDR,CIDR', meaning: 'Source networks it works from; else from anywhere' },
-    description: { placeholder: 'TEXT', meaning: 'For people' },
-    management: { meaning: 'A management token: administers policies and tokens' },
-  },
-  notes: [
-    "In an enclave a client's address is what its parent instance writes (the PROXY header): there",
-    '--bound-cidrs restricts remote callers, not whoever controls the parent.',
-  ],
-  examples: [
-    'auth token create --policies validator-client --bound-cidrs 10.0.4.0/24',
-    'auth token create --management --ttl-seconds 3600 --description Alice',
-  ],
-  async run({ values, client, output, terminal }) {
-    const json = readTokenRequest({
-      policies: splitList('policies', values.policies),
-      bound_cidrs: splitList('bound-cidrs', values['bound-cidrs']),
-      ttl_seconds: readSeconds(values['ttl-seconds']),
-      description: values.description,
-      management: values.management,
-    });
-    const answer = await client.request({ method: 'POST', path: TOKENS, json }, createdTokenSchema);
-    output.answer(answer, ({ token, ...record }, columns) => `${renderToken(record, columns)}\ntoken\n${token}\n`);
-    note(terminal, 'the token is shown this once: store it now; who has it can use it');
-  },
-});
+export async function listTokens({ client, output }: RemoteCall<typeof tokenList.flags>): Promise<void> {
+  output.answer(await client.request({ method: 'GET', path: TOKENS }, tokenListSchema), ({ tokens }, columns) =>
+    tokens.length === 0 ? 'no tokens\n' : renderTokens(tokens, columns),
+  );
+}
 
-const list = remoteCommand({
-  summary: 'List the tokens, without their secrets',
-  flags: {},
-  examples: ['auth token list', `auth token list --json | jq -r '.tokens[].accessor'`],
-  async run({ client, output }) {
-    output.answer(await client.request({ method: 'GET', path: TOKENS }, tokenListSchema), ({ tokens }, columns) =>
-      tokens.length === 0 ? 'no tokens\n' : renderTokens(tokens, columns),
-    );
-  },
-});
+export async function showToken({ values, client, output }: RemoteCall<typeof tokenLookup.flags>): Promise<void> {
+  const path = pathOf(values.accessor);
+  output.answer(
+    await client.request({ method: 'GET', path, subject: subjectOf(values.accessor) }, tokenRecordSchema),
+    renderToken,
+  );
+}
 
-const lookup = remoteCommand({
-  summary: 'Show a token: the policies it is bound to, and its limits',
-  flags: { ...ACCESSOR },
-  examples: [
-    'auth token lookup --accessor acc_0123456789abcdef0123456789abcdef',
-    'auth token lookup --accessor "$ACCESSOR" --json',
-  ],
-  async run({ values, client, output }) {
-    const path = pathOf(values.accessor);
-    output.answer(
-      await client.request({ method: 'GET', path, subject: subjectOf(values.accessor) }, tokenRecordSchema),
-      renderToken,
-    );
-  },
-});
-
-const revoke = remoteCommand({
-  summary: 'Revoke a token: requests with it are rejected',
-  flags: { ...ACCESSOR, ...YES },
-  examples: [
-    'auth token revoke --accessor acc_0123456789abcdef0123456789abcdef',
-    'auth token revoke --accessor acc_0123456789abcdef0123456789abcdef --yes',
-  ],
-  async run({ values, client, terminal, confirm }) {
-    const path = pathOf(values.accessor);
-    await confirm(`Requests with the token ${values.accessor} will be rejected, for good.`, values.accessor);
-    await client.send({ method: 'DELETE', path, subject: subjectOf(values.accessor) });
-    note(terminal, `revoked token ${values.accessor}`);
-  },
-});
-
-export const tokens: Group = {
-  kind: 'group',
-  summary: 'Tokens: who may do it',
-  commands: { create, list, lookup, revoke },
-};
+export async function revokeToken({
+  values,
+  client,
+  terminal,
+  confirm,
+}: RemoteCall<typeof tokenRevoke.flags>): Promise<void> {
+  const path = pathOf(values.accessor);
+  await confirm(`Requests with the token ${values.accessor} will be rejected, for good.`, values.accessor);
+  await client.send({ method: 'DELETE', path, subject: subjectOf(values.accessor) });
+  note(terminal, `revoked token ${values.accessor}`);
+}
 
 /** The request, without what was not given. */
 function readTokenRequest(given: Readonly<Record<string, unknown>>) {

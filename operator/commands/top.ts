@@ -7,10 +7,11 @@ import type { FlagValue } from '../../command-line/arguments.ts';
 import type { Terminal } from '../../command-line/terminal.ts';
 import type { DocumentProvider } from '../attestation/provider.ts';
 import { createClient } from '../client.ts';
-import { localCommand } from '../command.ts';
+import type { LocalCall } from '../command.ts';
+import { DEFAULT_INTERVAL_SECONDS, DEFAULT_METRICS_PORT, type top } from '../descriptions/replicas.ts';
 import { CommandFailure, UsageFailure } from '../exit.ts';
 import type { OutputFormat } from '../output.ts';
-import { COMMON_FLAGS, readSeconds, resolveSettings, type Settings } from '../settings.ts';
+import { readSeconds, resolveSettings, type Settings } from '../settings.ts';
 import { readToken } from '../token.ts';
 import { type Replica, type Sample, sample } from '../top/sample.ts';
 import { openScreen, type Screen } from '../top/screen.ts';
@@ -18,41 +19,23 @@ import { differencesOf, exitCodeOf, renderFleet, viewOf } from '../top/view.ts';
 
 /** A replica that does not answer holds up the view no longer. */
 const TIMEOUT_SECONDS = 5;
-const DEFAULT_INTERVAL_SECONDS = 2;
-const DEFAULT_METRICS_PORT = 3000;
 const MAX_REPLICAS = 64;
 
-export const top = localCommand({
-  summary: 'Watch all replicas: state, generation, measurements, keys, rate, p99, refusals',
-  flags: {
-    replica: { placeholder: 'PROFILE|URL', meaning: 'A replica; repeat for others', repeatable: true },
-    metrics: { placeholder: 'URL', meaning: 'Its metrics, in the order of --replica', repeatable: true },
-    interval: { placeholder: 'SECONDS', meaning: `Between two looks; default ${DEFAULT_INTERVAL_SECONDS}` },
-    once: { meaning: 'Two looks, one frame, and exit: for scripts' },
-    ...COMMON_FLAGS,
-  },
-  notes: [
-    `Metrics are looked for at http://HOST:${DEFAULT_METRICS_PORT} of each replica unless --metrics says where. They ` +
-      'come over plain HTTP and unattested, also of an enclave. The status needs the scope chamber_status; without it ' +
-      'state and rates are shown alone. Ctrl-C ends it.',
-  ],
-  examples: ['top --replica signer-1 --replica signer-2', 'top --once --json --profile mainnet'],
-  async run({ values, terminal, provider }) {
-    const intervalSeconds = readSeconds(
-      values.interval === undefined ? undefined : { text: values.interval, origin: '--interval' },
-      DEFAULT_INTERVAL_SECONDS,
-    );
-    const { replicas, format } = await openReplicas({ values, terminal, provider });
-    const watch: Watch = { replicas, intervalSeconds, once: values.once, format };
-    const last = await watchFleet(watch, terminal);
-    if (!values.once) return;
-    const views = last.map(viewOf);
-    const exitCode = exitCodeOf(views);
-    if (exitCode === 0) return;
-    const down = views.filter(({ state }) => state !== 'up').map(({ name }) => name);
-    throw new CommandFailure(exitCode, `not up: ${down.join(', ')}`, '`strongroom operator recover` says what to do');
-  },
-});
+export async function watchReplicas({ values, terminal, provider }: LocalCall<typeof top.flags>): Promise<void> {
+  const intervalSeconds = readSeconds(
+    values.interval === undefined ? undefined : { text: values.interval, origin: '--interval' },
+    DEFAULT_INTERVAL_SECONDS,
+  );
+  const { replicas, format } = await openReplicas({ values, terminal, provider });
+  const watch: Watch = { replicas, intervalSeconds, once: values.once, format };
+  const last = await watchFleet(watch, terminal);
+  if (!values.once) return;
+  const views = last.map(viewOf);
+  const exitCode = exitCodeOf(views);
+  if (exitCode === 0) return;
+  const down = views.filter(({ state }) => state !== 'up').map(({ name }) => name);
+  throw new CommandFailure(exitCode, `not up: ${down.join(', ')}`, '`strongroom operator recover` says what to do');
+}
 
 interface Watch {
   readonly replicas: readonly Replica[];

@@ -2,110 +2,82 @@
 // every step. Exit 0 only when it is authentic and of the reference values (specification/operating.md#operator). It
 // sends no token; settings and profiles play no part, so that what was asked for is on the command line.
 
-import { JSON_OUTPUT } from '../../command-line/json-output.ts';
+import { painter } from '../../command-line/color.ts';
 import { writeOutput } from '../../command-line/output-file.ts';
 import { bounded } from '../../command-line/text.ts';
 import { AttestationFailure } from '../attestation/attestation-failure.ts';
 import { verifyCertificate } from '../attestation/certificate-evidence.ts';
 import { type EvidenceFile, readEvidence } from '../attestation/evidence-file.ts';
 import { htmlReport } from '../attestation/page/page.ts';
-import { type AttestationPolicy, DEFAULT_MAX_AGE_SECONDS } from '../attestation/peer-evidence.ts';
+import type { AttestationPolicy } from '../attestation/peer-evidence.ts';
 import { readReferenceRecord } from '../attestation/reference-record.ts';
 import { readReferenceValues } from '../attestation/reference-values.ts';
 import { decisive, type Findings, jsonReport, type ReportContext } from '../attestation/report.ts';
 import { tableReport } from '../attestation/report-table.ts';
 import { type VerifyOptions, verifyDocument } from '../attestation/verify.ts';
-import { localCommand } from '../command.ts';
+import type { LocalCall } from '../command.ts';
+import { DEFAULT_MAX_AGE_SECONDS, DEFAULT_TIMEOUT_SECONDS } from '../common-flags.ts';
 import { examine } from '../connect.ts';
 import { connectionFailure } from '../connection-failure.ts';
 import { createDeadline } from '../deadline.ts';
+import type { verify } from '../descriptions/enclave.ts';
 import { CommandFailure, UsageFailure } from '../exit.ts';
 import { createOutput } from '../output.ts';
 import { checkFile, explained } from '../output-file.ts';
-import { COMMON_FLAGS, DEFAULT_TIMEOUT_SECONDS, readSeconds } from '../settings.ts';
+import { readSeconds } from '../settings.ts';
 
 const RFC3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/i;
 const MAX_NONCE_BYTES = 1024;
 const MAX_SUBJECT_CHARACTERS = 200;
 
-export const verify = localCommand({
-  summary: 'Verify attestation evidence of an enclave and report every step',
-  flags: {
-    pcrs: { placeholder: 'FILE', meaning: 'Reference values: pcrs.json of the image' },
-    pcr: { placeholder: 'N=HEX', meaning: 'One reference value; repeat for others', repeatable: true },
-    'any-configuration': COMMON_FLAGS['any-configuration'],
-    at: { placeholder: 'TIME', meaning: 'Judge a file as of this time, RFC 3339; now when not given' },
-    nonce: { placeholder: 'HEX', meaning: 'The nonce that the document in a file has to carry' },
-    'max-age': {
-      placeholder: 'SECONDS',
-      meaning: `The oldest document accepted; ${DEFAULT_MAX_AGE_SECONDS} when not given`,
-    },
-    ...JSON_OUTPUT,
-    report: {
-      placeholder: 'FILE',
-      isOutputFile: true,
-      meaning: 'Write the report as a page too, to keep and to print (HTML)',
-    },
-    force: { meaning: 'Replace the file of --report' },
-    'timeout-seconds': {
-      placeholder: 'SECONDS',
-      meaning: `Give up on a URL after so long; ${DEFAULT_TIMEOUT_SECONDS}`,
-    },
-  },
-  argument: {
-    name: 'EVIDENCE',
-    meaning: 'A file (a document, or a PEM certificate with one), - (stdin), or an https: URL',
-  },
-  examples: [
-    'verify https://signer.example:9443 --pcrs pcrs.json --pcr 16=4b8d…',
-    'verify document.bin --pcrs pcrs.json --at 2026-01-03T20:41:07Z --json',
-  ],
-  async run({ values, argument, terminal, provider }) {
-    const referenceValues = readReferenceValues(
-      flag('pcrs', values.pcrs),
-      flag('pcr', values.pcr?.join(',')),
-      values['any-configuration'],
-    );
-    const maxAgeSeconds = readSeconds(flag('max-age', values['max-age']), DEFAULT_MAX_AGE_SECONDS);
-    const timeoutSeconds = readSeconds(flag('timeout-seconds', values['timeout-seconds']), DEFAULT_TIMEOUT_SECONDS);
-    const now = Date.now();
-    const { report, force } = values;
-    if (report !== undefined) await checkFile(report, force);
-    const nonce = readNonce(values.nonce);
-    const isUrl = /^[a-z][a-z0-9+.-]*:\/\//i.test(argument);
-    if (isUrl && (values.at !== undefined || values.nonce !== undefined)) {
-      throw new UsageFailure(
-        '--at and --nonce are for a file: a running enclave is judged now, by a nonce made for it',
-      );
-    }
-    const at = values.at === undefined ? now : readTime(values.at);
-    const policy = { provider, referenceValues, maxAgeSeconds };
-    const live = { live: values.at === undefined };
-    const findings = isUrl
-      ? await findAtUrl(argument, { ...policy, now: Date.now }, timeoutSeconds)
-      : findIn(await readEvidence(argument, terminal.stdin), {
-          ...policy,
-          at,
-          ...live,
-          nonce,
-        });
-    const subject = argument === '-' ? 'standard input' : bounded(argument, MAX_SUBJECT_CHARACTERS);
-    const context: ReportContext = { subject, at, provider, referenceValues };
-    const output = createOutput(values.json ? 'json' : 'table', terminal);
-    output.answer({ value: findings, text: jsonReport(findings, context) }, () =>
-      tableReport(findings, context, terminal.stdout),
-    );
-    const page = { ...context, madeAt: now, maxAgeSeconds, nonce, anyConfiguration: values['any-configuration'] };
-    const record = values.pcrs === undefined ? undefined : readReferenceRecord(values.pcrs);
-    const pcrsFile = values.pcrs === undefined ? undefined : bounded(values.pcrs, MAX_SUBJECT_CHARACTERS);
-    if (report !== undefined) {
-      const text = htmlReport(findings, { ...page, record, pcrsFile });
-      await writeOutput(report, force, (file) => file.writeFile(text)).catch(explained(report));
-    }
-    const verdict = decisive(findings);
-    if (!verdict.expected) throw new AttestationFailure(verdict, context.subject);
-  },
-});
+export async function verifyEvidence({
+  values,
+  argument,
+  terminal,
+  provider,
+}: LocalCall<typeof verify.flags>): Promise<void> {
+  const referenceValues = readReferenceValues(
+    flag('pcrs', values.pcrs),
+    flag('pcr', values.pcr?.join(',')),
+    values['any-configuration'],
+  );
+  const maxAgeSeconds = readSeconds(flag('max-age', values['max-age']), DEFAULT_MAX_AGE_SECONDS);
+  const timeoutSeconds = readSeconds(flag('timeout-seconds', values['timeout-seconds']), DEFAULT_TIMEOUT_SECONDS);
+  const now = Date.now();
+  const { report, force } = values;
+  if (report !== undefined) await checkFile(report, force);
+  const nonce = readNonce(values.nonce);
+  const isUrl = /^[a-z][a-z0-9+.-]*:\/\//i.test(argument);
+  if (isUrl && (values.at !== undefined || values.nonce !== undefined)) {
+    throw new UsageFailure('--at and --nonce are for a file: a running enclave is judged now, by a nonce made for it');
+  }
+  const at = values.at === undefined ? now : readTime(values.at);
+  const policy = { provider, referenceValues, maxAgeSeconds };
+  const live = { live: values.at === undefined };
+  const findings = isUrl
+    ? await findAtUrl(argument, { ...policy, now: Date.now }, timeoutSeconds)
+    : findIn(await readEvidence(argument, terminal.stdin), {
+        ...policy,
+        at,
+        ...live,
+        nonce,
+      });
+  const subject = argument === '-' ? 'standard input' : bounded(argument, MAX_SUBJECT_CHARACTERS);
+  const context: ReportContext = { subject, at, provider, referenceValues };
+  const output = createOutput(values.json ? 'json' : 'table', terminal);
+  output.answer({ value: findings, text: jsonReport(findings, context) }, () =>
+    tableReport(findings, context, terminal.stdout, painter(terminal.stdout, terminal.env)),
+  );
+  const page = { ...context, madeAt: now, maxAgeSeconds, nonce, anyConfiguration: values['any-configuration'] };
+  const record = values.pcrs === undefined ? undefined : readReferenceRecord(values.pcrs);
+  const pcrsFile = values.pcrs === undefined ? undefined : bounded(values.pcrs, MAX_SUBJECT_CHARACTERS);
+  if (report !== undefined) {
+    const text = htmlReport(findings, { ...page, record, pcrsFile });
+    await writeOutput(report, force, (file) => file.writeFile(text)).catch(explained(report));
+  }
+  const verdict = decisive(findings);
+  if (!verdict.expected) throw new AttestationFailure(verdict, context.subject);
+}
 
 function findIn({ kind, bytes }: EvidenceFile, options: VerifyOptions): Findings {
   if (kind === 'document') return [{ evidence: 'document', verdict: verifyDocument(bytes, options) }];

@@ -1,6 +1,8 @@
 // What `operator doctor` finds: one line a check, with what to do next where something is to be done.
 
+import type { Paint } from '../../command-line/color.ts';
 import { renderTable } from '../../command-line/table.ts';
+import { plural } from '../../command-line/text.ts';
 import { CommandFailure, type OperatorExitCode } from '../exit.ts';
 
 export type FindingStatus = 'ok' | 'warn' | 'fail' | 'skipped';
@@ -40,13 +42,27 @@ export function verdictOf(findings: readonly Finding[]): 'ok' | 'warn' | 'fail' 
   return has('fail') ? 'fail' : has('warn') ? 'warn' : 'ok';
 }
 
-/** `what to do` stands under its line, so that a line is a check. */
-export function renderFindings(findings: readonly Finding[], columns?: number): string {
+/** `what to do` stands under its line, so that a line is a check; the verdict comes last. */
+export function renderFindings(findings: readonly Finding[], columns?: number, paint: Paint = (text) => text): string {
   const rows = findings.flatMap(({ check, status, detail, todo }) => [
     [check, status.toUpperCase(), detail],
     ...(todo === null ? [] : [['', '', `→ ${todo}`]]),
   ]);
-  return renderTable(['CHECK', 'RESULT', 'WHAT WAS FOUND'], rows, columns);
+  const table = renderTable(['CHECK', 'RESULT', 'WHAT WAS FOUND'], rows, columns);
+  return `${table}\n${paint(`verdict  ${verdictText(findings)}\n`, TONES[verdictOf(findings)])}`;
+}
+
+const TONES = { ok: 'good', warn: 'doubtful', fail: 'bad' } as const;
+
+function verdictText(findings: readonly Finding[]): string {
+  const counted = (status: FindingStatus, words: string): string[] => {
+    const count = findings.filter((finding) => finding.status === status).length;
+    return count === 0 ? [] : [`${count} ${words}`];
+  };
+  const troubles = [...counted('fail', 'FAILED'), ...counted('warn', 'with a warning')];
+  return troubles.length === 0
+    ? 'nothing here keeps commands from working'
+    : `of ${plural(findings.length, 'check')}: ${troubles.join(', ')}`;
 }
 
 export function findingsJson(findings: readonly Finding[]): string {

@@ -3,10 +3,11 @@
 import type { FlagValue } from '../../command-line/arguments.ts';
 import type { Terminal } from '../../command-line/terminal.ts';
 import type { DocumentProvider } from '../attestation/provider.ts';
+import { variableOf } from '../common-flags.ts';
 import { type Peer, resolveHost } from '../connect.ts';
 import { connectionFailure } from '../connection-failure.ts';
 import { profilePath, readProfile } from '../profile.ts';
-import { resolveSettings, type Settings, variableOf } from '../settings.ts';
+import { resolveSettings, type Settings } from '../settings.ts';
 import { readToken } from '../token.ts';
 import { type Finding, fail, ok, skipped, warn } from './finding.ts';
 

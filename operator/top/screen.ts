@@ -1,9 +1,8 @@
 // Where frames go: onto the other screen of a terminal, which is left as it was found however the command ends, or one
-// after the other into a file or a pipe, without any escape sequence. Colour is for terminals, and not with NO_COLOR
-// (no-color.org).
+// after the other into a file or a pipe, without moving its cursor. Colour is as everywhere (command-line/color.ts).
 
+import { type Paint, painter } from '../../command-line/color.ts';
 import type { Terminal } from '../../command-line/terminal.ts';
-import type { Tone } from './view.ts';
 
 const DEFAULT_COLUMNS = 80;
 const DEFAULT_ROWS = 24;
@@ -13,13 +12,11 @@ const LEAVE = '\u001B[?25h\u001B[?1049l';
 const HOME = '\u001B[H';
 const CLEAR_REST_OF_LINE = '\u001B[K';
 const CLEAR_BELOW = '\u001B[J';
-const COLORS: Readonly<Record<Tone, string>> = { good: '\u001B[32m', bad: '\u001B[31m', doubtful: '\u001B[33m' };
-const RESET = '\u001B[0m';
 
 export interface Screen {
   /** Asked for each frame: a terminal may have another size by then. */
   size(): { readonly columns: number; readonly rows: number };
-  paint(text: string, tone: Tone): string;
+  readonly paint: Paint;
   show(lines: readonly string[]): void;
   /** May be called again. */
   close(): void;
@@ -28,7 +25,6 @@ export interface Screen {
 /** @param live frames follow each other in the same place, on a terminal */
 export function openScreen({ stdout, env }: Pick<Terminal, 'stdout' | 'env'>, live: boolean): Screen {
   const isTerminal = stdout.isTTY === true;
-  const isColored = isTerminal && (env['NO_COLOR'] ?? '') === '' && env['TERM'] !== 'dumb';
   const inPlace = live && isTerminal;
   let isOpen = inPlace;
   let isFirst = true;
@@ -43,7 +39,7 @@ export function openScreen({ stdout, env }: Pick<Terminal, 'stdout' | 'env'>, li
         rows: inPlace ? stdout.rows || DEFAULT_ROWS : Number.POSITIVE_INFINITY,
       };
     },
-    paint: (text, tone) => (isColored ? `${COLORS[tone]}${text}${RESET}` : text),
+    paint: painter(stdout, env),
     show(lines) {
       if (inPlace) stdout.write(`${HOME}${lines.map((line) => line + CLEAR_REST_OF_LINE).join('\r\n')}${CLEAR_BELOW}`);
       else stdout.write(`${isFirst ? '' : '\n'}${lines.join('\n')}\n`);

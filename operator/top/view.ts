@@ -1,6 +1,7 @@
 // A look at the fleet as text of at most so many columns: a line a replica, what needs attention, and the verdict last.
 // Pure: what is shown is what was sampled.
 
+import type { Paint, Tone } from '../../command-line/color.ts';
 import { EXIT } from '../../command-line/exit-codes.ts';
 import { printable } from '../../command-line/text.ts';
 import { wrap } from '../../command-line/wrap.ts';
@@ -8,8 +9,6 @@ import type { ChamberStatus } from '../../enclave/api/chamber.ts';
 import { toMilli } from '../../observe/log.ts';
 import { CommandFailure, type OperatorExitCode } from '../exit.ts';
 import type { Sample } from './sample.ts';
-
-export type Tone = 'good' | 'bad' | 'doubtful';
 
 export interface ReplicaView {
   readonly name: string;
@@ -127,7 +126,7 @@ export interface Frame {
   readonly columns: number;
   /** Lines at most; what does not fit is counted. */
   readonly rows: number;
-  readonly paint: (text: string, tone: Tone) => string;
+  readonly paint: Paint;
   /** Of the first line: when, and how often. */
   readonly title: string;
 }

@@ -6,7 +6,7 @@ import { ArgumentsError, withAdvice } from '../../command-line/arguments.ts';
 import { EXIT } from '../../command-line/exit-codes.ts';
 import { readCommand } from '../../command-line/read-command.ts';
 import type { Piped } from '../../command-line/terminal.ts';
-import { renderViolations } from '../../command-line/violations.ts';
+import { writeViolations } from '../../command-line/violations.ts';
 import { type CreateTableCommandInput, createDynamoDBClient, type DynamoDBClient } from '../../enclave/aws/dynamodb.ts';
 import { stateTableDefinition } from '../../enclave/chamber/state-rows.ts';
 import { loadConfig } from '../../enclave/config/load.ts';
@@ -26,7 +26,7 @@ export async function runSetupCommand(argv: readonly string[], terminal: Omit<Pi
     { compiledCeremony: false, onlyRead: true, withoutTokens: true },
   );
   if (!loaded.ok) {
-    terminal.stderr.write(renderViolations(loaded.violations));
+    writeViolations(loaded.violations, terminal);
     return EXIT.configuration;
   }
   const definitions = definitionsOf(loaded.config);

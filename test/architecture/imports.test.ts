@@ -34,7 +34,8 @@ const TOP_ARROWS: Readonly<Record<string, readonly string[]>> = {
   eif: ['ceremony/', 'enclave/api/version.ts'],
   enclave: ['ceremony/'],
   formats: [],
-  observe: [],
+  // The text log and the commands decide on colour alike.
+  observe: ['command-line/color.ts'],
   operator: ['enclave/api/', 'ceremony/'],
   // Both ends of a vsock stream are made by the same code; nothing of what it imports is secret or signs.
   'parent-proxy': ['enclave/api/', 'enclave/native/'],

@@ -101,6 +101,13 @@ describe('the program', () => {
     expect(loaded.length).toBeGreaterThan(5);
     expect(loaded.filter((url) => HEAVY.test(url))).toEqual([]);
   });
+
+  it('the help of the operator loads no command, no package and no completion', () => {
+    const loaded = modulesOf('operator');
+    expect(loaded.filter((url) => url.includes('operator/descriptions/'))).toHaveLength(5);
+    const needless = /operator\/(?:commands|attestation|client)|node_modules|completion/;
+    expect(loaded.filter((url) => needless.test(url))).toEqual([]);
+  });
 });
 
 /** What made the help of the server take a second. */

@@ -2,9 +2,9 @@
 // that connection.
 
 import http from 'node:http';
-import { DEFAULT_MAX_AGE_SECONDS } from '../../operator/attestation/peer-evidence.ts';
 import type { ReferenceValues } from '../../operator/attestation/policy.ts';
 import type { DocumentProvider } from '../../operator/attestation/provider.ts';
+import { DEFAULT_MAX_AGE_SECONDS } from '../../operator/common-flags.ts';
 import { connectAttested } from '../../operator/connect.ts';
 import type { NsmEmulator } from '../../rehearsal/nsm/emulator.ts';
 import type { NsmPki } from '../../rehearsal/nsm/pki.ts';

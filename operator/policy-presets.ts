@@ -1,8 +1,8 @@
 // Rules for the four holders of tokens that every deployment has, so that nobody ends with `{"effect":"allow"}`. Each
 // names its scopes: a scope that a later version brings is in none of them.
 
-import { OPERATIONS } from '../../enclave/api/operations.ts';
-import type { Policy } from '../../enclave/api/policy.ts';
+import { OPERATIONS } from '../enclave/api/operations.ts';
+import type { Policy } from '../enclave/api/policy.ts';
 
 /** Asked for by people, not by a client on duty: leaving the validator set, and spending a builder's money. */
 const NO_DUTIES: readonly string[] = ['VOLUNTARY_EXIT', 'EXECUTION_PAYLOAD_BID'];
