@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "arguments.h"
-#include "core.h"
+#include "core-calls.h"
 #include "memory.h"
 #include "nsm.h"
 #include "process.h"
