@@ -7,7 +7,8 @@ import assert from 'node:assert/strict';
 import { encodeHex } from '../../formats/hex.ts';
 import type { Clock } from '../../observe/clock.ts';
 import { SignerError } from '../api/errors.ts';
-import { mergeSorted, sortInPieces } from './sorted.ts';
+import { ListedKeys } from './listed.ts';
+import { sortInPieces } from './sorted.ts';
 
 /** Names one loaded secret key inside a core (signing/bls). Meaningless outside the core that gave it. */
 export type KeyHandle = number & { readonly __brand: 'KeyHandle' };
@@ -80,14 +81,7 @@ export class KeyStore {
   /** What each batch that has not ended has added: these keys sign and are not listed. */
   readonly #openBatches = new Set<Set<string>>();
   #state: KeyStoreState = 'loading';
-  #published: readonly string[] = [];
-  /** Listed since #published was made, so that the next list is a merge and not a sort of everything. */
-  readonly #listedSince = new Set<string>();
-  /** The same, ascending, of batches: a hundred thousand keys are listed without touching each. */
-  #batchesSince: (readonly string[])[] = [];
-  /** After all of these; listed again since, or waiting for the end of a batch, when it is loaded. */
-  readonly #removedSince = new Set<string>();
-  #publishedIsCurrent = true;
+  readonly #listed = new ListedKeys();
 
   constructor(options: { readonly maximumKeys?: number }, parts: { vault: SecretKeyVault; clock: Clock }) {
     this.#vault = parts.vault;
@@ -131,7 +125,7 @@ export class KeyStore {
    */
   add(secretKey: Uint8Array, source: KeySource, expectedPublicKey?: string): AddedKey {
     const added = this.#take(secretKey, source, expectedPublicKey);
-    if (added.outcome === 'added') this.#list(added.key.publicKey);
+    if (added.outcome === 'added') this.#listed.add(added.key.publicKey);
     return added;
   }
 
@@ -141,10 +135,8 @@ export class KeyStore {
     if (key === undefined) return undefined;
     this.#keys.delete(publicKey);
     for (const added of this.#openBatches) added.delete(publicKey);
-    this.#listedSince.delete(publicKey);
-    this.#removedSince.add(publicKey);
+    this.#listed.remove(publicKey);
     this.#countBySource[key.source] -= 1;
-    this.#publishedIsCurrent = false;
     this.#vault.removeKey(key.handle);
     if (key.source === 'filesystem') this.noteInFile(publicKey); // the file is still there
     return key;
@@ -194,13 +186,15 @@ export class KeyStore {
       const inOrder = await sortInPieces([...added]);
       // A key that someone else took out and brought back meanwhile is not the one this batch meant.
       for (const [publicKey, key] of removed) if (this.#keys.get(publicKey) === key) this.remove(publicKey);
-      this.#listAll(inOrder.length === added.size ? inOrder : inOrder.filter((publicKey) => added.has(publicKey)));
+      this.#listed.addAll(
+        inOrder.length === added.size ? inOrder : inOrder.filter((publicKey) => added.has(publicKey)),
+      );
       added.clear();
       return result;
     } finally {
       ended = true;
       this.#openBatches.delete(added);
-      for (const publicKey of added) this.#list(publicKey);
+      for (const publicKey of added) this.#listed.add(publicKey);
     }
   }
 
@@ -221,8 +215,7 @@ export class KeyStore {
    */
   publicKeys(): readonly string[] {
     this.assertReady();
-    if (!this.#publishedIsCurrent) this.#publish();
-    return this.#published;
+    return this.#listed.ascending();
   }
 
   countBySource(): Readonly<Record<KeySource, number>> {
@@ -236,11 +229,8 @@ export class KeyStore {
     this.#state = 'sealed';
     this.#keys.clear();
     for (const added of this.#openBatches) added.clear();
-    this.#listedSince.clear();
-    this.#batchesSince = [];
-    this.#removedSince.clear();
+    this.#listed.clear();
     this.#alsoInFiles.clear();
-    this.#published = [];
     Object.assign(this.#countBySource, { filesystem: 0, dynamodb: 0, memory: 0 });
     this.#vault.wipe();
   }
@@ -283,30 +273,5 @@ export class KeyStore {
       if (error instanceof RangeError) return undefined;
       throw error;
     }
-  }
-
-  #list(publicKey: string): void {
-    this.#listedSince.add(publicKey);
-    this.#publishedIsCurrent = false;
-  }
-
-  /** @param publicKeys ascending */
-  #listAll(publicKeys: readonly string[]): void {
-    if (publicKeys.length === 0) return;
-    if (this.#removedSince.size > 0) this.#publish(); // of these, too, some may have been removed before
-    this.#batchesSince.push(publicKeys);
-    this.#publishedIsCurrent = false;
-  }
-
-  #publish(): void {
-    // A key that was removed and is there again is among those listed since, or waits for the end of its batch.
-    const stays = (publicKey: string) => !this.#removedSince.has(publicKey);
-    const staying = (list: readonly string[]) => (this.#removedSince.size === 0 ? list : list.filter(stays));
-    const lists = [...this.#batchesSince.map(staying), [...this.#listedSince].sort()];
-    this.#published = lists.reduce(mergeSorted, staying(this.#published));
-    this.#batchesSince = [];
-    this.#listedSince.clear();
-    this.#removedSince.clear();
-    this.#publishedIsCurrent = true;
   }
 }
