@@ -2,7 +2,8 @@
 // counted by the status of their row, loaded or not; a key that another source loaded counts there. Keys of files and
 // of memory have no row: they are active.
 
-import type { KeySource, KeyStore } from './store.ts';
+import type { KeySource } from './loaded-key.ts';
+import type { KeyStore } from './store.ts';
 import type { KeyStatus } from './table/types.ts';
 
 export interface KeyCount {

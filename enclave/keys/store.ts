@@ -8,44 +8,9 @@ import { encodeHex } from '../../formats/hex.ts';
 import type { Clock } from '../../observe/clock.ts';
 import { SignerError } from '../api/errors.ts';
 import { ListedKeys } from './listed.ts';
+import type { AddedKey, KeySource, LoadedKey } from './loaded-key.ts';
 import { sortInPieces } from './sorted.ts';
-
-/** Names one loaded secret key inside a core (signing/bls). Meaningless outside the core that gave it. */
-export type KeyHandle = number & { readonly __brand: 'KeyHandle' };
-
-/** A secret key that a core holds, whether or not it is loaded here. */
-export interface HeldKey {
-  readonly handle: KeyHandle;
-  /** Compressed, 48 bytes. */
-  readonly publicKey: Uint8Array;
-}
-
-/** The part of a BlsCore that owns secret keys, as signing/bls/bls.ts describes it. */
-export interface SecretKeyVault {
-  addKey(secretKey: Uint8Array): HeldKey;
-  addKeys(secretKeys: Uint8Array): Promise<readonly (HeldKey | undefined)[]>;
-  removeKey(handle: KeyHandle): void;
-  wipe(): void;
-}
-
-export type KeySource = 'filesystem' | 'dynamodb' | 'memory';
-
-export interface LoadedKey {
-  /** `0x` and 96 lower-case hex digits. */
-  readonly publicKey: string;
-  readonly handle: KeyHandle;
-  readonly source: KeySource;
-  /** Milliseconds since the Unix epoch. */
-  readonly loadedAt: number;
-}
-
-export type KeyRefusal = 'invalid_secret_key' | 'public_key_mismatch' | 'too_many_keys' | 'sealed';
-
-/** `duplicate` carries the key that was there first and stays. */
-export type AddedKey =
-  | { readonly outcome: 'added'; readonly key: LoadedKey }
-  | { readonly outcome: 'duplicate'; readonly key: LoadedKey }
-  | { readonly outcome: 'refused'; readonly reason: KeyRefusal };
+import type { HeldKey, SecretKeyVault } from './vault.ts';
 
 /** loading: keys can sign as they come, the list waits for the first complete load. sealed: empty for good. */
 export type KeyStoreState = 'loading' | 'ready' | 'sealed';

@@ -7,7 +7,7 @@ import type { Span } from '../../observe/tracing.ts';
 import type { ErrorReason } from '../api/errors.ts';
 import type { Operation } from '../api/operations.ts';
 import type { SignRequest } from '../api/sign-request.ts';
-import type { LoadedKey } from '../keys/store.ts';
+import type { LoadedKey } from '../keys/loaded-key.ts';
 import type { SlashingProtection } from '../slashing/protection.ts';
 import type { BlsCore, Lane } from './bls/bls.ts';
 import type { EquivocationGuard } from './equivocation.ts';

@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import { SecretKey } from '@chainsafe/blst';
-import type { KeyHandle } from '../../enclave/keys/store.ts';
+import type { KeyHandle } from '../../enclave/keys/vault.ts';
 import { loadAddon } from '../../enclave/native/load.ts';
 import type { BlsCore } from '../../enclave/signing/bls/bls.ts';
 import { NativeBlsCore } from '../../enclave/signing/bls/native.ts';

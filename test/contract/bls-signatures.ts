@@ -3,7 +3,7 @@
 
 import { SecretKey } from '@chainsafe/blst';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { KeyHandle } from '../../enclave/keys/store.ts';
+import type { KeyHandle } from '../../enclave/keys/vault.ts';
 import type { BlsCore } from '../../enclave/signing/bls/bls.ts';
 import { bytesOf, expectedSignature, hex, outcome, ROOT, secretKeyOf } from '../support/bls.ts';
 import { vectorJson } from '../support/vectors.ts';

@@ -4,7 +4,7 @@
 
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { SignerError } from '../../enclave/api/errors.ts';
-import type { KeyHandle } from '../../enclave/keys/store.ts';
+import type { KeyHandle } from '../../enclave/keys/vault.ts';
 import type { BlsCore } from '../../enclave/signing/bls/bls.ts';
 import { MAX_QUEUED_JOBS } from '../../enclave/signing/bls/queue.ts';
 import { bytesOf, expectedSignature, hex, outcome, ROOT, secretKeyOf } from '../support/bls.ts';

@@ -1,7 +1,9 @@
 // The key store on a real BLS core: what is found, what is listed, and when.
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type HeldKey, KeyStore, type LoadedKey, type SecretKeyVault } from '../../enclave/keys/store.ts';
+import type { LoadedKey } from '../../enclave/keys/loaded-key.ts';
+import { KeyStore } from '../../enclave/keys/store.ts';
+import type { HeldKey, SecretKeyVault } from '../../enclave/keys/vault.ts';
 import type { BlsCore } from '../../enclave/signing/bls/bls.ts';
 import { openBlsCore } from '../../enclave/signing/bls/open.ts';
 import { encodeHex } from '../../formats/hex.ts';

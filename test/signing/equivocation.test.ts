@@ -4,7 +4,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { parseSignRequest, type SignRequest } from '../../enclave/api/sign-request.ts';
-import type { LoadedKey } from '../../enclave/keys/store.ts';
+import type { LoadedKey } from '../../enclave/keys/loaded-key.ts';
 import { equivocationGuard, MAX_CLAIMS, MAX_CLAIMS_PER_KEY } from '../../enclave/signing/equivocation.ts';
 import { inFlightSigning } from '../../enclave/signing/in-flight.ts';
 import { publicNetwork } from '../../enclave/signing/networks.ts';

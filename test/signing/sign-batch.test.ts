@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { SignerError } from '../../enclave/api/errors.ts';
 import { parseSignRequest, type SignRequest } from '../../enclave/api/sign-request.ts';
-import type { LoadedKey } from '../../enclave/keys/store.ts';
+import type { LoadedKey } from '../../enclave/keys/loaded-key.ts';
 import type { BlsCore } from '../../enclave/signing/bls/bls.ts';
 import { openBlsCore } from '../../enclave/signing/bls/open.ts';
 import { equivocationGuard } from '../../enclave/signing/equivocation.ts';

@@ -3,7 +3,7 @@
 import { expect, it } from 'vitest';
 import { SignerError } from '../../enclave/api/errors.ts';
 import { parseSignRequest, type SignRequest } from '../../enclave/api/sign-request.ts';
-import type { LoadedKey } from '../../enclave/keys/store.ts';
+import type { LoadedKey } from '../../enclave/keys/loaded-key.ts';
 import { inFlightSigning } from '../../enclave/signing/in-flight.ts';
 import { publicNetwork } from '../../enclave/signing/networks.ts';
 import { createPermits } from '../../enclave/signing/permits.ts';

@@ -10,7 +10,8 @@ import { ERROR_REASONS, type ErrorReason, SignerError } from '../../api/errors.t
 import { positionOf } from '../../api/positions.ts';
 import { parseSignBatch, type SignBatch } from '../../api/sign-batch.ts';
 import { type AccessDecision, evaluate, evaluateBeforeBody } from '../../auth/evaluate.ts';
-import type { KeyStore, LoadedKey } from '../../keys/store.ts';
+import type { LoadedKey } from '../../keys/loaded-key.ts';
+import type { KeyStore } from '../../keys/store.ts';
 import { SIGNATURE_BYTES } from '../../signing/bls/queue.ts';
 import type { SigningDependencies } from '../../signing/sign.ts';
 import { type KeyOutcome, signBatch } from '../../signing/sign-batch.ts';

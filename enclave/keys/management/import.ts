@@ -12,7 +12,8 @@ import {
   parseItem,
   wipeKeystores,
 } from '../keystores/read.ts';
-import type { KeySource, KeyStore } from '../store.ts';
+import type { KeySource } from '../loaded-key.ts';
+import type { KeyStore } from '../store.ts';
 import type { Allows, KeyManagementParts } from './management.ts';
 
 export interface ImportRequest {

@@ -4,8 +4,9 @@
 // both.
 
 import { SignerError } from '../../api/errors.ts';
+import type { KeySource } from '../loaded-key.ts';
 import { mergeSorted } from '../sorted.ts';
-import type { KeySource, KeyStore } from '../store.ts';
+import type { KeyStore } from '../store.ts';
 import type { KeyStatus, TableKey } from '../table/types.ts';
 import type { KeyManagementParts } from './management.ts';
 

@@ -5,7 +5,7 @@
 // is an error and stays as it is. A fault in between leaves a key that nobody signs with; a repeated request finishes
 // it.
 
-import type { LoadedKey } from '../store.ts';
+import type { LoadedKey } from '../loaded-key.ts';
 import type { KeyStatus, TableKey } from '../table/types.ts';
 import type { KeyManagementParts } from './management.ts';
 import { whileStopped } from './stop.ts';

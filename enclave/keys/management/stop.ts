@@ -3,7 +3,7 @@
 // comes later). A key file that is put there in these moments and read by a reload could; what it then signs comes
 // before the retirement, and so into the file. It does not bind other replicas.
 
-import type { LoadedKey } from '../store.ts';
+import type { LoadedKey } from '../loaded-key.ts';
 import type { KeyManagementParts } from './management.ts';
 
 /**

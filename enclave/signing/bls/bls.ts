@@ -3,7 +3,7 @@
 // of a root's multiples (native/multiples.c).
 
 import type { SignerError } from '../../api/errors.ts';
-import type { HeldKey, KeyHandle } from '../../keys/store.ts';
+import type { HeldKey, KeyHandle } from '../../keys/vault.ts';
 
 /** What one key of a group got: its signature, or why there is none. */
 export type GroupSignature = Uint8Array | SignerError;

@@ -1,7 +1,7 @@
 // Public keys of many secrets that a core has taken already, in batches for its signing threads: what both cores do
 // alike. All of them or none: of keys that nobody is told of, none stays.
 
-import type { HeldKey, KeyHandle } from '../../keys/store.ts';
+import type { HeldKey, KeyHandle } from '../../keys/vault.ts';
 import { MAX_KEYS_AT_ONCE } from './bls.ts';
 import { signingUnavailable } from './queue.ts';
 

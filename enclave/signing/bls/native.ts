@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { availableParallelism } from 'node:os';
 import { SignerError } from '../../api/errors.ts';
-import type { HeldKey, KeyHandle } from '../../keys/store.ts';
+import type { HeldKey, KeyHandle } from '../../keys/vault.ts';
 import type { Addon, Keyring, MemoryPolicy } from '../../native/load.ts';
 import type { BlsCore, GroupSignature, Lane } from './bls.ts';
 import { countSecretKeys, heldKeys, type InTurn, PUBLIC_KEY_BYTES, placesFor, splitPublicKeys } from './derivation.ts';

@@ -3,7 +3,7 @@
 // reads half a key or another one. The memory is neither locked nor left out of core dumps: that takes the addon.
 
 import { SignerError } from '../../api/errors.ts';
-import type { KeyHandle } from '../../keys/store.ts';
+import type { KeyHandle } from '../../keys/vault.ts';
 import { countSecretKeys, SECRET_KEY_BYTES } from './derivation.ts';
 
 /** Keys one core can hold. The address range is reserved at the start, the memory taken as keys come. */

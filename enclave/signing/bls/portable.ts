@@ -8,7 +8,7 @@ import { Worker } from 'node:worker_threads';
 import { SecretKey } from '@chainsafe/blst';
 import type { Log } from '../../../observe/log.ts';
 import type { SignerError } from '../../api/errors.ts';
-import type { HeldKey, KeyHandle } from '../../keys/store.ts';
+import type { HeldKey, KeyHandle } from '../../keys/vault.ts';
 import type { BlsCore, GroupSignature, Lane } from './bls.ts';
 import { heldKeys, SECRET_KEY_BYTES, splitPublicKeys } from './derivation.ts';
 import {

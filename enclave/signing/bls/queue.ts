@@ -4,7 +4,7 @@
 
 import assert from 'node:assert/strict';
 import { SignerError } from '../../api/errors.ts';
-import type { KeyHandle } from '../../keys/store.ts';
+import type { KeyHandle } from '../../keys/vault.ts';
 import type { GroupSignature, Lane } from './bls.ts';
 
 /** Jobs that may wait in one core. */

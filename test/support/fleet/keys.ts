@@ -2,7 +2,7 @@
 // public keys and signs nothing. And where each key is: what an operator knows who moves keys by the book.
 
 import { KeystorePool } from '../../../enclave/keys/keystores/pool.ts';
-import type { KeyHandle, SecretKeyVault } from '../../../enclave/keys/store.ts';
+import type { KeyHandle, SecretKeyVault } from '../../../enclave/keys/vault.ts';
 import type { SlashableMessage } from '../../../enclave/slashing/types.ts';
 import { decodeHex } from '../../../formats/hex.ts';
 import { encryptKeystore, publicKeyOf, testSecret } from '../keys.ts';

@@ -1,0 +1,20 @@
+// Where secret keys lie: a BLS core, as far as the keys of a signer need it. Who has a handle may use the secret, and
+// nobody gets it back.
+
+/** Names one loaded secret key inside a core (signing/bls). Meaningless outside the core that gave it. */
+export type KeyHandle = number & { readonly __brand: 'KeyHandle' };
+
+/** A secret key that a core holds, whether or not it is loaded here. */
+export interface HeldKey {
+  readonly handle: KeyHandle;
+  /** Compressed, 48 bytes. */
+  readonly publicKey: Uint8Array;
+}
+
+/** The part of a BlsCore that owns secret keys, as signing/bls/bls.ts describes it. */
+export interface SecretKeyVault {
+  addKey(secretKey: Uint8Array): HeldKey;
+  addKeys(secretKeys: Uint8Array): Promise<readonly (HeldKey | undefined)[]>;
+  removeKey(handle: KeyHandle): void;
+  wipe(): void;
+}
