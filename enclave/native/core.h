@@ -1,5 +1,5 @@
-// A signing core: a keyring, the threads that sign with it, and the batches under way. Its life ends when it is closed or
-// JavaScript lets go of it, and no batch is under way any more.
+// A signing core: a keyring, the threads that sign with it, and the batches under way. Its life ends when it is closed
+// or JavaScript lets go of it, and no batch is under way any more.
 #ifndef STRONGROOM_CORE_H
 #define STRONGROOM_CORE_H
 
