@@ -5,7 +5,7 @@ import { type DynamoDBClient, GetItemCommand } from '../../aws/dynamodb.ts';
 import { NETWORK_PARTITION } from './items.ts';
 import { confirmNetwork, type RecordBinding, regionIn } from './record.ts';
 import { checkReplication, replicationOf } from './replicas.ts';
-import { refuseRegion, startFault } from './store.ts';
+import { refuseRegion, startFault } from './store-faults.ts';
 
 /** @throws SignerError slashing_unavailable, as opening it would */
 export async function lookAtSlashingTable(

@@ -6,7 +6,7 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Log } from '../../../observe/log.ts';
-import { SignerError } from '../../api/errors.ts';
+import type { SignerError } from '../../api/errors.ts';
 import {
   type DynamoDBClient,
   GetItemCommand,
@@ -29,9 +29,9 @@ import {
   type RecordReading,
   STORE_ID_BYTES,
   type StoreRecord,
-  unusable,
 } from './record.ts';
 import { checkReplication, replicationOf } from './replicas.ts';
+import { contended, recordLost, recordRolledBack, refuseRegion, startFault, storeReplaced } from './store-faults.ts';
 import { unavailable } from './table.ts';
 
 /** Each failed attempt means that another signer changed the record in between. */
@@ -95,7 +95,7 @@ export class Store {
   /** Strongly consistent. */
   async read(signal?: AbortSignal): Promise<StoreRecord> {
     const found = await this.find(signal).catch(unavailable);
-    if (found === undefined) throw this.#lost();
+    if (found === undefined) throw recordLost(this.#binding.tableName);
     return this.#learn(found.reading);
   }
 
@@ -109,7 +109,7 @@ export class Store {
   /** For a transaction: what a first record is judged by still holds. */
   isStillBound(): TransactWriteItem {
     this.assertUsable();
-    if (this.#known === undefined) throw this.#lost();
+    if (this.#known === undefined) throw recordLost(this.#binding.tableName);
     const place = { TableName: this.#binding.tableName, Key: { pk: { S: NETWORK_PARTITION } } };
     return { ConditionCheck: { ...place, ...isStillBound(this.#known) } };
   }
@@ -129,7 +129,7 @@ export class Store {
     if (found === undefined && !(await this.#isEmpty())) {
       // Another process may have made the record meanwhile, and signed.
       found = await this.find();
-      if (found === undefined) this.#fault = this.#lost();
+      if (found === undefined) this.#fault = recordLost(this.#binding.tableName);
       if (this.#fault !== undefined && isForJump === true) return;
       this.assertUsable();
     }
@@ -181,13 +181,13 @@ export class Store {
 
   /** Every record that is read passes here. */
   #learn(record: RecordReading): StoreRecord {
-    if (record === 'first_format') throw this.#rolledBack();
+    if (record === 'first_format') throw recordRolledBack(this.#binding.tableName);
     const known = this.#known;
     const { tableName: table, region } = this.#binding;
     // For good: whatever is in its place later, nobody knows what happened in between.
     this.#isReplaced ||= known !== undefined && known.id !== record.id;
     if (this.#isReplaced) {
-      this.#fault = unusable(OTHER_STORE, { detail: { table } });
+      this.#fault = storeReplaced(table);
       throw this.#fault;
     }
     this.#fault =
@@ -207,56 +207,15 @@ export class Store {
   }
 
   #forLostRecord(): StoreRecord {
-    if (this.#binding.isForJump !== true || this.#known !== undefined) throw this.#lost();
+    if (this.#binding.isForJump !== true || this.#known !== undefined) throw recordLost(this.#binding.tableName);
     return { id: newStoreId(), revision: 0, floor: null, region: this.#binding.region };
-  }
-
-  #lost(): SignerError {
-    const hint = `the slashing table has lost its item ${NETWORK_PARTITION}: ${MAKE_ANEW}`;
-    return unusable(hint, { detail: { table: this.#binding.tableName } });
-  }
-
-  #rolledBack(): SignerError {
-    const hint = `the item ${NETWORK_PARTITION} of the slashing table is an older one again: ${MAKE_ANEW}`;
-    return new SignerError('slashing_rollback', { hint, detail: { table: this.#binding.tableName } });
   }
 }
 
-const MAKE_ANEW = 'stop all signers that use it and raise it to the present (strongroom slashing jump)';
-const OTHER_STORE =
-  'the slashing table was replaced by another store under the running signer: find out by whom, then start it again';
-const OTHER_REGION =
-  'the slashing table is bound to another region: use the table there; or, when that region is lost, stop all signers ' +
-  'there for good and move it here with a jump (strongroom slashing jump)';
 const HAS_REPLICAS =
   'the slashing table has replicas: only signers of the region that it is bound to may use it, and a replica that ' +
   'takes over holds less, so move the table with a jump (strongroom slashing jump)';
 
-function contended(): SignerError {
-  return new SignerError('slashing_unavailable', { detail: { contended: NETWORK_PARTITION } });
-}
-
 function newStoreId(): string {
   return randomBytes(STORE_ID_BYTES).toString('hex');
-}
-
-export function refuseRegion(found: {
-  readonly tableName: string;
-  readonly region: string;
-  readonly bound: string;
-}): SignerError {
-  const { tableName: table, region: configured, bound: bound_to } = found;
-  return unusable(OTHER_REGION, { detail: { table, bound_to, configured } });
-}
-
-/** For `catch`: what a call of the start failed of, with what to do. */
-export function startFault(error: unknown, tableName: string): never {
-  const facts = { cause: error, detail: { table: tableName } };
-  if (awsFault(error) === 'not_found') {
-    throw unusable('the slashing table does not exist: create it with `strongroom setup tables`', facts);
-  }
-  if (error instanceof Error && error.name === 'ValidationException') {
-    throw unusable('the slashing table is of another shape: its one key must be the string `pk`', facts);
-  }
-  return unavailable(error);
 }
