@@ -13,6 +13,7 @@ import { SHARDS, shardOf } from './rows.ts';
 import type { KeySealer } from './seal.ts';
 import { type ReadShard, type ShardRead, shardReader } from './shard.ts';
 import type { KeyStatus, KeyTableLoader } from './types.ts';
+import { WithheldKeys } from './withheld.ts';
 
 export interface TableLoaderOptions {
   /** `key_sources.dynamodb.status_filter` */
@@ -70,10 +71,8 @@ export class TableLoader implements KeyTableLoader {
   readonly #readShard: ReadShard;
   readonly #stop = new AbortController();
   readonly #shards: ShardState[] = SHARDS.map(() => UNREAD);
-  /** How often each key is withheld now. */
-  readonly #withheld = new Map<string, number>();
-  /** Released since the look under way began: what it read of them may be from before their change. */
-  readonly #releasedMeanwhile = new Set<string>();
+  /** What it read of a key that is released during a look may be from before the key's change. */
+  readonly #withheld = new WithheldKeys((publicKey) => this.#setShard(shardOf(publicKey), { revision: undefined }));
   #look: Promise<void> = Promise.resolve();
   #nextLook: Promise<void> | undefined;
   #lastLookAt: number | undefined;
@@ -86,7 +85,7 @@ export class TableLoader implements KeyTableLoader {
     this.#readShard = shardReader({
       ...parts,
       statusFilter: this.statusFilter,
-      isWithheld: (publicKey) => this.#withheld.has(publicKey) || this.#releasedMeanwhile.has(publicKey),
+      isWithheld: (publicKey) => this.#withheld.has(publicKey),
       signal: this.#stop.signal,
     });
   }
@@ -141,13 +140,7 @@ export class TableLoader implements KeyTableLoader {
   }
 
   withhold(publicKeys: readonly string[]): () => void {
-    for (const key of publicKeys) this.#withheld.set(key, (this.#withheld.get(key) ?? 0) + 1);
-    let released = false;
-    return () => {
-      if (released) return;
-      released = true;
-      for (const key of publicKeys) this.#release(key);
-    };
+    return this.#withheld.withhold(publicKeys);
   }
 
   hasRow(publicKey: string): boolean {
@@ -166,20 +159,12 @@ export class TableLoader implements KeyTableLoader {
     return this.#nextLook;
   }
 
-  #release(publicKey: string): void {
-    const left = (this.#withheld.get(publicKey) ?? 1) - 1;
-    if (left > 0) this.#withheld.set(publicKey, left);
-    else this.#withheld.delete(publicKey);
-    this.#releasedMeanwhile.add(publicKey);
-    this.#setShard(shardOf(publicKey), { revision: undefined });
-  }
-
   async #lookNow(): Promise<void> {
     const { clock, log, onLookFailed } = this.#parts;
     const startedAt = clock.monotonic();
     try {
       this.#stop.signal.throwIfAborted();
-      this.#releasedMeanwhile.clear();
+      this.#withheld.beginLook();
       await this.#readWhatMoved(startedAt);
     } catch (error) {
       if (this.#stop.signal.aborted || this.#parts.store.state === 'sealed') throw error;
@@ -236,7 +221,7 @@ export class TableLoader implements KeyTableLoader {
       if (before?.get(key) !== reason)
         log.error({ public_key: key, reason, shard }, 'a row of the key table is refused');
     }
-    const releasedHere = [...this.#releasedMeanwhile].some((key) => shardOf(key) === shard);
+    const releasedHere = this.#withheld.releasedMeanwhile().some((key) => shardOf(key) === shard);
     this.#setShard(shard, { ...read, revision: releasedHere ? undefined : revision });
   }
 
