@@ -3,15 +3,14 @@
 // transaction with a condition, and whoever loses a race starts over from what the winner wrote.
 // It trusts nothing of the table before the share binding verifies.
 
-import { strict as assert } from 'node:assert';
-import { type CustodyKeys, describeKeyResult, type KeyResult } from '../../ceremony/custody-keys.ts';
-import { type EnvelopeTerms, refuseRecord, unwrapMasterKey, wrapMasterKey } from '../../ceremony/envelope.ts';
-import { type MasterKeyRecord, parseRecord, serializeRecord } from '../../ceremony/record.ts';
-import { type CustodyRefusal, malformedRecord } from '../../ceremony/refusals.ts';
+import type { CustodyKeys } from '../../ceremony/custody-keys.ts';
+import { type EnvelopeTerms, unwrapMasterKey, wrapMasterKey } from '../../ceremony/envelope.ts';
+import { serializeRecord } from '../../ceremony/record.ts';
 import { sealRootToken } from '../../ceremony/root-token.ts';
 import type { Clock } from '../../observe/clock.ts';
 import type { Log } from '../../observe/log.ts';
 import type { MemoryPolicy } from '../native/load.ts';
+import { masterKeyLost, recordIn, servedOrThrow } from './custody-failure.ts';
 import { MasterKey } from './master-key.ts';
 import { patiently, StateTableFailure } from './startup-failures.ts';
 import type { AuthHead, MasterKeyRow, SealOverride } from './state-rows.ts';
@@ -49,17 +48,6 @@ export type Booted =
   | { readonly kind: 'sealed'; readonly latch: SealOverride }
   /** `isNewTable`: this start has initialised the table, so no other signer has used it yet. */
   | { readonly kind: 'unsealed'; readonly masterKey: MasterKey; readonly isNewTable: boolean };
-
-/** specification/operating.md#startup-failures, 8 and 9: no master key, and why. */
-export class CustodyFailure extends Error {
-  readonly startupFailure: 8 | 9;
-
-  constructor({ message, startupFailure }: Pick<CustodyRefusal, 'message' | 'startupFailure'>) {
-    super(message);
-    this.name = 'CustodyFailure';
-    this.startupFailure = startupFailure;
-  }
-}
 
 /** @throws StateTableFailure, CustodyFailure: the process cannot go on */
 export async function bootChamber(parts: BootChamberParts): Promise<Booted> {
@@ -128,38 +116,6 @@ async function autoInit(rows: BootRows, parts: BootChamberParts): Promise<Master
   });
 }
 
-/**
- * Whether a start could go on with what the table holds, as far as that is known without opening a share and without
- * writing: `server --check`.
- * @throws StateTableFailure, CustodyFailure
- */
-export async function lookAtChamber({
-  table,
-  terms,
-}: Pick<BootChamberParts, 'table' | 'terms'>): Promise<{ readonly latch: SealOverride | undefined }> {
-  const rows = await patiently(table, () => table.readBoot());
-  if (rows.sealOverride !== undefined) return { latch: rows.sealOverride };
-  if (rows.masterKey === undefined) {
-    if (rows.hasRootToken || rows.hasAuthHead) throw masterKeyLost(table);
-    return { latch: undefined };
-  }
-  const refused = refuseRecord(recordIn(rows.masterKey), terms);
-  if (refused !== undefined) throw new CustodyFailure(refused);
-  return { latch: undefined };
-}
-
-/**
- * Policies, tokens or a root token without the key they were written under: something was lost
- * (specification/custody.md#states).
- */
-function masterKeyLost({ tableName }: StateTable): StateTableFailure {
-  return new StateTableFailure(
-    tableName,
-    'it has rows of an earlier master key and no MASTER_KEY row. Restore that row from a point-in-time recovery: a new master key ' +
-      'could open nothing that is encrypted under the earlier one. To begin anew on purpose, use a new table',
-  );
-}
-
 /** Auto-unseal, and what is due after it. */
 async function openWith(row: MasterKeyRow, rows: BootRows, parts: BootChamberParts): Promise<MasterKey | 'raced'> {
   const { masterKey, rotationDue } = await autoUnseal(row, parts);
@@ -179,13 +135,6 @@ async function autoUnseal(
   log.info({ generation: record.generation, threshold: record.threshold }, 'unsealed');
   if (!opened.bound && !opened.rotationDue) log.warn({ generation: record.generation }, UNBOUND);
   return { masterKey: new MasterKey(opened.masterKey, memory), rotationDue: opened.rotationDue };
-}
-
-function recordIn(row: MasterKeyRow): MasterKeyRecord {
-  const record = parseRecord(row.record);
-  // The copy beside the record is for the watcher; whoever changed one alone has altered the row.
-  if (record === undefined || record.generation !== row.generation) throw new CustodyFailure(malformedRecord());
-  return record;
 }
 
 const UNBOUND =
@@ -256,16 +205,4 @@ async function keepIf(masterKey: MasterKey, decide: () => Promise<boolean>): Pro
   } finally {
     if (!keep) masterKey.wipe();
   }
-}
-
-function servedOrThrow<Served extends { readonly ok: true; readonly keys: readonly KeyResult[] }>(
-  result: Served | CustodyRefusal,
-  log: Log,
-): Served {
-  if (!result.ok) throw new CustodyFailure(result);
-  for (const key of result.keys) {
-    if (!key.ok) log.warn({ custody_key: describeKeyResult(key) }, 'a custody key did not serve; the others suffice');
-  }
-  assert(result.keys.some((key) => key.ok));
-  return result;
 }

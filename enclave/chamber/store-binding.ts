@@ -19,6 +19,7 @@ import type { Log } from '../../observe/log.ts';
 import type { SlashingBackend } from '../slashing/types.ts';
 import type { BindingRow, BoundStore } from './binding-row.ts';
 import type { BindingTable } from './binding-table.ts';
+import { LOST, OLDER_COPY, OTHER_STORE, TAKEN, UNKNOWN } from './store-binding-advice.ts';
 
 export interface StoreBindingOptions {
   /** How long a signer may go on without a heartbeat; the staleness bound of the state table. */
@@ -246,20 +247,3 @@ export class StoreBinding {
     this.#timer.unref();
   }
 }
-
-const LOST =
-  'this signer lost the right to sign: its fleet is bound to another slashing store now, or to this one anew. ' +
-  'All signers of a fleet need one store: anti_slashing.backend postgres or dynamodb';
-const OTHER_STORE =
-  'NOTHING IS SIGNED: the fleet signs over another slashing store, and a replica that uses it is alive. ' +
-  'All signers of a fleet need one store: anti_slashing.backend postgres or dynamodb. ' +
-  'When that replica is gone for good, this one takes over by itself after the seconds named here';
-const UNKNOWN =
-  'nothing is signed yet: the state table does not say over which slashing store the fleet signs. ' +
-  'This signer waits until whoever signs would have shown itself, then raises its store to the present and goes on';
-const OLDER_COPY =
-  'NOTHING IS SIGNED: the slashing store has an older revision than its fleet noted: it lost records, or is a copy of the store ' +
-  'that others sign over. When nobody else shows itself, this signer raises the store to the present by itself and goes on';
-const TAKEN =
-  'this signer takes the fleet over to its own slashing store: nobody has used the other one for longer than a signer may ' +
-  'go on without showing itself. The store was raised to the present, which costs a validator at most one vote';

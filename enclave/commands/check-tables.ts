@@ -10,7 +10,7 @@ import { awsFault } from '../aws/errors.ts';
 import type { Kms } from '../aws/kms.ts';
 import { DEFAULT_AWS_ACCESS } from '../boot/credentials.ts';
 import { openCustodyParts } from '../boot/custody.ts';
-import { lookAtChamber } from '../chamber/boot-chamber.ts';
+import { lookAtChamber } from '../chamber/look-at-chamber.ts';
 import type { Config, OptionPath } from '../config/options.ts';
 import { readRevisions } from '../keys/table/calls.ts';
 import type { Network } from '../signing/networks.ts';
