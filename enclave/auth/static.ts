@@ -67,10 +67,11 @@ export function createStaticAuthenticator(options: StaticAuthOptions): StaticAut
   return {
     authenticate(credential, peerAddress, certificate): Authentication {
       if (credential.kind === 'malformed') return refused('malformed_credentials');
+      // Before anything else: whatever is found out of the certificate, the token is wiped.
+      const digest = credential.kind === 'token' ? digestOf(digestKey, credential.token) : undefined;
       const client = certificate === undefined ? undefined : clientOf(inForce, certificate, peerAddress);
-      if (credential.kind === 'none') return client ?? anonymousOf(inForce);
-      const bound = inForce.callers.get(tokenDigest(digestKey, credential.token));
-      credential.token.fill(0);
+      if (digest === undefined) return client ?? anonymousOf(inForce);
+      const bound = inForce.callers.get(digest);
       if (bound === undefined) return refused('invalid_token');
       if (!admitsPeer(bound, peerAddress)) return refused('peer_not_allowed');
       return client?.kind === 'refused' ? client : { kind: 'caller', caller: bound.caller };
@@ -102,12 +103,29 @@ interface Declared {
   readonly anonymous: Caller | undefined;
 }
 
+/** The token is wiped, whatever happens. */
+function digestOf(digestKey: Buffer, token: Buffer): string {
+  try {
+    return tokenDigest(digestKey, token);
+  } finally {
+    token.fill(0);
+  }
+}
+
+/** Every secret is wiped, also when the declaration is refused. */
 function declare(options: StaticAuthOptions, digestKey: Buffer): Declared {
+  try {
+    return declareAll(options, digestKey);
+  } finally {
+    for (const { secret } of options.tokens) secret.fill(0);
+  }
+}
+
+function declareAll(options: StaticAuthOptions, digestKey: Buffer): Declared {
   const accessOf = accessByName(options.policies);
   const callers = new Map<string, BoundCaller>();
   for (const [index, token] of options.tokens.entries()) {
     const digest = tokenDigest(digestKey, token.secret);
-    token.secret.fill(0);
     const place = `static_auth.tokens[${index}]`;
     const earlier = callers.get(digest);
     if (earlier !== undefined) throw new Error(`${place} has the same secret as the token ${earlier.caller.accessor}`);

@@ -47,11 +47,21 @@ export async function openAuthorization(
   world: World,
 ): Promise<Authorization> {
   if (custody === undefined) {
-    const authenticator = createStaticAuthenticator(declared(config));
-    return { authenticator, stateful: undefined, replaceTokens: (other) => authenticator.replace(declared(other)) };
+    const authenticator = withDeclared(config, createStaticAuthenticator);
+    const replaceTokens = (other: AuthorizationConfig) => withDeclared(other, authenticator.replace);
+    return { authenticator, stateful: undefined, replaceTokens };
   }
   const stateful = await openStateful(custody, telemetry, { ...world, clock: clockBy(time, world.clock) });
   return { authenticator: stateful, stateful, replaceTokens: undefined };
+}
+
+/** The secrets of the tokens are wiped, also when a file of clients cannot be used. */
+function withDeclared<Result>(config: AuthorizationConfig, use: (options: StaticAuthOptions) => Result): Result {
+  try {
+    return use(declared(config));
+  } finally {
+    for (const { secret } of config.static_auth.tokens) secret.wipe();
+  }
 }
 
 function declared({ static_auth, tls }: AuthorizationConfig): StaticAuthOptions {

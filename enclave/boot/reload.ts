@@ -9,6 +9,7 @@ import type { Log } from '../../observe/log.ts';
 import type { ReloadStatus } from '../api/reload.ts';
 import type { Loaded } from '../config/load.ts';
 import { type Config, OPTION_PATHS, type OptionPath } from '../config/options.ts';
+import { wipeSecrets } from '../config/secret.ts';
 import type { FilesystemLoad } from '../keys/files/load-report.ts';
 import { whileStopped } from '../keys/management/stop.ts';
 import type { KeyTurns } from '../keys/turns.ts';
@@ -126,14 +127,16 @@ export class Reload {
       log.error({ violations: loaded.violations }, 'the configuration is refused: its tokens stay as they were');
       return ['the configuration is refused, and its tokens stay as they were; the log says why'];
     }
-    const changed = changedOptions(config, loaded.config);
-    if (changed.length > 0) log.warn({ options: changed }, 'these options were changed, and need a restart');
     try {
+      const changed = changedOptions(config, loaded.config);
+      if (changed.length > 0) log.warn({ options: changed }, 'these options were changed, and need a restart');
       replaceTokens?.(loaded.config);
       return [];
     } catch (error) {
       log.error({ error: messageOf(error) }, 'the declared tokens are refused and stay as they were');
       return ['the declared tokens are refused and stay as they were; the log says why'];
+    } finally {
+      wipeSecrets(loaded.config); // also those that only a start uses
     }
   }
 

@@ -24,7 +24,7 @@ import {
 import { remedyFor } from './remedy.ts';
 import type { Facts, Finding } from './rules/rule.ts';
 import { RULES } from './rules/rules.ts';
-import { readSecret, Secret, type SecretSources, surrounded } from './secret.ts';
+import { readSecret, Secret, type SecretSources, surrounded, wipeSecrets } from './secret.ts';
 import { withSecrets } from './static-auth.ts';
 import { type ConfigWarning, warningsOf } from './warnings.ts';
 
@@ -98,7 +98,12 @@ export function loadConfig(input: LoadInput, build: Build): Loaded {
   if (!layers.some(({ unreadable }) => unreadable)) {
     for (const finding of findings(config, facts, failed)) violations.push(locate(finding, settings, layers));
   }
-  if (violations.length > 0) return { ok: false, violations };
+  if (violations.length > 0) {
+    for (const value of [...values.values(), ...[...settings.values()].map((setting) => setting.value)]) {
+      wipeSecrets(value); // a reload goes on without what was read
+    }
+    return { ok: false, violations };
+  }
   const origins = new Map(OPTION_PATHS.map((path) => [path, settings.get(path)?.originAt([]) ?? 'default']));
   return {
     ok: true,

@@ -42,6 +42,12 @@ export class Secret {
   }
 }
 
+/** Every secret in a value of the configuration, however deep. */
+export function wipeSecrets(value: unknown): void {
+  if (value instanceof Secret) value.wipe();
+  else if (typeof value === 'object' && value !== null) for (const member of Object.values(value)) wipeSecrets(member);
+}
+
 export interface SecretSources {
   /** Undefined where there is none: in an enclave. */
   readonly env: Readonly<Record<string, string | undefined>> | undefined;

@@ -115,15 +115,17 @@ export class ImportedKeystores {
     if ('refused' in file) return failed(file.refused);
     const found = await this.#seal.open(file.content.toString('utf8'));
     if ('refused' in found) return failed(found.refused);
-    if (name !== fileOf(found.publicKey)) return failed('its name is not that of its key');
-    const opened = await openKeystores([parseItem(found)], pool, signal, 'load');
+    let opened: Awaited<ReturnType<typeof openKeystores>> = [];
     try {
+      if (name !== fileOf(found.publicKey)) return failed('its name is not that of its key');
+      opened = await openKeystores([parseItem(found)], pool, signal, 'load');
       const [item] = opened;
       if (item?.kind !== 'opened') return failed(item?.message ?? 'it holds no key');
       const added = store.add(item.secretKey, 'memory', found.publicKey);
       return added.outcome === 'refused' ? failed(added.reason) : true;
     } finally {
       wipeKeystores(opened);
+      found.password.fill(0);
     }
   }
 

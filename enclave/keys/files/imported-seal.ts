@@ -88,13 +88,16 @@ export class ImportedSeal {
     if (known !== undefined) return known;
     const key = deriveSealKey(this.#secret, Buffer.from(salt, 'hex'));
     this.#keys.set(salt, key);
+    key.catch(() => this.#keys.delete(salt)); // the machine may have the memory next time
     return key;
   }
 
   async wipe(): Promise<void> {
     this.#secret.fill(0);
-    for (const key of this.#keys.values()) (await key).fill(0);
+    const keys = [...this.#keys.values()];
     this.#keys.clear();
+    // One that could not be derived keeps none of the others.
+    for (const key of await Promise.allSettled(keys)) if (key.status === 'fulfilled') key.value.fill(0);
   }
 }
 

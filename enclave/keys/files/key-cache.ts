@@ -72,22 +72,39 @@ export class KeyCache {
   async open(passwords: () => Promise<ReadonlyMap<string, Buffer>>): Promise<void> {
     const file = await this.#read();
     if (file === undefined) return;
-    const known = await passwords();
     const names = file.keystores.map(nameOf);
-    const missing = names.filter((name) => !known.has(name)).length;
-    const password = passwordOf(names, known);
-    for (const digest of known.values()) digest.fill(0);
-    if (missing > 0) {
+    const password = this.#passwordFor(names, await passwords());
+    if (password === undefined) return;
+    try {
+      const opened = await this.#unseal(file, password);
+      if (opened !== undefined) this.#hold(names, opened);
+    } finally {
+      password.fill(0);
+    }
+  }
+
+  /** The digests are wiped. Undefined when the password of a keystore of the file is not there. */
+  #passwordFor(names: readonly string[], known: ReadonlyMap<string, Buffer>): Buffer | undefined {
+    try {
+      const missing = names.filter((name) => !known.has(name)).length;
+      if (missing === 0) return passwordOf(names, known);
       this.#log.info({ file: this.#path, missing }, `${DOES_NOT_FIT}: keystores were changed or removed`);
-      return;
+      return undefined;
+    } finally {
+      for (const digest of known.values()) digest.fill(0);
     }
-    const opened = await this.#unseal(file, password);
-    password.fill(0);
-    if (opened === undefined) return;
-    for (const [index, name] of names.entries()) {
-      this.#cached.set(name, Buffer.from(opened.subarray(index * SECRET_BYTES, (index + 1) * SECRET_BYTES)));
+  }
+
+  /** Copies of the secret keys, which are wiped. */
+  #hold(names: readonly string[], opened: Buffer): void {
+    try {
+      for (const [index, name] of names.entries()) {
+        this.#cached.get(name)?.fill(0);
+        this.#cached.set(name, Buffer.from(opened.subarray(index * SECRET_BYTES, (index + 1) * SECRET_BYTES)));
+      }
+    } finally {
+      opened.fill(0);
     }
-    opened.fill(0);
   }
 
   /** A copy of the secret key, which the caller wipes. */
@@ -96,12 +113,21 @@ export class KeyCache {
     return cached === undefined ? undefined : Uint8Array.from(cached);
   }
 
-  /** The keystore is in the next file. @param secretKey copied; that of the file unless given */
+  /**
+   * The keystore is in the next file.
+   * @param passwordDigest taken over
+   * @param secretKey copied; that of the file unless given
+   */
   keep(keystore: Keystore, passwordDigest: Buffer, secretKey?: Uint8Array): void {
     const name = keystoreName(keystore);
     const secret = secretKey ?? this.#cached.get(name);
-    if (secret === undefined) this.#incomplete = true;
-    else this.#entries.set(name, { passwordDigest, secretKey: Buffer.from(secret) });
+    if (secret === undefined) {
+      passwordDigest.fill(0);
+      this.#incomplete = true;
+      return;
+    }
+    wipeEntry(this.#entries.get(name)); // the same keystore at another place
+    this.#entries.set(name, { passwordDigest, secretKey: Buffer.from(secret) });
   }
 
   /** Write the file when it would say something else. A file that cannot be written costs the next start time. */
@@ -121,10 +147,7 @@ export class KeyCache {
 
   wipe(): void {
     for (const secret of this.#cached.values()) secret.fill(0);
-    for (const { secretKey, passwordDigest } of this.#entries.values()) {
-      secretKey.fill(0);
-      passwordDigest.fill(0);
-    }
+    for (const entry of this.#entries.values()) wipeEntry(entry);
     this.#cached.clear();
     this.#entries.clear();
   }
@@ -152,6 +175,11 @@ export class KeyCache {
     this.#log.warn({ file: this.#path }, `${DOES_NOT_FIT}: it is not a cache of this version`);
     return undefined;
   }
+}
+
+function wipeEntry(entry: Entry | undefined): void {
+  entry?.secretKey.fill(0);
+  entry?.passwordDigest.fill(0);
 }
 
 const DOES_NOT_FIT = 'the key cache is not used, and keystores are decrypted one by one';
@@ -185,13 +213,15 @@ async function seal(entries: ReadonlyMap<string, Entry>): Promise<CacheFile> {
   const [salt, nonce] = [randomBytes(SALT_BYTES), randomBytes(NONCE_BYTES)];
   const head = { format: FORMAT, salt: salt.toString('hex'), keystores } as const;
   const digests = new Map([...entries].map(([name, { passwordDigest }]) => [name, passwordDigest]));
-  const key = await deriveSealKey(passwordOf(names, digests), salt);
-  const secrets = Buffer.concat(names.map((name) => entries.get(name)?.secretKey ?? Buffer.alloc(0)));
+  const password = passwordOf(names, digests);
+  const key = await deriveSealKey(password, salt).finally(() => password.fill(0));
+  let secrets: Buffer | undefined;
   try {
+    secrets = Buffer.concat(names.map((name) => entries.get(name)?.secretKey ?? Buffer.alloc(0)));
     const sealed = sealBytes(secrets, { key, nonce, associatedData: associatedData(head) });
     return { ...head, nonce: nonce.toString('hex'), sealed: sealed.toString('base64') };
   } finally {
-    secrets.fill(0);
+    secrets?.fill(0);
     key.fill(0);
   }
 }

@@ -7,14 +7,16 @@ import type { Clock } from '../../../observe/clock.ts';
 import type { Log } from '../../../observe/log.ts';
 import { SignerError } from '../../api/errors.ts';
 import type { KeystorePool, PoolAnswer } from '../keystores/pool.ts';
-import type { KeyRefusal } from '../loaded-key.ts';
+import type { AddedKey, KeyRefusal } from '../loaded-key.ts';
 import type { KeyStore } from '../store.ts';
-import { type KeyDescriptor, MAX_DESCRIPTOR_BYTES, parseDescriptors } from './descriptor.ts';
-import { digestPassword, type KeyCache, keystoreName } from './key-cache.ts';
-import { type KeystoreFile, type KeystorePlace, type ReadKeystore, readKeystoreFile } from './keystore-file.ts';
+import { type DescribedKey, type KeyDescriptor, MAX_DESCRIPTOR_BYTES, parseDescriptors } from './descriptor.ts';
+import { digestPassword, type KeyCache } from './key-cache.ts';
+import type { ReadKeystore } from './keystore-file.ts';
 import { forEach } from './lanes.ts';
 import type { Listing } from './listing.ts';
-import type { KeyPlace, LoadProgress, LoadReport, OrderedPlace } from './load-report.ts';
+import type { LoadProgress, LoadReport, OrderedPlace } from './load-report.ts';
+import { documentOf, inFolder, type KeystoreAt, orderOf, placeName } from './places.ts';
+import { ReadAhead } from './read-ahead.ts';
 import { readSmallFile } from './small-files.ts';
 
 export interface KeyFilesParts {
@@ -39,8 +41,6 @@ interface LookParts extends KeyFilesParts {
   readonly cache: KeyCache | undefined;
 }
 
-type KeystoreAt = OrderedPlace & KeystorePlace;
-
 /** One pass over the folders. */
 export class Look {
   readonly found = new Map<string, Held>();
@@ -51,8 +51,7 @@ export class Look {
   readonly #before: ReadonlyMap<string, Held>;
   readonly #keysBefore: ReadonlySet<string>;
   readonly #seen = new Set<string>();
-  /** By place, until it is loaded. */
-  readonly #readAhead = new Map<string, KeystoreFile>();
+  readonly #ahead = new ReadAhead();
   readonly #parts: LookParts;
   readonly #report: LoadReport;
 
@@ -68,20 +67,29 @@ export class Look {
     const described = await this.#loadRawKeys(descriptors, rawLoadConcurrency);
     const all = [...described, ...keystores.map((place, index) => inFolder(place, descriptors.length + index))];
     this.#report.expectKeystores(all.length);
-    await this.#parts.cache?.open(() => this.#passwords(all));
-    // More lanes than workers: the next keystore is read while the workers are busy.
-    await forEach(all, pool.concurrency + 2, signal, (place) => this.#loadKeystore(place));
+    try {
+      await this.#parts.cache?.open(() => this.#ahead.passwords(all, signal));
+      // More lanes than workers: the next keystore is read while the workers are busy.
+      await forEach(all, pool.concurrency + 2, signal, (place) => this.#loadKeystore(place));
+    } finally {
+      this.#ahead.wipe();
+    }
   }
 
   /** Reads every descriptor, loads the raw keys, and answers the keystores, which are still to be loaded, in order. */
   async #loadRawKeys(files: readonly string[], concurrency: number): Promise<KeystoreAt[]> {
     const keystores: KeystoreAt[] = [];
     await forEach([...files.entries()], concurrency, this.#parts.signal, async ([order, file]) => {
-      for (const { place, descriptor } of await this.#readDescriptors(file, order)) {
-        if (descriptor.type === 'file-keystore') keystores.push({ ...place, ...descriptor });
-        else this.#addKey(place, descriptor.secretKey, undefined);
-        // A file of thousands of documents must not hold up signing: each key costs 0.1 ms of this thread.
-        if (place.document > 1) await setImmediate();
+      const described = await this.#readDescriptors(file, order);
+      try {
+        for (const { place, descriptor } of described) {
+          if (descriptor.type === 'file-keystore') keystores.push({ ...place, ...descriptor });
+          else this.#addKey(place, descriptor.secretKey, undefined);
+          // A file of thousands of documents must not hold up signing: each key costs 0.1 ms of this thread.
+          if (place.document > 1) await setImmediate();
+        }
+      } finally {
+        for (const { descriptor } of described) if (descriptor.type === 'file-raw') descriptor.secretKey.fill(0);
       }
     });
     return keystores.sort((a, b) => a.order - b.order);
@@ -93,8 +101,7 @@ export class Look {
       this.#failFile(file, fileOrder, read.refused);
       return [];
     }
-    const described = parseDescriptors(file, read.content);
-    read.content.fill(0);
+    const described = parsedAndWiped(file, read.content);
     const keys: { place: OrderedPlace; descriptor: KeyDescriptor }[] = [];
     for (const key of described) {
       const place = { file, document: key.document, order: orderOf(fileOrder, key.document) };
@@ -104,27 +111,9 @@ export class Look {
     return keys;
   }
 
-  /** Reads every keystore ahead, for the cache opens with the passwords of all or not at all. */
-  async #passwords(places: readonly KeystoreAt[]): Promise<Map<string, Buffer>> {
-    const passwords = new Map<string, Buffer>();
-    await forEach(places, READ_LANES, this.#parts.signal, async (place) => {
-      const read = await readKeystoreFile(place);
-      this.#readAhead.set(placeName(place), read);
-      if (!('refused' in read)) passwords.set(keystoreName(read.keystore), digestPassword(read.password));
-    });
-    return passwords;
-  }
-
-  async #read(place: KeystoreAt): Promise<KeystoreFile> {
-    const name = placeName(place);
-    const ahead = this.#readAhead.get(name);
-    this.#readAhead.delete(name);
-    return ahead ?? readKeystoreFile(place);
-  }
-
   async #loadKeystore(place: KeystoreAt): Promise<void> {
     const { cache } = this.#parts;
-    const read = await this.#read(place);
+    const read = await this.#ahead.take(place);
     if ('refused' in read) return this.#failKeystore(place, read.publicKey, read.refused);
     const { keystore, contents } = read;
     const passwordDigest = cache === undefined ? undefined : digestPassword(read.password);
@@ -132,8 +121,14 @@ export class Look {
       if (passwordDigest !== undefined) cache?.keep(keystore, passwordDigest);
       return;
     }
-    const opened = await this.#open(read);
-    if ('refused' in opened) return this.#failKeystore(place, keystore.publicKey, DECRYPTION_REFUSALS[opened.refused]);
+    const opened = await this.#open(read).catch((error: unknown) => {
+      passwordDigest?.fill(0);
+      throw error;
+    });
+    if ('refused' in opened) {
+      passwordDigest?.fill(0);
+      return this.#failKeystore(place, keystore.publicKey, DECRYPTION_REFUSALS[opened.refused]);
+    }
     if (passwordDigest !== undefined) cache?.keep(keystore, passwordDigest, opened.secretKey);
     this.#addKey(place, opened.secretKey, keystore.publicKey, contents);
   }
@@ -169,8 +164,7 @@ export class Look {
     expectedPublicKey: string | undefined,
     contents: string | undefined = undefined,
   ): void {
-    const added = this.#parts.store.add(secretKey, 'filesystem', expectedPublicKey);
-    secretKey.fill(0);
+    const added = this.#take(secretKey, expectedPublicKey);
     if (added.outcome === 'refused') {
       if (added.reason === 'sealed') throw new SignerError('sealed');
       this.#fail(place, ADD_REFUSALS[added.reason]);
@@ -182,6 +176,15 @@ export class Look {
     if (added.outcome === 'duplicate' && !isKept) this.#report.duplicate(place, publicKey);
     if (added.outcome === 'duplicate' && isKept) this.kept += 1;
     this.#note(place, contents === undefined ? { publicKey } : { publicKey, contents });
+  }
+
+  /** The copy here is wiped. */
+  #take(secretKey: Uint8Array, expectedPublicKey: string | undefined): AddedKey {
+    try {
+      return this.#parts.store.add(secretKey, 'filesystem', expectedPublicKey);
+    } finally {
+      secretKey.fill(0);
+    }
   }
 
   #hold(place: OrderedPlace, before: Held): void {
@@ -216,26 +219,12 @@ export class Look {
   }
 }
 
-/** Small files read at once. */
-const READ_LANES = 16;
-const SEPARATOR = '\0';
-
-function placeName({ file, document }: KeyPlace): string {
-  return `${file}${SEPARATOR}${document}`;
-}
-
-function documentOf(name: string, file: string): KeyPlace | undefined {
-  const [at, document] = name.split(SEPARATOR);
-  return at === file ? { file, document: Number(document) } : undefined;
-}
-
-/** A file of MAX_DESCRIPTOR_BYTES has fewer documents than bytes. */
-function orderOf(fileOrder: number, document: number): number {
-  return fileOrder * (MAX_DESCRIPTOR_BYTES + 1) + document;
-}
-
-function inFolder(place: KeystorePlace, fileOrder: number): KeystoreAt {
-  return { ...place, file: place.keystoreFile, document: 1, order: orderOf(fileOrder, 1) };
+function parsedAndWiped(file: string, content: Buffer): DescribedKey[] {
+  try {
+    return parseDescriptors(file, content);
+  } finally {
+    content.fill(0);
+  }
 }
 
 const DECRYPTION_REFUSALS = {

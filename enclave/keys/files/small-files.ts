@@ -26,14 +26,16 @@ export async function readSmallFile(path: string, maximumBytes: number): Promise
 async function readAll(file: FileHandle, sizeBytes: number): Promise<FileContent> {
   const content = Buffer.alloc(sizeBytes);
   let filled = 0;
-  while (filled < sizeBytes) {
-    const { bytesRead } = await file.read(content, filled, sizeBytes - filled);
-    if (bytesRead === 0) break;
-    filled += bytesRead;
+  try {
+    while (filled < sizeBytes) {
+      const { bytesRead } = await file.read(content, filled, sizeBytes - filled);
+      if (bytesRead === 0) return { refused: 'shortened while it was read' };
+      filled += bytesRead;
+    }
+    return { content };
+  } finally {
+    if (filled < sizeBytes) content.fill(0);
   }
-  if (filled === sizeBytes) return { content };
-  content.fill(0);
-  return { refused: 'shortened while it was read' };
 }
 
 const REASONS: Readonly<Record<string, string>> = {

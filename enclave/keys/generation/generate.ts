@@ -62,6 +62,11 @@ function keyOf(secretKey: Uint8Array, backup: string | undefined): GeneratedKey 
  * BIP-39, From mnemonic to seed: English words are ASCII and need no normalization. Off the thread that signs: it takes
  * a while.
  */
-function seedOf(mnemonic: string): Promise<Buffer> {
-  return promisify(pbkdf2)(Buffer.from(mnemonic, 'ascii'), 'mnemonic', 2048, 64, 'sha512');
+async function seedOf(mnemonic: string): Promise<Buffer> {
+  const words = Buffer.from(mnemonic, 'ascii');
+  try {
+    return await promisify(pbkdf2)(words, 'mnemonic', 2048, 64, 'sha512');
+  } finally {
+    words.fill(0);
+  }
 }

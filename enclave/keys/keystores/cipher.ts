@@ -30,12 +30,13 @@ export type DecryptedKeystore =
 export function decryptKeystore(keystore: Keystore, password: Uint8Array): DecryptedKeystore {
   const processed = processPassword(password);
   if (processed === undefined) return { refused: 'password_not_utf8' };
-  const derived = deriveKey(keystore.keyDerivation, processed);
-  processed.fill(0);
+  let derived: Buffer | undefined;
   try {
+    derived = deriveKey(keystore.keyDerivation, processed); // throws where there is no memory for it
     return decrypt(keystore, derived);
   } finally {
-    derived.fill(0);
+    processed.fill(0);
+    derived?.fill(0);
   }
 }
 

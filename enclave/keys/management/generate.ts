@@ -34,7 +34,12 @@ export async function generateKeys(
       await setImmediate(); // requests to sign go on in between
       signal.throwIfAborted();
       const key = await generateKey({ backupRecipients, fillRandom });
-      keys.push({ ...key, deposit: terms && makeDeposit(key.secretKey, terms, network) });
+      try {
+        keys.push({ ...key, deposit: terms && makeDeposit(key.secretKey, terms, network) });
+      } catch (error) {
+        key.secretKey.fill(0);
+        throw error;
+      }
     }
     await parts.turns(
       keys.map(({ publicKey }) => publicKey),

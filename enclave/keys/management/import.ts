@@ -41,15 +41,15 @@ export async function importKeys(
   parts: KeyManagementParts,
   signal: AbortSignal,
 ): Promise<ImportResult[]> {
-  if (persist && parts.table === undefined) {
-    throw new SignerError('malformed_body', { hint: 'storage.persist needs key_sources.dynamodb' });
-  }
-  // Before that a key that a file holds would become one of memory, and come back after its deletion.
-  parts.store.assertReady();
   let opened: (OpenedKeystore | KeystoreProblem)[] = [];
   // Decrypting wipes a password, and the file of an imported keystore needs it.
   const passwords = parts.imported === undefined ? [] : items.map(({ password }) => Buffer.from(password));
   try {
+    if (persist && parts.table === undefined) {
+      throw new SignerError('malformed_body', { hint: 'storage.persist needs key_sources.dynamodb' });
+    }
+    // Before that a key that a file holds would become one of memory, and come back after its deletion.
+    parts.store.assertReady();
     const parsed = items.map(parseItem);
     assertAllowed(parsed, allows);
     opened = await openKeystores(parsed, parts.pool, signal);

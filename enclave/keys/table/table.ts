@@ -32,11 +32,13 @@ export function openKeyTable(parts: KeyTableParts): KeyTable {
   const reseal = (row: TableRow, changes: Partial<TableRow>, generation: number): TableRow | undefined => {
     const secretKey = parts.sealer.open(row);
     if (secretKey === undefined) return undefined;
-    const { backup, deposit } = { ...row, ...changes };
-    const detailsDigest = digestOfDetails(backup, deposit);
-    const sealed = parts.sealer.seal({ ...row, ...changes, detailsDigest, generation, updatedAt: now() }, secretKey);
-    secretKey.fill(0);
-    return sealed;
+    try {
+      const { backup, deposit } = { ...row, ...changes };
+      const detailsDigest = digestOfDetails(backup, deposit);
+      return parts.sealer.seal({ ...row, ...changes, detailsDigest, generation, updatedAt: now() }, secretKey);
+    } finally {
+      secretKey.fill(0);
+    }
   };
 
   return {
