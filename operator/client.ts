@@ -12,8 +12,8 @@ import { renderPlace } from '../command-line/text.ts';
 import { connect, type Peer } from './connect.ts';
 import { connectionFailure, isReset } from './connection-failure.ts';
 import { createDeadline, type Deadline } from './deadline.ts';
-import { CommandFailure } from './exit.ts';
-import { refusal } from './refusal.ts';
+import { CommandFailure, ForeignAnswer } from './exit.ts';
+import { readErrorBody, refusal } from './refusal.ts';
 import { authorizationHeader } from './token.ts';
 
 /** A list of every policy of a large deployment, with its keys, stays below it. */
@@ -63,7 +63,7 @@ export function createClient(options: ClientOptions): Client {
   return {
     request: async (request, schema) => {
       const text = await exchange(options, request, readAll);
-      return { value: readAnswer(text, schema), text };
+      return { value: readAnswer(text, schema, request), text };
     },
     send: async (request) => void (await exchange(options, request, readAll)),
     probe: (path) =>
@@ -183,17 +183,22 @@ async function readText(body: AsyncIterable<Buffer>, maxBytes: number): Promise<
   let bytes = 0;
   for await (const chunk of body) {
     bytes += chunk.length;
-    if (bytes > maxBytes) throw new CommandFailure(EXIT.refused, `the answer is larger than ${maxBytes} bytes`);
+    if (bytes > maxBytes) throw new ForeignAnswer(EXIT.refused, `the answer is larger than ${maxBytes} bytes`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');
 }
 
-function readAnswer<Schema extends z.ZodType>(text: string, schema: Schema): z.output<Schema> {
+function readAnswer<Schema extends z.ZodType>(
+  text: string,
+  schema: Schema,
+  { alsoAnswers }: ApiRequest,
+): z.output<Schema> {
   const parsed = schema.safeParse(parseJson(text));
   if (parsed.success) return parsed.data;
+  if (alsoAnswers !== undefined && readErrorBody(text) !== undefined) throw refusal(alsoAnswers, text);
   const [issue] = parsed.error.issues;
-  throw new CommandFailure(
+  throw new ForeignAnswer(
     EXIT.refused,
     `the answer is not what this version of strongroom knows (at ${renderPlace(issue?.path ?? []) || 'the top'})`,
     'does the URL lead to the signer, and is it of the same version?',

@@ -4,7 +4,7 @@
 import { EXIT } from '../command-line/exit-codes.ts';
 import { bounded } from '../command-line/text.ts';
 import type { Peer } from './connect.ts';
-import { CommandFailure } from './exit.ts';
+import { CommandFailure, ForeignAnswer } from './exit.ts';
 
 const MAX_NAMES_CHARACTERS = 300;
 
@@ -19,6 +19,8 @@ export interface Attempt {
 interface Fault {
   readonly problem: string;
   readonly advice?: string;
+  /** Something answers, and it is no signer. */
+  readonly isForeign?: true;
 }
 
 const TRUST_ADVICE =
@@ -54,15 +56,17 @@ const FAULTS: Readonly<Record<string, Fault>> = {
   HPE_INVALID_CONSTANT: {
     problem: 'what answers is no HTTP server',
     advice: 'check the port; a listener with TLS needs an https: URL',
+    isForeign: true,
   },
 };
 
 export function connectionFailure(error: unknown, attempt: Attempt): CommandFailure {
-  const { problem, advice } = attempt.timedOut
+  const { problem, advice, isForeign }: Fault = attempt.timedOut
     ? { problem: `nothing came for ${attempt.timeoutSeconds} s`, advice: 'see --timeout-seconds' }
     : faultOf(error, attempt.peer);
   const doubt = 'the request may have been carried out: look before repeating it';
-  return new CommandFailure(
+  const Failure = isForeign === true ? ForeignAnswer : CommandFailure;
+  return new Failure(
     EXIT.refused,
     `no answer from ${attempt.peer.url.origin}: ${problem}`,
     attempt.maybeDone ? doubt : advice,

@@ -34,6 +34,12 @@ export class CommandFailure extends Error {
   }
 }
 
+/** A signer says no, with its reason. */
+export class SignerRefusal extends CommandFailure {}
+
+/** Something answers that is no signer of a version that is known here: a proxy, another service, another port. */
+export class ForeignAnswer extends CommandFailure {}
+
 /** The command line or the settings say something that cannot be. */
 export class UsageFailure extends CommandFailure {
   constructor(message: string, advice?: string) {

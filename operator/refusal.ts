@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { EXIT } from '../command-line/exit-codes.ts';
 import { bounded } from '../command-line/text.ts';
 import type { ErrorReason } from '../enclave/api/errors.ts';
-import { CommandFailure, type OperatorExitCode } from './exit.ts';
+import { type CommandFailure, ForeignAnswer, type OperatorExitCode, SignerRefusal } from './exit.ts';
 
 const MAX_MESSAGE_CHARACTERS = 1000;
 
@@ -36,7 +36,7 @@ const ADVICE: Partial<Record<ErrorReason, string>> = {
 export function refusal(status: number, text: string, subject?: string): CommandFailure {
   const body = readErrorBody(text);
   if (body === undefined) {
-    return new CommandFailure(
+    return new ForeignAnswer(
       exitCodeOf(status, undefined),
       `refused: HTTP ${status} without a reason`,
       'this is not how a signer answers: does the URL lead to a proxy, or to another service?',
@@ -45,16 +45,17 @@ export function refusal(status: number, text: string, subject?: string): Command
   const { reason, message, request_id } = body;
   if (reason === 'not_found' && subject !== undefined) {
     const missing = `there is no ${subject} (request id ${request_id})`;
-    return new CommandFailure(exitCodeOf(status, reason), bounded(missing, MAX_MESSAGE_CHARACTERS), LISTS);
+    return new SignerRefusal(exitCodeOf(status, reason), bounded(missing, MAX_MESSAGE_CHARACTERS), LISTS);
   }
-  return new CommandFailure(
+  return new SignerRefusal(
     exitCodeOf(status, reason),
     bounded(`refused: ${reason}: ${message} (request id ${request_id})`, MAX_MESSAGE_CHARACTERS),
     Object.hasOwn(ADVICE, reason) ? ADVICE[reason as ErrorReason] : undefined,
   );
 }
 
-function readErrorBody(text: string): z.output<typeof errorBodySchema> | undefined {
+/** Undefined for what is no refusal of a signer. */
+export function readErrorBody(text: string): z.output<typeof errorBodySchema> | undefined {
   try {
     return errorBodySchema.safeParse(JSON.parse(text)).data;
   } catch {

@@ -11,9 +11,9 @@ import { type Health, healthSchema } from '../../enclave/api/health.ts';
 import type { Client } from '../client.ts';
 import type { RemoteCall } from '../command.ts';
 import type { recover } from '../descriptions/replicas.ts';
-import { CommandFailure, localFailure, UsageFailure } from '../exit.ts';
+import { CommandFailure, ForeignAnswer, localFailure, SignerRefusal, UsageFailure } from '../exit.ts';
 import type { Latch, LatchTable, OpenLatchTable } from '../recovery/latch-table.ts';
-import { type Trouble, troublesOf, unreachable } from '../recovery/steps.ts';
+import { foreignAnswer, refusing, type Trouble, troublesOf, unreachable } from '../recovery/steps.ts';
 
 export async function recoverFleet({
   values: { table, yes },
@@ -24,7 +24,7 @@ export async function recoverFleet({
 }: RemoteCall<typeof recover.flags>): Promise<void> {
   if (yes && table === undefined) throw new UsageFailure('--yes needs --table: which state table holds the latch');
   const health = await healthOf(client);
-  const troubles = health instanceof CommandFailure ? [unreachable(health.message, table)] : troublesOf(health, table);
+  const troubles = health instanceof CommandFailure ? [troubleOf(health, table)] : troublesOf(health, table);
   const removed = yes && table !== undefined ? await removeLatch(table, { health, terminal, openLatchTable }) : null;
   const value = { troubles, removed };
   output.answer({ value, text: JSON.stringify(jsonOf(value)) }, render);
@@ -42,9 +42,15 @@ async function healthOf(client: Client): Promise<Health | CommandFailure> {
     return (await client.request({ method: 'GET', path: '/healthcheck', alsoAnswers: 503 }, healthSchema)).value;
   } catch (error) {
     // Evidence that is not that of the expected enclave is no signer that is merely away.
+    if (error instanceof ForeignAnswer) return error;
     if (error instanceof CommandFailure && error.exitCode === EXIT.refused) return error;
     throw error;
   }
+}
+
+function troubleOf(failure: CommandFailure, table: string | undefined): Trouble {
+  if (failure instanceof ForeignAnswer) return foreignAnswer(failure.message);
+  return failure instanceof SignerRefusal ? refusing(failure.message) : unreachable(failure.message, table);
 }
 
 interface RemovalParts {
@@ -54,6 +60,13 @@ interface RemovalParts {
 }
 
 async function removeLatch(table: string, { health, terminal, openLatchTable }: RemovalParts): Promise<Latch> {
+  if (health instanceof ForeignAnswer) {
+    throw new CommandFailure(
+      EXIT.refused,
+      `what answers at the URL is no strongroom: nothing was deleted (${health.message})`,
+      'name a replica by its own address with --signer-url; one that is stopped may be named, too',
+    );
+  }
   const chamber = health instanceof CommandFailure ? undefined : health.checks.find(({ id }) => id === 'chamber');
   if (!(health instanceof CommandFailure) && chamber?.sealed_at === undefined) {
     throw localFailure('the signer is not sealed: there is nothing to delete', 'leave --yes out to see what is wrong');

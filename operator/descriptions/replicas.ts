@@ -52,7 +52,8 @@ export const recover = remoteDescription({
   },
   notes: [
     'Without --yes it only prints. With it the row is deleted if it is still the one that was read, and if the ' +
-      'replica at the URL, when one answers, is sealed by it. Then restart every replica.',
+      'replica at the URL, when one answers, is sealed by it. When something else answers there, nothing is deleted. ' +
+      'Then restart every replica.',
   ],
   examples: ['recover', 'recover --table strongroom-state --yes'],
 });

@@ -11,7 +11,16 @@ export interface Step {
 }
 
 export interface Trouble {
-  readonly state: 'sealed' | 'stale' | 'slashing_down' | 'slashing_unopened' | 'keys' | 'unreachable' | 'shutting_down';
+  readonly state:
+    | 'sealed'
+    | 'stale'
+    | 'slashing_down'
+    | 'slashing_unopened'
+    | 'keys'
+    | 'unreachable'
+    | 'refused'
+    | 'foreign_answer'
+    | 'shutting_down';
   readonly means: string;
   readonly steps: readonly Step[];
 }
@@ -129,6 +138,37 @@ const SHUTTING_DOWN: Trouble = {
   means: 'the process ends; what it has admitted it finishes',
   steps: [{ what: 'start it again, unless that is meant', command: 'systemctl start strongroom' }],
 };
+
+/** Something answers that is no signer: it says nothing of the state that the signers are in. */
+export function foreignAnswer(problem: string): Trouble {
+  return {
+    state: 'foreign_answer',
+    means: `what answers is no strongroom that this version knows: ${problem}`,
+    steps: [
+      {
+        what: 'find out what answers at the URL of the profile or --signer-url',
+        command: 'strongroom operator doctor',
+      },
+      {
+        what: 'ask a replica by its own address: a proxy answers by itself when no signer is behind it',
+        command: 'strongroom operator recover --signer-url https://REPLICA:9443',
+      },
+      { what: 'a signer of another version: ask it with the program of that version', command: null },
+    ],
+  };
+}
+
+/** A signer answers, and not how it is. */
+export function refusing(problem: string): Trouble {
+  return {
+    state: 'refused',
+    means: problem,
+    steps: [
+      { what: 'find out what it refuses', command: 'strongroom operator doctor' },
+      { what: 'see what its log says', command: 'journalctl -u strongroom -o cat' },
+    ],
+  };
+}
 
 /** Nothing answers: the steps for a start that fails, and for a fleet that is sealed and stopped. */
 export function unreachable(problem: string, table = UNNAMED_TABLE): Trouble {

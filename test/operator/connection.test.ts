@@ -44,6 +44,49 @@ function plainly(signer: FixtureSigner, args: string) {
   return operator(`${args} --signer-url ${signer.url} --allow-plaintext-signer`);
 }
 
+describe('recover', () => {
+  const YES = 'recover --table nowhere --yes';
+  const answering =
+    (status: number, body: string): Answerer =>
+    (_received, response) => {
+      response.writeHead(status, { 'content-type': 'application/json' });
+      response.end(body);
+    };
+
+  it.each([
+    ['another service', answering(200, '{"status":"ok"}')],
+    ['a proxy without a signer behind it', answering(502, '<h1>Bad Gateway</h1>')],
+    ['a proxy that wants a login', answering(401, 'who are you?')],
+    ['a service that is not well', answering(503, '{"error":"down"}')],
+  ])('%s is a foreign answer, and deletes no latch', async (_name, answer) => {
+    const signer = await start(answer);
+    const { code, stdout } = await plainly(signer, 'recover --json');
+    expect({ code, troubles: JSON.parse(stdout).troubles }).toMatchObject({
+      code: 0,
+      troubles: [{ state: 'foreign_answer', means: expect.stringContaining('no strongroom') }],
+    });
+    const deletion = await plainly(signer, YES);
+    expect(deletion.code).toBe(2);
+    expect(deletion.stderr).toContain('what answers at the URL is no strongroom: nothing was deleted');
+  });
+
+  it('what speaks no HTTP is one, too; a signer that refuses is none; nobody is unreachable', async () => {
+    const server = createServer((socket: Socket) => {
+      socket.resume().on('error', () => undefined);
+      socket.end('SSH-2.0-OpenSSH\r\n');
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as { port: number };
+    const at = `recover --signer-url http://127.0.0.1:${port} --allow-plaintext-signer`;
+    expect((await operator(at)).stdout).toMatch(/^foreign_answer: .*what answers is no HTTP server/);
+    server.close();
+    await once(server, 'close');
+    expect((await operator(at)).stdout).toMatch(/^unreachable: no answer from .*refused/);
+    const overloaded = await start((_received, response) => answerRefusal(response, 'overloaded'));
+    expect((await plainly(overloaded, 'recover')).stdout).toMatch(/^refused: refused: overloaded: /);
+  });
+});
+
 describe('TLS', () => {
   it('a self-signed certificate is trusted when it is named, and only then', async () => {
     const { url, received } = await startWithTls('named');
