@@ -148,7 +148,11 @@ describe('deploy/helm', () => {
         const shared = helm('template', 's', CHART, '--set', `replicas=2,config.anti_slashing.backend=${backend}`);
         expect(shared.status).toBe(0);
         expect(shared.stdout).not.toContain('volumeClaimTemplates');
+        expect(shared.stdout).not.toContain('slashing_protection.sqlite');
       }
+      for (const name of ['a.b', '1a', 'a'.repeat(53)])
+        expect(helm('template', name, CHART).stderr).toContain('Take another name');
+      expect(helm('template', 'a'.repeat(52), CHART)).toMatchObject({ status: 0 });
     },
   );
 
@@ -157,4 +161,13 @@ describe('deploy/helm', () => {
       /has \$backend \(list "postgres" "dynamodb"\)[\s\S]*gt \(int \.Values\.replicas\) 1\) \(not \$shared\)[\s\S]*fail/,
     );
   });
+});
+
+it('the guide to reproducing names the Containerfile: docker build looks for a Dockerfile alone', () => {
+  const guide = read(join(ROOT, 'docs/guides/reproduce.md'));
+  const files = [...guide.matchAll(/^docker build (.*)/gm)].map(
+    ([, line = '']) => /--file (\S+)/.exec(line)?.[1] ?? '',
+  );
+  expect(files.length).toBeGreaterThan(0);
+  for (const file of files) expect(read(join(ROOT, file))).toMatch(/^FROM \$\{BASE\}$/m);
 });
