@@ -10,7 +10,7 @@ import { BuildError, type Input, inputOf, readInput, sortedInputs } from '../inp
 import { COMPILED_FILE } from './compiled-module.ts';
 import { ADDON, readCompiledPart } from './compiled-parts.ts';
 import { ADDON_SOURCE, relocate, workerOutput } from './locations.ts';
-import { lockedPackages, packagesOfOtherLibcs } from './lockfile.ts';
+import { importsOfOtherLibcs, lockedPackages } from './lockfile.ts';
 
 export interface BundleFile {
   /** In the folder of the bundle, without a folder of its own. */
@@ -139,14 +139,14 @@ async function run(root: string, program: Program, workers: readonly string[], f
 }
 
 function imagePlugin(root: string, { entry, inPlaceOf }: Program, workers: Set<string>): Plugin {
-  const ofOtherLibcs = packagesOfOtherLibcs(lockedPackages(root));
+  const ofOtherLibcs = importsOfOtherLibcs(lockedPackages(root));
   return {
     name: 'strongroom-image',
     setup({ onResolve, onLoad }) {
       onResolve({ filter: new RegExp(`^${ENTRY}$`) }, () => ({ path: ENTRY, namespace: ENTRY }));
       onLoad({ filter: /.*/, namespace: ENTRY }, () => ({ contents: entry, loader: 'ts', resolveDir: root }));
       // As if it were not installed: its loader asks for the builds of one platform after the other.
-      onResolve({ filter: /^[^./]/ }, ({ path }) => (ofOtherLibcs.has(path) ? { path, external: true } : undefined));
+      onResolve({ filter: /^[^./]/ }, ({ path }) => (ofOtherLibcs(path) ? { path, external: true } : undefined));
       onResolve({ filter: /^\.{1,2}\/.*\.ts$/ }, ({ path, resolveDir }) => {
         const module = relative(root, join(resolveDir, path));
         const inPlace = inPlaceOf.get(module);

@@ -22,8 +22,12 @@ export function lockedPackages(root: string): LockedPackages {
   return lockfileSchema.parse(JSON.parse(text)).packages;
 }
 
-/** The names of packages that the pinned Node.js cannot load, whether they are installed or not. */
-export function packagesOfOtherLibcs(packages: LockedPackages): ReadonlySet<string> {
+/**
+ * Tells the imports, of a package or of a file in it, that the pinned Node.js cannot load, whether they are installed
+ * or not.
+ */
+export function importsOfOtherLibcs(packages: LockedPackages): (path: string) => boolean {
   const others = Object.entries(packages).filter(([, { libc }]) => libc !== undefined && !libc.includes(LIBC));
-  return new Set(others.map(([folder]) => folder.replace(/^.*node_modules\//, '')));
+  const names = others.map(([folder]) => folder.replace(/^.*node_modules\//, ''));
+  return (path) => names.some((name) => path === name || path.startsWith(`${name}/`));
 }

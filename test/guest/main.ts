@@ -46,7 +46,7 @@ process.stdout.write(`${total.passed} passed, ${total.failed} failed, ${total.sk
 process.exitCode = total.failed === 0 ? 0 : 1;
 
 function prepare(): GuestPackages {
-  requireTools();
+  requireTools({ withCompiler: true });
   if (!addonForTests()) throw new GuestUnavailable('there is no C compiler (cc), and the guest tests the native addon');
   return openPackages(FOLDER);
 }

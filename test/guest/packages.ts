@@ -14,6 +14,7 @@ export interface GuestPackages {
 }
 
 const KERNEL_PACKAGE = 'linux-image-cloud-amd64';
+const KERNEL_OF_DEBIAN_12 = 'linux-image-6.1.';
 const BUSYBOX_PACKAGE = 'busybox-static';
 
 /** @param folder keeps what was unpacked: later calls take nothing from the network @throws GuestUnavailable */
@@ -32,11 +33,18 @@ export function openPackages(folder: string): GuestPackages {
   };
 }
 
-/** The package that the one without a version depends on. */
+/**
+ * The package that the one without a version depends on. Debian 12's: what Linux 6.12 of Debian 13 starts in this
+ * machine gets no word onto the console.
+ */
 function kernelPackage(): string {
   const name = /Depends: (linux-image-\S+)/.exec(run('apt-cache', ['depends', KERNEL_PACKAGE]).toString())?.[1];
   if (name === undefined)
     throw new GuestUnavailable(`this system's archive has no ${KERNEL_PACKAGE}: the guest needs Debian's`);
+  if (!name.startsWith(KERNEL_OF_DEBIAN_12))
+    throw new GuestUnavailable(
+      `the guest boots the kernel of Debian 12, and this system's archive has ${name}: use a Debian 12, in a chroot or container if you like`,
+    );
   return name;
 }
 

@@ -22,8 +22,11 @@ const TOOLS = new Map([
   ['ldd', { debianPackage: 'libc-bin', why: 'finds the libraries that Node.js needs' }],
 ]);
 
-/** @throws GuestUnavailable */
-export function requireTools(): void {
+/** What compiles the addon and the first process. */
+const COMPILER_PACKAGES = ['gcc', 'libc6-dev'];
+
+/** @param withCompiler whether a C compiler is needed too @throws GuestUnavailable */
+export function requireTools({ withCompiler = false } = {}): void {
   if (process.platform !== 'linux' || process.arch !== 'x64') {
     throw new GuestUnavailable(
       `the guest runs this machine's Node.js on Debian's x86-64 kernel: not on ${process.platform} ${process.arch}`,
@@ -33,6 +36,7 @@ export function requireTools(): void {
     if (!isThere(tool)) throw new GuestUnavailable(`${tool} is not here: the guest is made of Debian's packages`);
   }
   const missing = [...TOOLS].filter(([tool]) => !isThere(tool)).map(([, { debianPackage }]) => debianPackage);
+  if (withCompiler && !isThere('cc')) missing.push(...COMPILER_PACKAGES);
   if (missing.length > 0) install(missing);
 }
 
