@@ -37,7 +37,7 @@ const TEETH: Readonly<Record<Missing, readonly number[]>> = {
   binding: [3, 10, 17],
   local_floor: [2, 9, 16, 23],
   failover_jump: [4, 11, 18, 25],
-  restored_jump: [4, 11, 18, 25],
+  restored_jump: [18, 4, 11, 25, 32, 39],
   file_place: [12, 5, 19, 26],
   noted_revision: [10, 31, 17, 38],
   memory: [34, 62, 41, 55, 69, 13],

@@ -24,17 +24,25 @@ export function loseCommits(world: FleetWorld, site: Site, random: Random): Prom
   if (cluster === undefined) throw new Error('the site has no cluster');
   return site.exclusive(async () => {
     const hasLost = cluster.hasStandby || cluster.hasCopy;
-    if (cluster.hasStandby && random.chance(0.5)) await failOver(world, site, cluster, random);
-    else if (cluster.hasCopy && random.chance(0.5)) await restoreUnderSigners(world, site, cluster);
+    // Without the jump after a copy that came back, copies are what the world has most of: the pair is there sooner.
+    if (world.missing === 'restored_jump') {
+      if (cluster.hasCopy && random.chance(0.6)) await restoreUnderSigners(world, site, cluster, random);
+      else await saveFiles(world, cluster);
+    } else if (cluster.hasStandby && random.chance(0.5)) await failOver(world, site, cluster, random);
+    else if (cluster.hasCopy && random.chance(0.5)) await restoreUnderSigners(world, site, cluster, random);
     else if (cluster.hasCopy && random.chance(0.3)) await restoreStopped(world, site, cluster);
     else if (!cluster.hasStandby && (hasLost || random.chance(0.6))) {
       await cluster.leaveBehind();
       world.note('cluster: a standby receives nothing more');
     } else {
-      await cluster.saveFiles();
-      world.note('cluster: the files are copied aside');
+      await saveFiles(world, cluster);
     }
   });
+}
+
+async function saveFiles(world: FleetWorld, cluster: FleetCluster): Promise<void> {
+  await cluster.saveFiles();
+  world.note('cluster: the files are copied aside');
 }
 
 async function failOver(world: FleetWorld, site: Site, cluster: FleetCluster, random: Random): Promise<void> {
@@ -45,8 +53,13 @@ async function failOver(world: FleetWorld, site: Site, cluster: FleetCluster, ra
   for (const signer of restarted) await startSigner(site, signer, world.keys, world.step);
 }
 
-/** Both signers know how far the log had come, and look before one that starts afterwards does. */
-async function restoreUnderSigners(world: FleetWorld, site: Site, cluster: FleetCluster): Promise<void> {
+/** Both signers know how far the log had come, and look before one that starts afterwards does, without its memory. */
+async function restoreUnderSigners(
+  world: FleetWorld,
+  site: Site,
+  cluster: FleetCluster,
+  random: Random,
+): Promise<void> {
   if (site.signers.some((signer) => !signer.isRunning || signer.isFrozen)) return;
   await Promise.all(site.signers.map((signer) => signer.hold()));
   try {
@@ -58,6 +71,11 @@ async function restoreUnderSigners(world: FleetWorld, site: Site, cluster: Fleet
     for (const signer of site.signers) await lookAround(world, signer);
   } finally {
     for (const signer of site.signers) signer.letGo();
+  }
+  for (const signer of site.signers.filter(() => random.chance(0.3))) {
+    await (random.chance(0.5) ? signer.kill() : signer.stop());
+    await startSigner(site, signer, world.keys, world.step);
+    world.note(`${signer.name} starts again after it`);
   }
 }
 
