@@ -23,7 +23,7 @@ export const PROGRAMS: Readonly<Record<string, Program>> = {
   },
   ceremony: {
     summary: "Plan the master key's custody, make and check age identities, record a ceremony, open the root token",
-    describe: async () => (await import('../ceremony/main.ts')).ceremonyDescription,
+    describe: async () => (await import('../ceremony/description.ts')).ceremonyDescription,
     run: async (argv) => {
       const { main } = await import('../ceremony/main.ts');
       const rehearse = { load: async () => (await import('../rehearsal/rehearse.ts')).rehearse };
@@ -51,7 +51,7 @@ export const PROGRAMS: Readonly<Record<string, Program>> = {
   },
   eif: {
     summary: 'Build, describe and compare images for AWS Nitro Enclaves',
-    describe: async () => (await import('../eif/main.ts')).eifDescription,
+    describe: async () => (await import('../eif/description.ts')).eifDescription,
     run: async (argv) => {
       process.exitCode = await (await import('../eif/main.ts')).main(argv);
     },

@@ -3,7 +3,6 @@
 // 1 usage or local error, 70 a bug (specification/operating.md#exit-codes).
 
 import { quoted } from '../command-line/arguments.ts';
-import type { Description } from '../command-line/command.ts';
 import { EXIT } from '../command-line/exit-codes.ts';
 import { checkIdentity } from './commands/check-identity.ts';
 import { type Command, CommandError, type LoadedCommand, type Terminal } from './commands/command.ts';
@@ -16,7 +15,6 @@ import { recordPcrs } from './commands/record/pcrs.ts';
 import { recordPerson } from './commands/record/person.ts';
 import { recordStart } from './commands/record/start.ts';
 import { recordStatement } from './commands/record/statement.ts';
-import { REHEARSE } from './commands/rehearse-description.ts';
 import { transcriptPageCommand, transcriptVerify } from './commands/transcript.ts';
 
 /** The words that lead to a command name it here. */
@@ -34,37 +32,6 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map([
   ['transcript verify', transcriptVerify],
   ['transcript page', transcriptPageCommand],
 ]);
-
-export const ceremonyDescription: Description = {
-  summary: 'The custody of the master key: plan it, make and check identities, record the day, open the root token',
-  commands: {
-    ...Object.fromEntries(
-      ['plan', 'keygen', 'check-identity', 'open-root-token'].map((name) => [name, described(name)]),
-    ),
-    record: group('Record a ceremony as it happens, in a transcript', 'record'),
-    transcript: group('Verify the record of a ceremony, or print it', 'transcript'),
-    rehearse: REHEARSE,
-  },
-  examples: [
-    'strongroom ceremony plan ceremony.yaml',
-    'strongroom ceremony keygen --output alice.age',
-    'strongroom ceremony check-identity ceremony.yaml --identity alice.age',
-  ],
-};
-
-function described(name: string): Description {
-  const command = COMMANDS.get(name);
-  if (command === undefined) throw new Error(`no command ${name}`);
-  return command.description;
-}
-
-function group(summary: string, word: string): Description {
-  const below = [...COMMANDS].filter(([name]) => name.startsWith(`${word} `));
-  return {
-    summary,
-    commands: Object.fromEntries(below.map(([name, { description }]) => [name.slice(word.length + 1), description])),
-  };
-}
 
 /**
  * @param more commands that reach beyond this folder, which the command tree adds

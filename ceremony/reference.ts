@@ -1,7 +1,7 @@
 // docs/reference/ceremony.md, from the descriptions of the commands.
 
 import { commandReference } from '../command-line/reference.ts';
-import { ceremonyDescription } from './main.ts';
+import { ceremonyDescription } from './description.ts';
 
 export function ceremonyReference(): string {
   return `# Ceremony commands

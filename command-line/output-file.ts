@@ -4,6 +4,7 @@
 import { randomBytes } from 'node:crypto';
 import { type FileHandle, link, open, rename, rm, stat } from 'node:fs/promises';
 import type { Flags } from './command.ts';
+import { adviceOn } from './file-faults.ts';
 import { bounded } from './text.ts';
 
 const MAX_PATH_CHARACTERS = 200;
@@ -18,9 +19,13 @@ const FORCE = { force: { meaning: 'Overwrite the file of --output' } } as const 
 
 /** `path` cannot be written, or must not be. */
 export class OutputFileError extends Error {
-  constructor(path: string, problem: string) {
+  /** What to do about it, where the message does not say it. */
+  readonly advice: string | undefined;
+
+  constructor(path: string, problem: string, advice?: string) {
     super(`${bounded(path, MAX_PATH_CHARACTERS)} ${problem}`);
     this.name = 'OutputFileError';
+    this.advice = advice;
   }
 }
 
@@ -28,7 +33,7 @@ export class OutputFileError extends Error {
 export async function checkOutput(path: string, isForced: boolean): Promise<void> {
   const there = await stat(path).catch(() => undefined);
   if (there !== undefined && !isForced) throw existsAlready(path);
-  if (there?.isDirectory()) throw new OutputFileError(path, 'cannot be written (EISDIR)');
+  if (there?.isDirectory()) throw new OutputFileError(path, 'cannot be written (EISDIR)', adviceOn('EISDIR'));
 }
 
 /**
@@ -105,7 +110,9 @@ function refused(path: string): (error: unknown) => never {
   return (error) => {
     if (error instanceof OutputFileError) throw error;
     const code = codeOf(error);
-    throw code === 'EEXIST' ? existsAlready(path) : new OutputFileError(path, `cannot be written (${code})`);
+    throw code === 'EEXIST'
+      ? existsAlready(path)
+      : new OutputFileError(path, `cannot be written (${code})`, adviceOn(code));
   };
 }
 

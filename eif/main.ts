@@ -3,7 +3,6 @@
 // has its own.
 
 import { quoted } from '../command-line/arguments.ts';
-import type { Description } from '../command-line/command.ts';
 import { EXIT } from '../command-line/exit-codes.ts';
 import type { Printed } from '../command-line/terminal.ts';
 import { buildCommand } from './commands/build.ts';
@@ -17,15 +16,6 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map([
   ['describe', describeCommand],
   ['compare', compareCommand],
 ]);
-
-export const eifDescription: Description = {
-  summary: 'Images for AWS Nitro Enclaves',
-  commands: Object.fromEntries([...COMMANDS].map(([name, { description }]) => [name, description])),
-  examples: [
-    'strongroom eif build --image image.yaml --ceremony ceremony.yaml --config strongroom.yaml',
-    'strongroom eif compare mine/image.eif theirs/image.eif',
-  ],
-};
 
 /** @returns the exit code */
 export async function main(argv: readonly string[], terminal: Printed = process): Promise<number> {

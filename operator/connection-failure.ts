@@ -28,15 +28,24 @@ const TRUST_ADVICE =
   'check that it is the right one. An enclave is known by its measurements instead: --pcrs FILE';
 const UNTRUSTED: Fault = { problem: 'its certificate is not signed by a trusted authority', advice: TRUST_ADVICE };
 
+const ROUTE_ADVICE = 'check the address, and the firewalls and routes between this machine and the signer';
+const CLOSED: Fault = {
+  problem: 'the connection was closed before the answer',
+  advice: 'look at the log of the signer; does the port belong to it, or to a proxy before it?',
+};
+
 const FAULTS: Readonly<Record<string, Fault>> = {
   ECONNREFUSED: { problem: 'the connection is refused', advice: 'is the signer running, and its TLS listener on?' },
-  ENOTFOUND: { problem: 'the host name is not known' },
-  EAI_AGAIN: { problem: 'the host name cannot be resolved now' },
-  EHOSTUNREACH: { problem: 'there is no route to the host' },
-  ENETUNREACH: { problem: 'there is no route to the network' },
-  ETIMEDOUT: { problem: 'the connection timed out' },
-  ECONNRESET: { problem: 'the connection was closed before the answer' },
-  EPIPE: { problem: 'the connection was closed before the answer' },
+  ENOTFOUND: { problem: 'the host name is not known', advice: 'correct the host of the URL' },
+  EAI_AGAIN: {
+    problem: 'the host name cannot be resolved now',
+    advice: 'does the name server of this machine answer?',
+  },
+  EHOSTUNREACH: { problem: 'there is no route to the host', advice: ROUTE_ADVICE },
+  ENETUNREACH: { problem: 'there is no route to the network', advice: ROUTE_ADVICE },
+  ETIMEDOUT: { problem: 'the connection timed out', advice: ROUTE_ADVICE },
+  ECONNRESET: CLOSED,
+  EPIPE: CLOSED,
   CERT_HAS_EXPIRED: { problem: 'its certificate has expired', advice: "renew the signer's certificate" },
   CERT_NOT_YET_VALID: { problem: 'its certificate is not valid yet', advice: 'check the clocks of both machines' },
   DEPTH_ZERO_SELF_SIGNED_CERT: { problem: 'its certificate is self-signed and not trusted', advice: TRUST_ADVICE },

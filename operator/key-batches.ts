@@ -3,6 +3,7 @@
 
 import { readFile } from 'node:fs/promises';
 import { EXIT } from '../command-line/exit-codes.ts';
+import { adviceOn } from '../command-line/file-faults.ts';
 import { renderTable } from '../command-line/table.ts';
 import { note, type Terminal } from '../command-line/terminal.ts';
 import { bounded, plural, printable } from '../command-line/text.ts';
@@ -17,6 +18,9 @@ export const MAX_KEYS_PER_COMMAND = 100_000;
 const MAX_MESSAGE_CHARACTERS = 200;
 const MAX_PATH_CHARACTERS = 200;
 
+/** What was written is not repeated: it may be a secret key in the wrong place. */
+export const PUBLIC_KEY_ADVICE = 'a public key is 0x and 96 hex digits (48 bytes)';
+
 /** The keys that the flags name, each once. */
 export async function readPublicKeys(flags: {
   readonly pubkeys: string | undefined;
@@ -26,12 +30,20 @@ export async function readPublicKeys(flags: {
   if ((pubkeys === undefined) === (file === undefined))
     throw new UsageFailure('give either --pubkeys or --pubkeys-file');
   const texts = file === undefined ? (pubkeys ?? '').split(',') : (await readLocalFile(file)).split('\n');
-  const keys = texts.map((text) => text.trim()).filter((text) => text !== '');
-  const canonical = keys.map(canonicalPublicKey);
-  if (canonical.length === 0 || canonical.includes(undefined))
-    throw new UsageFailure('a public key is 48 bytes of hex');
-  if (canonical.length > MAX_KEYS_PER_COMMAND) throw new UsageFailure(`more than ${MAX_KEYS_PER_COMMAND} keys`);
-  return [...new Set(canonical as string[])];
+  const place = file === undefined ? '--pubkeys' : bounded(file, MAX_PATH_CHARACTERS);
+  const keys = texts.flatMap((text, at) => (text.trim() === '' ? [] : [{ text: text.trim(), number: at + 1 }]));
+  if (keys.length === 0) throw new UsageFailure(`${place} names no key`, PUBLIC_KEY_ADVICE);
+  const canonical = keys.map(({ text, number }) => {
+    const key = canonicalPublicKey(text);
+    if (key !== undefined) return key;
+    throw new UsageFailure(
+      `${place}: ${file === undefined ? 'key' : 'line'} ${number} is no public key`,
+      PUBLIC_KEY_ADVICE,
+    );
+  });
+  if (canonical.length > MAX_KEYS_PER_COMMAND)
+    throw new UsageFailure(`${place} names more than ${MAX_KEYS_PER_COMMAND} keys`, 'give them in several commands');
+  return [...new Set(canonical)];
 }
 
 /** A whole number from 1. */
@@ -120,5 +132,5 @@ export async function readLocalFile(path: string): Promise<string> {
 
 export function fileFailure(path: string, verb: 'read' | 'written', error: unknown): CommandFailure {
   const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown fault';
-  return localFailure(`${bounded(path, MAX_PATH_CHARACTERS)} cannot be ${verb} (${code})`);
+  return localFailure(`${bounded(path, MAX_PATH_CHARACTERS)} cannot be ${verb} (${code})`, adviceOn(code));
 }

@@ -17,6 +17,8 @@ export async function checkFile(path: string, isForced: boolean): Promise<void> 
 export function explained(path: string): (error: unknown) => never {
   return (error) => {
     if (error instanceof CommandFailure) throw error;
-    throw error instanceof OutputFileError ? localFailure(error.message) : fileFailure(path, 'written', error);
+    throw error instanceof OutputFileError
+      ? localFailure(error.message, error.advice)
+      : fileFailure(path, 'written', error);
   };
 }

@@ -7,6 +7,7 @@ import { closeSync, fstatSync, openSync, readFileSync, type Stats } from 'node:f
 import { homedir } from 'node:os';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { z } from 'zod';
+import { adviceOn } from '../command-line/file-faults.ts';
 import { nearest } from '../command-line/nearest.ts';
 import type { Terminal } from '../command-line/terminal.ts';
 import { bounded, renderPlace } from '../command-line/text.ts';
@@ -54,7 +55,10 @@ export function readProfile(name: string | undefined, env: Terminal['env']): Pro
   const file = readIfThere(path);
   if (file === undefined) {
     if (name === undefined) return undefined;
-    throw localFailure(`there is no profile ${bounded(name, 60)}: ${path} does not exist`);
+    throw localFailure(
+      `there is no profile ${bounded(name, 60)}: ${path} does not exist`,
+      'write the profile into this file (`strongroom operator --help` shows one), or name the signer with --signer-url',
+    );
   }
   refuseWhenForeign(path, file.stats);
   const { profiles } = parseProfiles(path, file.content);
@@ -96,7 +100,7 @@ function readIfThere(path: string): { readonly content: string; readonly stats: 
     const code = error instanceof Error && 'code' in error ? String(error.code) : undefined;
     if (code === 'ENOENT') return undefined;
     if (code === undefined) throw error;
-    throw localFailure(`${path} cannot be read (${code})`);
+    throw localFailure(`${path} cannot be read (${code})`, adviceOn(code));
   }
 }
 

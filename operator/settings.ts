@@ -6,6 +6,7 @@
 
 import { readFileSync } from 'node:fs';
 import type { FlagValue } from '../command-line/arguments.ts';
+import { adviceOn } from '../command-line/file-faults.ts';
 import { nearest } from '../command-line/nearest.ts';
 import type { Terminal } from '../command-line/terminal.ts';
 import { bounded } from '../command-line/text.ts';
@@ -98,15 +99,22 @@ function readAttestation(given: GivenOf, url: URL, provider: DocumentProvider): 
   const maxAge = given('max-age');
   if (referenceValues === undefined) {
     const about = maxAge ?? (anyConfiguration ? given('any-configuration') : undefined);
-    if (about !== undefined) throw new UsageFailure(`${about.origin} is about evidence: it needs --pcrs or --pcr`);
+    if (about !== undefined)
+      throw new UsageFailure(
+        `${about.origin} is about evidence: it needs --pcrs or --pcr`,
+        'give the reference values of the enclave, or leave it out',
+      );
     return undefined;
   }
   if (url.protocol !== 'https:')
-    throw new UsageFailure('reference values are there, and an http: URL: without TLS nobody is attested');
+    throw new UsageFailure(
+      'reference values need an https: URL: without TLS nobody is attested',
+      'write https: in the URL, or leave --pcrs and --pcr out for a signer that is no enclave',
+    );
   const ordinary = given('tls-ca') ?? given('tls-server-name');
   if (ordinary !== undefined) {
     throw new UsageFailure(
-      `${ordinary.origin} is for an ordinary certificate, and reference values are there: an enclave is known by its evidence`,
+      `${ordinary.origin} is for an ordinary certificate, but an enclave is known by its reference values`,
       'leave one of the two out; another signer may have a profile of its own',
     );
   }
@@ -134,7 +142,10 @@ function readUrl(given: Given | undefined, allowPlaintext: boolean): URL {
     throw new UsageFailure(`${origin} is not an https: URL`, `for example ${DEFAULT_SIGNER_URL}`);
   }
   if (url.username !== '' || url.password !== '')
-    throw new UsageFailure(`${origin}: a URL carries no credentials here`);
+    throw new UsageFailure(
+      `${origin}: a URL carries no credentials here`,
+      'take user and password out; give the token with --token',
+    );
   if (url.pathname !== '/' || url.search !== '' || url.hash !== '') {
     throw new UsageFailure(`${origin} has more than a host and a port`, `write ${url.protocol}//${url.host}`);
   }
@@ -160,7 +171,7 @@ function readCertificates(given: Given | undefined): Buffer | undefined {
     pem = readFileSync(given.text);
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable';
-    throw localFailure(`${given.origin}: ${printablePath(given.text)} cannot be read (${code})`);
+    throw localFailure(`${given.origin}: ${printablePath(given.text)} cannot be read (${code})`, adviceOn(code));
   }
   // Node takes a file without certificates for "trust nothing", which then looks like a fault of the signer.
   if (!pem.includes('-----BEGIN CERTIFICATE-----')) {

@@ -3,6 +3,7 @@
 // string, unlike secrets of the signer, because headers are strings; the process ends right after.
 
 import { readFileSync, statSync } from 'node:fs';
+import { adviceOn } from '../command-line/file-faults.ts';
 import { note, type Terminal } from '../command-line/terminal.ts';
 import { bounded } from '../command-line/text.ts';
 import { localFailure } from './exit.ts';
@@ -24,7 +25,10 @@ export async function readToken({ text, origin }: TokenSource, terminal: Termina
     const variable = text.slice('env:'.length);
     const value = terminal.env[variable];
     if (value === undefined || value === '') {
-      throw localFailure(`${origin}: the environment variable ${bounded(variable, 60)} is not set`);
+      throw localFailure(
+        `${origin}: the environment variable ${bounded(variable, 60)} is not set`,
+        `export ${bounded(variable, 60)}, or name another source of the token`,
+      );
     }
     return checked(value, `the environment variable ${variable}`);
   }
@@ -45,12 +49,16 @@ export function authorizationHeader(token: string): string {
   return isPlain ? `Bearer ${token}` : `Basic ${Buffer.from(`:${token}`, 'utf8').toString('base64')}`;
 }
 
+const NO_TOKEN_ADVICE = 'it has to hold the token and nothing else, on one line';
+
 /** One trailing newline is the editor's. */
 function checked(content: string, place: string): string {
   const token = content.replace(/\r?\n$/, '');
-  if (token === '') throw localFailure(`${place} holds no token`);
-  if (/\p{Cc}/u.test(token)) throw localFailure(`${place} holds more than one line, or control characters`);
-  if (Buffer.byteLength(token) > MAX_TOKEN_BYTES) throw localFailure(`${place} holds more than a token`);
+  if (token === '') throw localFailure(`${place} holds no token`, NO_TOKEN_ADVICE);
+  if (/\p{Cc}/u.test(token))
+    throw localFailure(`${place} holds more than one line, or control characters`, NO_TOKEN_ADVICE);
+  if (Buffer.byteLength(token) > MAX_TOKEN_BYTES)
+    throw localFailure(`${place} holds more than a token`, NO_TOKEN_ADVICE);
   return token;
 }
 
@@ -62,7 +70,10 @@ function readTokenFile(path: string, origin: string, terminal: Terminal): string
     return readFileSync(path, 'utf8');
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable';
-    throw localFailure(`${origin}: the token file ${bounded(path, MAX_PATH_CHARACTERS)} cannot be read (${code})`);
+    throw localFailure(
+      `${origin}: the token file ${bounded(path, MAX_PATH_CHARACTERS)} cannot be read (${code})`,
+      adviceOn(code),
+    );
   }
 }
 

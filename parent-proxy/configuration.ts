@@ -67,12 +67,17 @@ const PATHS: Readonly<Record<keyof FileValues, readonly string[]>> = {
 };
 const REMEDY = 'correct it; docs/reference/parent-proxy.md says what the parent proxy reads';
 
+function faultOf({ length }: Uint8Array): string {
+  if (length === 0) return 'is empty';
+  return length > MAX_CONFIGURATION_BYTES ? `has ${length} bytes, too many for an enclave` : 'is not UTF-8';
+}
+
 /** @param name what messages call the file: its path as the operator wrote it */
 export function readProxyConfiguration(bytes: Buffer, name: string): LoadedConfiguration {
   const text = decode(bytes);
   if (text === undefined) {
     const remedy = `make it UTF-8, not empty and at most ${MAX_CONFIGURATION_BYTES} bytes`;
-    return refused([{ path: 'the file', problem: 'is not UTF-8, empty, or too large', remedy, origin: name }]);
+    return refused([{ path: 'the file', problem: faultOf(bytes), remedy, origin: name }]);
   }
   const document = parseStrictYaml(text);
   if ('problems' in document) return refused(yamlViolations(document.problems, name));

@@ -6,8 +6,8 @@
 import { readCeremonyFile } from '../ceremony/commands/ceremony-file.ts';
 import { type Command, CommandError, readArguments, type Terminal } from '../ceremony/commands/command.ts';
 import { checkOutput } from '../ceremony/commands/output-file.ts';
-import { REHEARSE } from '../ceremony/commands/rehearse-description.ts';
 import { type Ceremony, ceremonyBlock } from '../ceremony/definition.ts';
+import { REHEARSE } from '../ceremony/descriptions/rehearse.ts';
 import { missingDynamoDB } from './dynamodb.ts';
 import { type OpeningOptions, openRootToken, readParticipants } from './opening.ts';
 import { type Stage, setStage } from './stage.ts';

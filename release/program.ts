@@ -11,6 +11,7 @@ export function bundleRelease(root: string, { commit }: Origin): Promise<Bundle>
   const inPlaceOf = new Map<string, InPlace>([
     ['enclave/api/commit.ts', { text: `export const COMMIT: string = ${JSON.stringify(commit)};\n` }],
     ['eif/commands/build.ts', { source: 'release/absent/image-build.ts' }],
+    ['eif/descriptions/build.ts', { source: 'release/absent/image-build-description.ts' }],
     ['rehearsal/rehearse.ts', { source: 'release/absent/rehearsal.ts' }],
   ]);
   return bundleProgram(root, { entry: ENTRY, inPlaceOf });

@@ -3,50 +3,22 @@
 // identity, and compared. Offline; nothing is kept; the identity is never printed.
 
 import { randomBytes, timingSafeEqual } from 'node:crypto';
-import type { Description } from '../../command-line/command.ts';
 import { note } from '../../command-line/terminal.ts';
 import { encryptToRecipients } from '../age.ts';
 import { type Ceremony, ceremonyDigest } from '../definition.ts';
+import { CHECK_IDENTITY } from '../descriptions/custody.ts';
 import { readCeremonyFile } from './ceremony-file.ts';
-import { CEREMONY_FILE, type Command, CommandError, readArguments, type Terminal } from './command.ts';
+import { type Command, CommandError, readArguments, type Terminal } from './command.ts';
 import { type IdentityFile, openWith, readIdentityFile } from './identity-file.ts';
 import { recipientPosition } from './recipient.ts';
 
 const CHALLENGE_BYTES = 32;
 
-const DESCRIPTION = {
-  summary: 'Prove that an identity opens what is encrypted to its recipient in a ceremony, offline',
-  usage: ['FILE --identity FILE [--recipient N|age1…]'],
-  notes: [
-    'A random challenge is encrypted to the recipient and opened with the identity; nothing is kept, and the identity ' +
-      'is never printed. Exit 0 only when it opened. Identities under a passphrase, or of an age plugin, are opened ' +
-      'by the program age, which asks on this terminal.',
-  ],
-  argument: CEREMONY_FILE,
-  flags: {
-    identity: {
-      placeholder: 'FILE',
-      required: true,
-      meaning: 'The participant\'s identities, as "strongroom ceremony keygen", age-keygen or age -p write them',
-    },
-    recipient: {
-      placeholder: 'N|age1…',
-      meaning:
-        'Which of root_token_recipients, by its number in "strongroom ceremony plan" or in full; needed when age is ' +
-        "the opener, because it asks once for each challenge (default: the one that the file's comment names, or each)",
-    },
-  },
-  examples: [
-    'strongroom ceremony check-identity ceremony.yaml --identity alice.age',
-    'strongroom ceremony check-identity ceremony.yaml --identity bob-passphrase.age --recipient 2',
-  ],
-} as const satisfies Description;
-
 export const checkIdentity: Command = {
-  description: DESCRIPTION,
+  description: CHECK_IDENTITY,
 
   async run(argv, terminal) {
-    const { argument: file, values } = readArguments(argv, DESCRIPTION, terminal);
+    const { argument: file, values } = readArguments(argv, CHECK_IDENTITY, terminal);
     const { identity: identityPath, recipient } = values;
     const ceremony = await readCeremonyFile(file);
     const identity = await readIdentityFile(identityPath, terminal);

@@ -16,11 +16,6 @@ export interface Command {
   run(argv: readonly string[], terminal: Terminal): Promise<void>;
 }
 
-export const CEREMONY_FILE = {
-  name: 'FILE',
-  meaning: 'YAML: the ceremony block by itself, or a configuration that has one',
-} as const;
-
 /** A command that reaches beyond this folder: it is loaded when somebody asks for it by name. */
 export interface LoadedCommand {
   load(): Promise<Command>;

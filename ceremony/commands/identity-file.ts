@@ -53,13 +53,18 @@ function identitiesOf(path: string, text: string): IdentityFile {
   if (ENCRYPTED_FILE.test(text)) return { ...none, opener: 'age', kind: 'passphrase-protected identity' };
   const lines = text.split(/\r?\n/);
   const secrets = lines.filter((line) => line !== '' && !line.startsWith('#'));
-  if (secrets.length === 0) throw new CommandError('the identity file has no identity');
+  if (secrets.length === 0)
+    throw new CommandError(
+      `${path} holds no identity: it has to hold a line AGE-SECRET-KEY-1…, or be a file of age -p`,
+    );
   if (secrets.length > MAX_IDENTITIES)
-    throw new CommandError(`the identity file has more than ${MAX_IDENTITIES} lines`);
+    throw new CommandError(
+      `${path} holds more than ${MAX_IDENTITIES} identities: keep those of this ceremony in a file of their own`,
+    );
   const plugins = secrets.flatMap((line) => PLUGIN_IDENTITY.exec(line)?.[1]?.toLowerCase() ?? []);
   if (!secrets.every((line) => isAgeIdentity(line) || PLUGIN_IDENTITY.test(line))) {
     throw new CommandError(
-      'the identity file has a line that is no age X25519 identity, AGE-SECRET-KEY-1…, and no plugin’s, AGE-PLUGIN-NAME-1…',
+      `${path} has a line that is neither an age X25519 identity (AGE-SECRET-KEY-1…) nor a plugin’s (AGE-PLUGIN-NAME-1…)`,
     );
   }
   const claimedRecipients = lines.flatMap((line) => /^#.*?\b(age1[0-9a-z]{58})\s*$/.exec(line)?.[1] ?? []);

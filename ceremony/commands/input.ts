@@ -14,7 +14,8 @@ export async function readInput(file: string, { stdin }: Terminal): Promise<stri
     for await (const part of file === '-' ? stdin : createReadStream(file)) {
       parts.push(part as Uint8Array);
       length += (part as Uint8Array).length;
-      if (length > MAX_INPUT_BYTES) throw new CommandError(`${file} is too large`);
+      if (length > MAX_INPUT_BYTES)
+        throw new CommandError(`${file} has more than ${MAX_INPUT_BYTES} bytes: is it the right file?`);
     }
   } catch (error) {
     throw error instanceof CommandError ? error : fileProblem(error);

@@ -3,31 +3,15 @@
 
 import { open } from 'node:fs/promises';
 import { generateAgeIdentity } from '../age.ts';
+import { KEYGEN } from '../descriptions/custody.ts';
 import { type Command, CommandError, fileProblem, readArguments } from './command.ts';
 
-const DESCRIPTION = {
-  summary: 'Make an age identity: the secret into a new file (mode 0600), its recipient to stdout',
-  flags: {
-    output: {
-      placeholder: 'FILE',
-      required: true,
-      isOutputFile: true,
-      meaning: 'The file to write; one that exists is never overwritten',
-    },
-    identity: { placeholder: 'FILE', formerly: 'output', meaning: 'The file to write' },
-  },
-  examples: [
-    'strongroom ceremony keygen --output alice.age',
-    'strongroom ceremony keygen --output /media/offline/root.age >> recipients.txt',
-  ],
-} as const;
-
 export const keygen: Command = {
-  description: DESCRIPTION,
+  description: KEYGEN,
 
   async run(argv, terminal) {
     const { stdout, stderr } = terminal;
-    const { output: file } = readArguments(argv, DESCRIPTION, terminal).values;
+    const { output: file } = readArguments(argv, KEYGEN, terminal).values;
     const { identity, recipient } = await generateAgeIdentity();
     await writeNew(file, `# recipient: ${recipient}\n${identity}\n`);
     stdout.write(`${recipient}\n`);

@@ -2,38 +2,17 @@
 // identity. It reads the row as `aws dynamodb get-item` prints it, or its `value` alone. The token goes to stdout and
 // nowhere else; no input is repeated.
 
+import { OPEN_ROOT_TOKEN } from '../descriptions/custody.ts';
 import { type OpenedRootToken, readRootToken } from '../root-token.ts';
 import { type Command, CommandError, readArguments } from './command.ts';
 import { openWith, readIdentityFile } from './identity-file.ts';
 import { readInput } from './input.ts';
 
-const DESCRIPTION = {
-  summary: 'Decrypt the root token of a ROOT_TOKEN_BOOTSTRAP row, offline',
-  flags: {
-    identity: {
-      placeholder: 'FILE',
-      required: true,
-      meaning:
-        'age X25519 identities, one a line, as "strongroom ceremony keygen" and age-keygen write them; those under a ' +
-        'passphrase, or of an age plugin, are opened by the program age, which asks here',
-    },
-    row: {
-      placeholder: 'FILE',
-      required: true,
-      meaning: 'The row as "aws dynamodb get-item" prints it, or its armored value alone; - is stdin',
-    },
-  },
-  examples: [
-    'strongroom ceremony open-root-token --identity alice.age --row row.json',
-    `aws dynamodb get-item --table-name strongroom-state --key '{"pk":{"S":"ROOT_TOKEN_BOOTSTRAP"}}' | strongroom ceremony open-root-token --identity alice.age --row -`,
-  ],
-} as const;
-
 export const openRootTokenCommand: Command = {
-  description: DESCRIPTION,
+  description: OPEN_ROOT_TOKEN,
 
   async run(argv, terminal) {
-    const { identity, row } = readArguments(argv, DESCRIPTION, terminal).values;
+    const { identity, row } = readArguments(argv, OPEN_ROOT_TOKEN, terminal).values;
     const identities = await readIdentityFile(identity, terminal);
     const armored = armoredOf(await readInput(row, terminal));
     const opened = readRootToken(await openWith(identities, armored, terminal));
@@ -50,6 +29,9 @@ const REFUSALS: Readonly<Record<Extract<OpenedRootToken, { ok: false }>['refusal
     'the row decrypts to something that is not a root token: somebody else wrote it; delete the row and restart every replica, then read it again',
 };
 
+const FETCH_IT = 'fetch it with aws dynamodb get-item, as --help shows';
+const START_FIRST = 'Has a signer started with this table?';
+
 /** The `value` of the row; text that is not JSON is taken as the value itself. */
 function armoredOf(text: string): string {
   let parsed: unknown;
@@ -61,11 +43,13 @@ function armoredOf(text: string): string {
   const item = member(parsed, 'Item') ?? parsed;
   const pk = member(member(item, 'pk'), 'S');
   if (pk !== undefined && pk !== 'ROOT_TOKEN_BOOTSTRAP') {
-    throw new CommandError('the row is not ROOT_TOKEN_BOOTSTRAP');
+    throw new CommandError(`the row is not ROOT_TOKEN_BOOTSTRAP: ${FETCH_IT}`);
   }
   const value = typeof item === 'string' ? item : member(member(item, 'value'), 'S');
   if (typeof value !== 'string')
-    throw new CommandError('the row has no value: it is absent, or not ROOT_TOKEN_BOOTSTRAP');
+    throw new CommandError(
+      `the row has no value: it is absent, or not ROOT_TOKEN_BOOTSTRAP. ${START_FIRST} If so, ${FETCH_IT}`,
+    );
   return value;
 }
 

@@ -1,25 +1,17 @@
 // `strongroom ceremony plan`: the ceremony of a file as the signer would take it, its digest, what it survives, and
 // warnings. It refuses, with every reason at once, what the signer would refuse.
 
-import { JSON_OUTPUT } from '../../command-line/json-output.ts';
 import { type Ceremony, ceremonyBlock } from '../definition.ts';
+import { PLAN } from '../descriptions/custody.ts';
 import { type CeremonyPlan, planCeremony, spareKeys } from '../plan.ts';
 import { readCeremonyFile } from './ceremony-file.ts';
-import { CEREMONY_FILE, type Command, readArguments } from './command.ts';
-
-const DESCRIPTION = {
-  summary: 'Print a custody ceremony, its digest, its PCR17, which losses it survives, and warnings',
-  notes: ['KMS is not contacted.'],
-  argument: CEREMONY_FILE,
-  flags: JSON_OUTPUT,
-  examples: ['strongroom ceremony plan ceremony.yaml', 'strongroom ceremony plan strongroom.yaml --json'],
-} as const;
+import { type Command, readArguments } from './command.ts';
 
 export const plan: Command = {
-  description: DESCRIPTION,
+  description: PLAN,
 
   async run(argv, terminal) {
-    const { argument, values } = readArguments(argv, DESCRIPTION, terminal);
+    const { argument, values } = readArguments(argv, PLAN, terminal);
     const planned = planCeremony(await readCeremonyFile(argument));
     terminal.stdout.write(values.json ? asJson(planned) : asTable(planned));
   },

@@ -1,8 +1,8 @@
 // `strongroom ceremony transcript …`: whether a ceremony's record is whole and says what it should, and the record as a
 // page to print and sign. The record is somebody else's until it is verified: nothing is shown of one that is refused.
 
-import type { Description } from '../../command-line/command.ts';
 import { canonicalBytes } from '../definition.ts';
+import { TRANSCRIPT_PAGE, TRANSCRIPT_VERIFY } from '../descriptions/transcript.ts';
 import { headOf, isEnded, type Transcript } from '../transcript/chain.ts';
 import type { StartEntry } from '../transcript/entries.ts';
 import { readTranscriptFile } from '../transcript/file.ts';
@@ -13,32 +13,11 @@ import { type Command, CommandError, fileProblem, readArguments, type Terminal }
 import { writeOutput } from './output-file.ts';
 import { readRegisters } from './registers-file.ts';
 
-const TRANSCRIPT = { name: 'FILE', meaning: 'The transcript' } as const;
-
-const VERIFY = {
-  summary: 'Verify the record of a ceremony: whole, in order, of this ceremony, as noted on paper',
-  notes: [
-    'Every line holds the SHA-256 of the line before, so what was changed, removed, inserted or moved inside is found, ' +
-      'and a record without its end is refused. Whoever has the file could write all of it anew: only --head shows that.',
-  ],
-  argument: TRANSCRIPT,
-  flags: {
-    head: { placeholder: 'HEX', meaning: 'The head that you noted on paper; blanks between its digits are ignored' },
-    ceremony: { placeholder: 'FILE', meaning: 'The ceremony that the record must be of' },
-    pcrs: { placeholder: 'FILE', meaning: 'The PCR values that the record must have (pcrs.json)' },
-    unfinished: { meaning: 'Accept a record that has not ended' },
-  },
-  examples: [
-    'strongroom ceremony transcript verify transcript.jsonl --head "9f86d081 884c7d65 …" --ceremony ceremony.yaml',
-    'strongroom ceremony transcript verify transcript.jsonl --unfinished',
-  ],
-} as const satisfies Description;
-
 export const transcriptVerify: Command = {
-  description: VERIFY,
+  description: TRANSCRIPT_VERIFY,
 
   async run(argv, terminal) {
-    const { argument: file, values } = readArguments(argv, VERIFY, terminal);
+    const { argument: file, values } = readArguments(argv, TRANSCRIPT_VERIFY, terminal);
     const { head, ceremony, pcrs, unfinished } = values;
     const transcript = await verified(file);
     if (!isEnded(transcript) && !unfinished) {
@@ -55,33 +34,11 @@ export const transcriptVerify: Command = {
   },
 };
 
-const PAGE = {
-  summary: 'Write the record of a ceremony as one page to print and sign',
-  notes: [
-    'The page is HTML without scripts that needs nothing else. It has the head, the ceremony, PCR values, files, every ' +
-      "line, and a line for each person's signature. A record that has not ended makes a page that says DRAFT.",
-  ],
-  argument: TRANSCRIPT,
-  flags: {
-    output: {
-      placeholder: 'FILE',
-      required: true,
-      isOutputFile: true,
-      meaning: 'Where to; one that exists is not overwritten',
-    },
-    force: { meaning: 'Overwrite it' },
-  },
-  examples: [
-    'strongroom ceremony transcript page transcript.jsonl --output transcript.html',
-    'chromium --headless --no-pdf-header-footer --print-to-pdf=transcript.pdf transcript.html',
-  ],
-} as const satisfies Description;
-
 export const transcriptPageCommand: Command = {
-  description: PAGE,
+  description: TRANSCRIPT_PAGE,
 
   async run(argv, terminal) {
-    const { argument: file, values } = readArguments(argv, PAGE, terminal);
+    const { argument: file, values } = readArguments(argv, TRANSCRIPT_PAGE, terminal);
     const { output, force } = values;
     const transcript = await verified(file);
     await writeOutput(output, transcriptPage(transcript), force);

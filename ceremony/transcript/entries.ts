@@ -3,9 +3,9 @@
 
 import { z } from 'zod';
 import { ageRecipientSchema, ceremonySchema } from '../definition.ts';
+import { ROLES } from '../descriptions/arguments.ts';
 
 export const TRANSCRIPT_FORMAT = 'strongroom ceremony transcript v1';
-export const ROLES = ['lead', 'custodian', 'participant', 'operator', 'witness'] as const;
 export type Role = (typeof ROLES)[number];
 
 export const MAX_NAME_CHARACTERS = 200;

@@ -1,45 +1,21 @@
 // `strongroom eif compare`: whether two builds are one image and where they first differ, or whether an image is the
 // one of a published pcrs.json. Exit codes as diff(1) has them.
 
-import type { Description } from '../../command-line/command.ts';
 import { EXIT } from '../../command-line/exit-codes.ts';
-import { JSON_OUTPUT } from '../../command-line/json-output.ts';
 import type { Printed } from '../../command-line/terminal.ts';
 import { compareImages, type Difference } from '../compare.ts';
+import { COMPARE } from '../descriptions/compare.ts';
 import { BuildError } from '../inputs.ts';
 import { type Command, json, readArguments } from './command.ts';
 import { comparedWithReference } from './compare-reference.ts';
 import { naming, readImageBytes } from './images.ts';
 
-const DESCRIPTION = {
-  summary: 'Say whether two images are the same, or an image the one that was published',
-  usage: ['IMAGE IMAGE [OPTIONS]', 'IMAGE --reference FILE [OPTIONS]'],
-  notes: ['Exit 0 when they are the same, 1 when they differ, 2 when one of them cannot be read.'],
-  argument: { name: 'IMAGE', meaning: 'An image file', count: 'many' },
-  flags: {
-    reference: { placeholder: 'FILE', meaning: 'A published pcrs.json, in place of the second image' },
-    record: {
-      placeholder: 'FILE',
-      meaning: 'With --reference: the pcrs.json of your own build, whose inputs are compared',
-    },
-    config: {
-      placeholder: 'FILE',
-      meaning: 'With --reference: the configuration that your image will fetch, for PCR16',
-    },
-    ...JSON_OUTPUT,
-  },
-  examples: [
-    'strongroom eif compare mine/image.eif theirs/image.eif',
-    'strongroom eif compare build/image/image.eif --reference published/pcrs.json --record build/image/pcrs.json',
-  ],
-} as const satisfies Description;
-
 export const compareCommand: Command = {
-  description: DESCRIPTION,
+  description: COMPARE,
   troubleExitCode: EXIT.refused,
 
   async run(argv, terminal) {
-    const { values, words } = readArguments(argv, DESCRIPTION, terminal);
+    const { values, words } = readArguments(argv, COMPARE, terminal);
     const { reference, record, config, json: asked } = values;
     const [first = '', second, ...more] = words;
     if (reference !== undefined) {

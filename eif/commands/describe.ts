@@ -2,10 +2,9 @@
 // when its signature is not valid, or the configuration that is asked about is not the one baked in.
 
 import { ceremonyBlock, ceremonyDigest } from '../../ceremony/definition.ts';
-import type { Description } from '../../command-line/command.ts';
-import { JSON_OUTPUT } from '../../command-line/json-output.ts';
 import { testOnlyStatements } from '../cmdline.ts';
 import { describeImage, type ImageDescription, type RamdiskDescription } from '../describe.ts';
+import { DESCRIBE } from '../descriptions/describe.ts';
 import type { ReadEntry } from '../format/cpio.ts';
 import type { SignatureCheck } from '../format/signature.ts';
 import { BuildError, readInput } from '../inputs.ts';
@@ -13,32 +12,12 @@ import { sha256Hex } from '../measure.ts';
 import { type Command, json, readArguments, rows } from './command.ts';
 import { naming, readImageBytes } from './images.ts';
 
-const DESCRIPTION = {
-  summary: 'Print what an image holds and what will be measured of it',
-  notes: [
-    "Everything is computed from the image's bytes. Exit 1 when its signature is not valid, or FILE is not the " +
-      'configuration baked in.',
-  ],
-  argument: { name: 'IMAGE', meaning: 'An image file' },
-  flags: {
-    config: {
-      placeholder: 'FILE',
-      meaning: 'The configuration that the image will fetch: adds PCR16; or the one that should be baked in',
-    },
-    ...JSON_OUTPUT,
-  },
-  examples: [
-    'strongroom eif describe build/image/image.eif',
-    'strongroom eif describe image.eif --config strongroom.yaml --json',
-  ],
-} as const satisfies Description;
-
 export const describeCommand: Command = {
-  description: DESCRIPTION,
+  description: DESCRIBE,
 
   async run(argv, terminal) {
     const { stdout, stderr } = terminal;
-    const { values, argument: path } = readArguments(argv, DESCRIPTION, terminal);
+    const { values, argument: path } = readArguments(argv, DESCRIBE, terminal);
     const { config: file } = values;
     const configuration = file === undefined ? undefined : readInput(file, 'the configuration');
     const described = naming(path, () => describeImage(readImageBytes(path), configuration));

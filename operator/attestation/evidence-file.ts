@@ -3,6 +3,7 @@
 // wrong with it.
 
 import { readFileSync, statSync } from 'node:fs';
+import { adviceOn } from '../../command-line/file-faults.ts';
 import { bounded } from '../../command-line/text.ts';
 import { type CommandFailure, localFailure } from '../exit.ts';
 
@@ -55,7 +56,7 @@ function readBounded(path: string, place: string): Buffer {
     if (statSync(path).size <= MAX_FILE_BYTES) return readFileSync(path);
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable';
-    throw localFailure(`${place} cannot be read (${code})`);
+    throw localFailure(`${place} cannot be read (${code})`, adviceOn(code));
   }
   throw tooLarge(place);
 }

@@ -3,6 +3,7 @@
 // its configuration has none (PCR16).
 
 import { readFileSync, statSync } from 'node:fs';
+import { adviceOn } from '../../command-line/file-faults.ts';
 import { bounded } from '../../command-line/text.ts';
 import { CONFIGURATION_PCR } from '../../enclave/api/attestation.ts';
 import { type CommandFailure, localFailure, UsageFailure } from '../exit.ts';
@@ -66,7 +67,9 @@ function readReferenceFile({ text: path, origin }: Given): ReferenceValues {
 
 function unreadable(place: string, error: unknown): unknown {
   const code = error instanceof Error && 'code' in error ? String(error.code) : undefined;
-  return code === undefined ? error : (localFailure(`${place} cannot be read (${code})`) satisfies CommandFailure);
+  return code === undefined
+    ? error
+    : (localFailure(`${place} cannot be read (${code})`, adviceOn(code)) satisfies CommandFailure);
 }
 
 function explained<T>(place: string, read: () => T): T {

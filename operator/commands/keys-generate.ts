@@ -160,7 +160,11 @@ async function makeDirectory(path: string): Promise<void> {
 async function writeBackups(directory: string, keys: readonly GeneratedKey[]): Promise<void> {
   for (const { pubkey, backup } of keys) {
     if (backup === undefined)
-      throw new CommandFailure(EXIT.refused, 'the signer makes no backups: it has no recipients');
+      throw new CommandFailure(
+        EXIT.refused,
+        'the signer made the keys without backups: it has no recipients',
+        'set chamber.keys.backup.recipients of the signer before you make more; keys list shows those that are there',
+      );
     const path = join(directory, `${pubkey}.age`);
     await writeFile(path, backup, { flag: 'wx', mode: 0o600, flush: true }).catch((error: unknown) => {
       throw fileFailure(path, 'written', error);

@@ -75,7 +75,11 @@ async function readKeystores(directory: string, common: string | undefined): Pro
     throw fileFailure(directory, 'read', error);
   });
   const files = names.filter((name) => name.endsWith('.json')).sort();
-  if (files.length > MAX_KEYS_PER_COMMAND) throw new UsageFailure(`more than ${MAX_KEYS_PER_COMMAND} keystores`);
+  if (files.length > MAX_KEYS_PER_COMMAND)
+    throw new UsageFailure(
+      `${bounded(directory, MAX_NAME_CHARACTERS)} has more than ${MAX_KEYS_PER_COMMAND} keystores`,
+      'import them in parts, from several directories',
+    );
   const keystores: Keystore[] = [];
   for (const file of files) {
     const text = await readLocalFile(join(directory, file));
@@ -92,7 +96,11 @@ async function readKeystores(directory: string, common: string | undefined): Pro
     }
     keystores.push({ file, text, password });
   }
-  if (keystores.length === 0) throw localFailure('the directory has no keystores: nothing was sent');
+  if (keystores.length === 0)
+    throw localFailure(
+      `${bounded(directory, MAX_NAME_CHARACTERS)} has no keystores: nothing was sent`,
+      'name the directory of EIP-2335 files, NAME.json each',
+    );
   return keystores;
 }
 

@@ -3,6 +3,7 @@
 
 import { readFileSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
+import { adviceOn } from '../../command-line/file-faults.ts';
 import { renderFields, renderTable } from '../../command-line/table.ts';
 import { note, type Terminal } from '../../command-line/terminal.ts';
 import { bounded, renderPlace } from '../../command-line/text.ts';
@@ -123,7 +124,7 @@ function readRulesFile(path: string): Buffer {
     return readFileSync(path);
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable';
-    throw localFailure(`--rules: ${bounded(path, MAX_PROBLEM_CHARACTERS)} cannot be read (${code})`);
+    throw localFailure(`--rules: ${bounded(path, MAX_PROBLEM_CHARACTERS)} cannot be read (${code})`, adviceOn(code));
   }
 }
 

@@ -6,6 +6,7 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 import { type Conflict, conflictLines } from '../../command-line/conflicts.ts';
 import { EXIT } from '../../command-line/exit-codes.ts';
+import { adviceOn } from '../../command-line/file-faults.ts';
 import { writeOutput } from '../../command-line/output-file.ts';
 import { renderFields } from '../../command-line/table.ts';
 import { note, type Terminal } from '../../command-line/terminal.ts';
@@ -15,10 +16,12 @@ import { canonicalPublicKey } from '../../formats/hex.ts';
 import type { RemoteCall } from '../command.ts';
 import { MAX_PUBLIC_KEYS, type slashingExport, type slashingImport } from '../descriptions/slashing.ts';
 import { CommandFailure, localFailure, UsageFailure } from '../exit.ts';
+import { PUBLIC_KEY_ADVICE } from '../key-batches.ts';
 import { checkFile, explained } from '../output-file.ts';
 
 const ROUTE = '/api/v1/chamber/slashing-protection';
 const MAX_PATH_CHARACTERS = 200;
+const CONFLICTS_ADVICE = 'find out which signer signed them: docs/runbooks/slashing-incident.md';
 
 export async function exportRecords({
   values: { output: file, force, pubkeys },
@@ -51,7 +54,7 @@ export async function importRecords({
   const { conflicts, conflicting = [] } = answer.value;
   if (conflicts === 0) return;
   for (const line of conflictLines('the file', conflicts, conflicting.map(conflictOf))) note(terminal, line);
-  throw new CommandFailure(EXIT.conflicts, 'merged, and slashable messages were found');
+  throw new CommandFailure(EXIT.conflicts, 'merged, and slashable messages were found', CONFLICTS_ADVICE);
 }
 
 function conflictOf(listed: NonNullable<SlashingImportAnswer['conflicting']>[number]): Conflict {
@@ -62,9 +65,13 @@ function conflictOf(listed: NonNullable<SlashingImportAnswer['conflicting']>[num
 
 function readPublicKeys(written: string): string[] {
   const keys = written.split(',').map((key) => canonicalPublicKey(key.trim()));
-  if (keys.includes(undefined)) throw new UsageFailure('--pubkeys: a public key is 48 bytes of hex');
+  if (keys.includes(undefined))
+    throw new UsageFailure(`--pubkeys: key ${keys.indexOf(undefined) + 1} is no public key`, PUBLIC_KEY_ADVICE);
   if (keys.length > MAX_PUBLIC_KEYS)
-    throw new UsageFailure(`--pubkeys names more than ${MAX_PUBLIC_KEYS} keys; export all`);
+    throw new UsageFailure(
+      `--pubkeys names more than ${MAX_PUBLIC_KEYS} keys`,
+      'leave it out to export all, or ask in parts',
+    );
   return keys as string[];
 }
 
@@ -101,7 +108,10 @@ async function* readChunks(file: string, handle: FileHandle): AsyncGenerator<Buf
 }
 
 function unreadable(file: string, error: unknown): CommandFailure {
-  return localFailure(`${bounded(file, MAX_PATH_CHARACTERS)} cannot be read (${codeOf(error)})`);
+  return localFailure(
+    `${bounded(file, MAX_PATH_CHARACTERS)} cannot be read (${codeOf(error)})`,
+    adviceOn(codeOf(error)),
+  );
 }
 
 function codeOf(error: unknown): string {

@@ -74,7 +74,8 @@ function readTokenRequest(given: Readonly<Record<string, unknown>>) {
 
 function splitList(flag: string, written: string | undefined): string[] | undefined {
   const items = written?.split(',').map((item) => item.trim());
-  if (items?.includes('') === true) throw new UsageFailure(`--${flag} has an empty item`);
+  if (items?.includes('') === true)
+    throw new UsageFailure(`--${flag} has an empty item`, 'write the items with one comma between them');
   return items;
 }
 
@@ -94,7 +95,10 @@ function subjectOf(accessor: string): string {
 function pathOf(accessor: string): string {
   // Not repeated: it may be a token in the wrong place.
   if (!ACCESSOR_PATTERN.test(accessor))
-    throw new UsageFailure('--accessor is acc_ and 32 hex digits; a token is not one');
+    throw new UsageFailure(
+      '--accessor is acc_ and 32 hex digits; a token is not one',
+      'operator auth token list shows the accessors',
+    );
   return `${TOKENS}/${accessor}`;
 }
 

@@ -3,12 +3,10 @@
 
 import type { Command } from '../../eif/commands/command.ts';
 import { BuildError } from '../../eif/inputs.ts';
+import { BUILD } from './image-build-description.ts';
 
 export const buildCommand: Command = {
-  description: {
-    summary: 'Build an enclave image (in a checkout of the sources)',
-    notes: ['An image is bundled from the sources, which a release does not have: check out its tag, and build there.'],
-  },
+  description: BUILD,
 
   async run() {
     throw new BuildError('an image is built from the sources, which a release does not have', [

@@ -1,7 +1,7 @@
 // In a release `strongroom ceremony rehearse` says where it can be had: its stand-ins are tools of a checkout.
 
 import { type Command, CommandError } from '../../ceremony/commands/command.ts';
-import { REHEARSE } from '../../ceremony/commands/rehearse-description.ts';
+import { REHEARSE } from '../../ceremony/descriptions/rehearse.ts';
 
 export const rehearse: Command = {
   description: {

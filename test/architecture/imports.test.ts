@@ -21,8 +21,7 @@ const TOP_ARROWS: Readonly<Record<string, readonly string[]>> = {
     ...['parent-proxy', 'setup', 'web3signer'].flatMap((folder) => [`${folder}/main.ts`, `${folder}/description.ts`]),
     // For `operator recover`: operator/ itself reaches no table.
     'enclave/commands/latch-table.ts',
-    'eif/main.ts',
-    'ceremony/main.ts',
+    ...['ceremony', 'eif'].flatMap((folder) => [`${folder}/main.ts`, `${folder}/description.ts`]),
     'rehearsal/rehearse.ts',
   ],
   ceremony: [],

@@ -102,6 +102,13 @@ describe('the program', () => {
     expect(loaded.filter((url) => HEAVY.test(url))).toEqual([]);
   });
 
+  it.each(['ceremony', 'eif'])('the help of %s loads no command and no package', (name) => {
+    const loaded = modulesOf(name);
+    expect(loaded.filter((url) => url.includes(`${name}/descriptions/`)).length).toBeGreaterThan(2);
+    const needless = new RegExp(`${name}/(?:main|commands)|node_modules|completion`);
+    expect(loaded.filter((url) => needless.test(url))).toEqual([]);
+  });
+
   it('the help of the operator loads no command, no package and no completion', () => {
     const loaded = modulesOf('operator');
     expect(loaded.filter((url) => url.includes('operator/descriptions/'))).toHaveLength(5);

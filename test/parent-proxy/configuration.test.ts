@@ -94,9 +94,9 @@ parent_proxy:
     ['a repeated key', 'tee:\n  platform: nitro\ntee:\n  platform: nitro\n', 'a key is repeated'],
     ['two documents', `${NITRO}---\n${NITRO}`, 'more than one document'],
     ['an anchor', 'tee: &a\n  platform: nitro\n', 'an anchor is used'],
-    ['nothing', '', 'is not UTF-8, empty, or too large'],
-    ['what is not UTF-8', Buffer.from([0xff, 0xfe]), 'is not UTF-8, empty, or too large'],
-    ['more than the enclave takes', `#${' '.repeat(1024 * 1024)}`, 'is not UTF-8, empty, or too large'],
+    ['nothing', '', 'is empty'],
+    ['what is not UTF-8', Buffer.from([0xff, 0xfe]), 'is not UTF-8'],
+    ['more than the enclave takes', `#${' '.repeat(1024 * 1024)}`, 'has 1048577 bytes, too many for an enclave'],
     ['a section that is none', 'tee: nitro\n', 'must be'],
     ['a section of the block that is none', `${NITRO}parent_proxy: []\n`, 'must be of type object'],
   ])('refuses %s', (_, yaml, problem) => {

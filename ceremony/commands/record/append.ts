@@ -9,8 +9,6 @@ import { type Appended, appendToTranscript, newFileOf, readTranscriptFile } from
 import { grouped } from '../../transcript/page.ts';
 import { CommandError, fileProblem, type Terminal } from '../command.ts';
 
-export const TRANSCRIPT = { name: 'FILE', meaning: 'The transcript' } as const;
-
 /** @throws CommandError */
 export async function append(file: string, said: readonly Said[], terminal: Terminal): Promise<void> {
   await report(file, appendToTranscript(file, said, new Date()).catch(absent(file)), terminal);

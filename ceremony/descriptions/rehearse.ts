@@ -2,7 +2,7 @@
 // loaded when somebody asks for it.
 
 import type { Description } from '../../command-line/command.ts';
-import { CEREMONY_FILE } from './command.ts';
+import { CEREMONY_FILE } from './arguments.ts';
 
 export const REHEARSE = {
   summary: 'Run the entire first boot of a ceremony on this machine, with throw-away keys',
