@@ -6,6 +6,7 @@ import { strict as assert } from 'node:assert';
 import type { Clock } from '../../observe/clock.ts';
 import type { Log } from '../../observe/log.ts';
 import { type ErrorReason, SignerError } from '../api/errors.ts';
+import { type BatchPace, batchPace } from './batch-pace.ts';
 import { checkQueue, type WaitingCheck } from './check-queue.ts';
 import { signingMemory } from './doubts.ts';
 import { type GroupCheckOutcome, waitForGroup } from './group-checks.ts';
@@ -14,13 +15,6 @@ import type { KeyFault, SlashableMessage, SlashingBackend, SlashingRefusal, Verd
 
 /** Requests that wait for their batch, at most; the next one is `overloaded`. */
 export const MAX_QUEUED_CHECKS = 16_384;
-/**
- * Messages of groups in one commit, at most: when nothing has come alone for a second, when something has, and beside
- * what came alone. Such a message waits for one commit and then for its own: on SQLite for 3, 1 and 0.5 ms, and for
- * two writes to the disk.
- */
-const MAX_YIELDING = { undisturbed: 128, lately: 48, beside: 16 };
-const LATELY_MS = 1000;
 /**
  * Closing waits so long for the batches under way, at most; then the store is closed, and what it has not answered is
  * 503.
@@ -59,11 +53,7 @@ export class SlashingProtection {
   readonly #queue = checkQueue();
   readonly #batches = new Set<Promise<void>>();
 
-  /** When a message came alone. */
-  #lastAloneAt = Number.NEGATIVE_INFINITY;
-  /** When the last batch began that had such a message. */
-  #lastOfOthersAt = Number.NEGATIVE_INFINITY;
-  #lastBatch = { startedAt: Number.NEGATIVE_INFINITY, size: 0 };
+  readonly #pace: BatchPace;
   #wakeUp: NodeJS.Timeout | undefined;
   #turnScheduled = false;
   #closed = false;
@@ -78,6 +68,7 @@ export class SlashingProtection {
     this.#options = options;
     this.#clock = clock;
     this.#log = log;
+    this.#pace = batchPace(this.#queue, backend, clock);
     this.#health = { status: options.unopened === true ? 'unopened' : 'up', since: clock.now() };
   }
 
@@ -107,7 +98,7 @@ export class SlashingProtection {
       const check: WaitingCheck = { message, yields: false, resolve, reject, detach };
       signal?.addEventListener('abort', giveUp, { once: true });
       this.#queue.add(check);
-      this.#lastAloneAt = this.#clock.monotonic();
+      this.#pace.cameAlone();
       this.#scheduleTurn();
     });
   }
@@ -183,7 +174,7 @@ export class SlashingProtection {
   #startBatches(): void {
     const { maxInFlight } = this.backend.batchLimits;
     while (this.#queue.takeable > 0 && this.#batches.size < maxInFlight) {
-      const milliseconds = this.#pauseMilliseconds();
+      const milliseconds = this.#pace.pauseMilliseconds(this.#batches.size);
       if (milliseconds > 0) {
         this.#wakeUp ??= setTimeout(() => {
           this.#wakeUp = undefined;
@@ -196,21 +187,10 @@ export class SlashingProtection {
     }
   }
 
-  /**
-   * Batches that carry several messages keep their distance; a request that is alone, after another alone, does not.
-   * Messages that came alone keep it from others of their kind, and not from groups, which are always there.
-   */
-  #pauseMilliseconds(): number {
-    const alone = this.#queue.takeable === 1 && this.#batches.size === 0 && this.#lastBatch.size <= 1;
-    if (alone) return 0;
-    const last = this.#queue.hasOthers ? this.#lastOfOthersAt : this.#lastBatch.startedAt;
-    return last + this.backend.batchLimits.minIntervalMs - this.#clock.monotonic();
-  }
-
   /** The next checks. Those that may not reach the store, or that a failed commit put in doubt, are answered here. */
   #takeBatch(): WaitingCheck[] {
     const all = this.backend.batchLimits.maxMessages;
-    return this.#queue.take({ all, yielding: this.#mostYielding() }).filter((check) => {
+    return this.#queue.take({ all, yielding: this.#pace.mostYielding() }).filter((check) => {
       check.detach();
       const fault = this.#faultOf(check.message);
       if (fault === undefined) return true;
@@ -218,12 +198,6 @@ export class SlashingProtection {
       check.reject(fault);
       return false;
     });
-  }
-
-  #mostYielding(): number {
-    if (this.#queue.hasOthers) return MAX_YIELDING.beside;
-    const isUndisturbed = this.#clock.monotonic() - this.#lastAloneAt > LATELY_MS;
-    return isUndisturbed ? MAX_YIELDING.undisturbed : MAX_YIELDING.lately;
   }
 
   /** What keeps a check from reaching the store. */
@@ -235,9 +209,7 @@ export class SlashingProtection {
   }
 
   #start(checks: readonly WaitingCheck[]): void {
-    const startedAt = this.#clock.monotonic();
-    this.#lastBatch = { startedAt, size: checks.length };
-    if (checks.some(({ yields }) => !yields)) this.#lastOfOthersAt = startedAt;
+    this.#pace.began(checks);
     const batch: Promise<void> = this.#run(checks).finally(() => {
       this.#batches.delete(batch);
       for (const { message } of checks) this.#queue.release(message.publicKey);
