@@ -7,7 +7,6 @@ import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import { SecretKey } from '@chainsafe/blst';
 import type { Log } from '../../../observe/log.ts';
-import type { SignerError } from '../../api/errors.ts';
 import type { HeldKey, KeyHandle } from '../../keys/vault.ts';
 import type { BlsCore, GroupSignature, Lane } from './bls.ts';
 import { heldKeys, SECRET_KEY_BYTES, splitPublicKeys } from './derivation.ts';
@@ -19,22 +18,18 @@ import {
   type SignedMessage,
 } from './portable-batch.ts';
 import { createPortableKeys } from './portable-keys.ts';
+import {
+  busyness,
+  type Derivation,
+  hasRoomToDerive,
+  hasRoomToSign,
+  leastBusy,
+  MAX_BATCH_JOBS,
+  type PinnedJob,
+  restartDelayMs,
+  type SigningWorker,
+} from './portable-workers.ts';
 import { createJobQueue, type Job, settleJobs, signingUnavailable } from './queue.ts';
-
-/** Jobs a worker may have before it: what a priority job waits for at most when all workers are busy. */
-export const MAX_WORKER_JOBS = 16;
-
-/**
- * Half of it, so that the next batch already lies with the worker when one is done; and a worker with more gets none,
- * so that batches are full.
- */
-const MAX_BATCH_JOBS = MAX_WORKER_JOBS / 2;
-
-/** What MAX_DERIVATIONS public keys take, in signatures. */
-const DERIVATION_JOBS = 4;
-
-/** How long a worker that ended stays away: by how many times its place failed in a row without signing anything. */
-const RESTART_DELAYS_MS = [0, 100, 1_000, 10_000];
 
 export interface PortableBlsCoreOptions {
   readonly log: Log;
@@ -42,31 +37,6 @@ export interface PortableBlsCoreOptions {
   readonly cores?: number | undefined;
   /** Tests put a worker here that fails when told. */
   readonly workerUrl?: URL | undefined;
-}
-
-interface PinnedJob {
-  readonly slot: number;
-  readonly job: Job;
-}
-
-/** Keys whose public keys somebody waits for. */
-interface Derivation {
-  readonly handles: readonly KeyHandle[];
-  resolve(publicKeys: readonly (Uint8Array | undefined)[]): void;
-  reject(error: SignerError): void;
-}
-
-type PinnedDerivation = Derivation & { readonly slots: readonly number[] };
-
-interface SigningWorker {
-  readonly thread: Worker;
-  /** With the worker now, by number. */
-  readonly batches: Map<number, readonly PinnedJob[]>;
-  /** As well, of keys that are being added. */
-  readonly derivations: Map<number, PinnedDerivation>;
-  outstanding: number;
-  /** Ends of the workers in this place since one of them signed. */
-  failuresInARow: number;
 }
 
 export class PortableBlsCore implements BlsCore {
@@ -257,7 +227,7 @@ export class PortableBlsCore implements BlsCore {
   }
 
   #replace({ failuresInARow }: SigningWorker): void {
-    const delayMs = RESTART_DELAYS_MS[Math.min(failuresInARow, RESTART_DELAYS_MS.length - 1)] ?? 0;
+    const delayMs = restartDelayMs(failuresInARow);
     this.#log.error(
       { delay_ms: delayMs, failures_in_a_row: failuresInARow },
       'a signing worker ended; it is started again',
@@ -287,31 +257,6 @@ export class PortableBlsCore implements BlsCore {
   #noteIdle(): void {
     if (this.#closed && this.#isIdle) this.#idle.resolve();
   }
-}
-
-/** What is before a worker, in signatures. */
-function busyness({ outstanding, derivations }: SigningWorker): number {
-  return outstanding + derivations.size * DERIVATION_JOBS;
-}
-
-/** One batch of public keys may always be with a worker, so that they come also while it signs without a pause. */
-function hasRoomToDerive(worker: SigningWorker): boolean {
-  return worker.derivations.size === 0 || busyness(worker) + DERIVATION_JOBS <= MAX_WORKER_JOBS;
-}
-
-function hasRoomToSign({ outstanding }: SigningWorker): boolean {
-  return outstanding <= MAX_WORKER_JOBS - MAX_BATCH_JOBS;
-}
-
-function leastBusy(
-  workers: Iterable<SigningWorker>,
-  hasRoom: (worker: SigningWorker) => boolean,
-): SigningWorker | undefined {
-  let best: SigningWorker | undefined;
-  for (const worker of workers) {
-    if (hasRoom(worker) && (best === undefined || busyness(worker) < busyness(best))) best = worker;
-  }
-  return best;
 }
 
 /** blst refuses zero and what is not below the group order; the seam calls that a RangeError. */
