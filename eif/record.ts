@@ -20,7 +20,7 @@ export interface ImageRecord {
   };
   readonly ceremony: { readonly generation: number; readonly digest_sha384: string };
   readonly configuration: 'baked' | 'fetched';
-  /** Of its exact bytes; null when it is fetched. */
+  /** SHA-384 of its exact bytes; null when it is fetched. */
   readonly configuration_digest_sha384: string | null;
   readonly tool: { readonly strongroom: string; readonly node: string; readonly esbuild: string };
   readonly inputs: readonly Input[];
@@ -31,7 +31,7 @@ const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
 const MAX_TEXT_CHARACTERS = 4096;
 const text = z.string().max(MAX_TEXT_CHARACTERS);
 
-/** Of a record of any version: only the measurements have to be there. */
+/** What a record of any version has: only the measurements have to be there. */
 const publishedSchema = z.object({
   commit: text.exactOptional(),
   measurements: z.record(z.string().regex(/^PCR\d{1,2}$/), z.union([register, z.array(register).min(1)])),

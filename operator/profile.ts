@@ -23,7 +23,7 @@ const profileSchema = z.strictObject({
   signer_url: text.exactOptional(),
   token: text.refine((token) => token !== '-', 'a profile cannot read the token from stdin').exactOptional(),
   json: z.boolean().exactOptional(),
-  /** Of earlier versions. */
+  /** Earlier versions wrote this in place of `json`. */
   output: text.exactOptional(),
   tls_ca: text.exactOptional(),
   tls_server_name: text.exactOptional(),

@@ -29,7 +29,7 @@ import { type Profile, readProfile } from './profile.ts';
 import type { TokenSource } from './token.ts';
 
 const MAX_SECONDS = 86_400;
-/** Of `json`, before `--output` named a file everywhere. */
+/** The variable of `json` before `--output` named a file everywhere. */
 const FORMER_VARIABLE = `${PREFIX}OUTPUT`;
 
 export interface Settings {

@@ -3,7 +3,7 @@
 import type { FlagValue } from '../command-line/arguments.ts';
 import { PHASES, type Phase } from './policy-document.ts';
 
-/** Of a flag that may be repeated. */
+/** The values of a flag that may be repeated. */
 export function strings(value: FlagValue): readonly string[] {
   return Array.isArray(value) ? value : [];
 }

@@ -18,7 +18,7 @@ export interface AttestedImage {
 }
 
 export interface KeyPolicyRequest {
-  /** Of the key's own account: KMS lets no other account change a key's policy. */
+  /** Principals of the key's own account: KMS lets no other account change a key's policy. */
   readonly administrators: readonly string[];
   /** Whoever calls KMS: the role of a plain service, or those of the parents. */
   readonly signers: readonly string[];

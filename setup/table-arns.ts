@@ -6,7 +6,7 @@ import { InputRefused } from './inputs.ts';
 import type { GrantedTable, GrantedTables } from './role-policy.ts';
 import { TABLES, type TableKind } from './table-permissions.ts';
 
-/** Of tables that are named without an ARN. */
+/** Where tables are that are named without an ARN. */
 export interface Home {
   readonly account: string | undefined;
   readonly region: string | undefined;

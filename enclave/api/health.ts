@@ -12,7 +12,7 @@ export const healthCheckSchema = z.object({
   /** While the chamber is sealed: what the latch says, each null when it does not say. */
   sealed_at: z.string().nullable().exactOptional(),
   reason: z.string().nullable().exactOptional(),
-  /** Of the token that sealed it. */
+  /** The accessor of the token that sealed it. */
   accessor: z.string().nullable().exactOptional(),
 });
 

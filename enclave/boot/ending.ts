@@ -7,9 +7,9 @@ import type { Clock } from '../../observe/clock.ts';
 
 /** What closing after a start that failed may take: there is no deadline then, and somebody waits for the message. */
 const UNHURRIED_MS = 15_000;
-/** Also when no grace is given: to close a store that is well, and its files. */
+/** Closing gets this even when no grace is given: enough for a store that is well, and for its files. */
 const LEAST_MS = 250;
-/** Kept of the grace for closing, at most; a fifth of a short one. */
+/** The part of the grace that is kept for closing, at most; of a short grace it is a fifth. */
 const CLOSING_MS = 2_000;
 const CLOSING_SHARE = 5;
 

@@ -18,7 +18,7 @@ const ENDS_CONNECTION: ReadonlySet<ErrorReason> = new Set([
 ]);
 const CHALLENGES = ['Basic realm="strongroom"', 'Bearer'];
 
-/** Also notes the reason for the audit line. */
+/** The answer that says the error. It also notes the reason for the audit line. */
 export function errorAnswer(request: Pick<HttpRequest, 'id' | 'context'>, error: SignerError): Answer {
   request.context.reason = error.reason;
   const body = errorBody(error, request.id);

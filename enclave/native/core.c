@@ -75,7 +75,7 @@ static void end_batch(struct batch *batch) {
   settle_core(core);
 }
 
-/** Of tasks that no thread began. */
+/** Ends batches that no thread began. */
 static void end_batches(struct task *task) {
   while (task != NULL) {
     struct batch *batch = (struct batch *)task;

@@ -1,5 +1,5 @@
-// When the next batch of slashing checks begins, and how much of it may be messages of groups: what came alone is not to
-// wait for those, and a store that is asked for each message by itself does less.
+// When the next batch of slashing checks begins, and how much of it may be messages of groups: what came alone is not
+// to wait for those, and a store that is asked for each message by itself does less.
 
 import type { Clock } from '../../observe/clock.ts';
 import type { CheckQueue, WaitingCheck } from './check-queue.ts';

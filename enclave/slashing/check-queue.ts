@@ -21,7 +21,7 @@ export interface WaitingCheck {
 
 export interface TakeLimits {
   readonly all: number;
-  /** Of those that yield. */
+  /** The most of them that may yield. */
   readonly yielding: number;
 }
 

@@ -6,7 +6,7 @@ import type { CheckQueue, WaitingCheck } from './check-queue.ts';
 import type { Decision } from './history/rules.ts';
 import type { SlashableMessage } from './types.ts';
 
-/** Of one message: what SlashingProtection.check resolves with, or what it would throw. */
+/** What became of one message: what SlashingProtection.check resolves with, or what it would throw. */
 export type GroupCheckOutcome = Decision | { readonly kind: 'failed'; readonly error: unknown };
 
 type GroupQueue = Pick<CheckQueue, 'add' | 'remove'>;

@@ -6,7 +6,7 @@ import { createHash, X509Certificate } from 'node:crypto';
 
 export interface ClientCa {
   readonly pem: Buffer;
-  /** Of the whole file: another file is another authority. */
+  /** The digest of the whole file: another file is another authority. */
   readonly digest: string;
   /** The earliest end of their times, RFC 3339. */
   readonly notAfter: string;

@@ -18,7 +18,7 @@ const WHICH_KEYS = {
   'pubkeys-file': { placeholder: 'FILE', meaning: 'The keys, one a line' },
 } as const satisfies Flags;
 
-/** Of a deposit. */
+/** The flags of a deposit. */
 const TERMS = {
   'withdrawal-address': { placeholder: 'HEX', meaning: 'Execution address that the stake returns to' },
   credentials: { placeholder: 'HEX', meaning: 'Withdrawal credentials, 32 bytes, instead of an address' },

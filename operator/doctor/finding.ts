@@ -13,7 +13,7 @@ export interface Finding {
   readonly detail: string;
   /** What to do next; null where there is nothing to do. */
   readonly todo: string | null;
-  /** Of a failure: what the command ends with when this is the first one. */
+  /** What the command ends with when this is the first failure. */
   readonly exitCode?: OperatorExitCode;
 }
 

@@ -127,7 +127,7 @@ export interface Frame {
   /** Lines at most; what does not fit is counted. */
   readonly rows: number;
   readonly paint: Paint;
-  /** Of the first line: when, and how often. */
+  /** What the first line says: when, and how often. */
   readonly title: string;
 }
 

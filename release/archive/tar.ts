@@ -6,7 +6,7 @@ import { BuildError } from '../../eif/inputs.ts';
 import { type ArchiveEntry, completed } from './entry.ts';
 
 export interface TarOptions {
-  /** Of every entry, in seconds since 1970. */
+  /** The time of every entry, in seconds since 1970. */
   readonly timeSeconds: number;
   /** Before every path: `./` as in Debian's packages. */
   readonly prefix?: string;

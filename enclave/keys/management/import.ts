@@ -152,8 +152,8 @@ function allFailed(publicKeys: readonly string[], message: string): ReadonlyMap<
 }
 
 /**
- * Of keys that got a file and are not answered as imported. One whose file cannot be removed may be there after a
- * restart.
+ * Takes back the files of keys that got one and are not answered as imported. One whose file cannot be removed may be
+ * there after a restart.
  */
 async function dropFiles(
   created: readonly string[],

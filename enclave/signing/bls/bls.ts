@@ -11,7 +11,7 @@ export type GroupSignature = Uint8Array | SignerError;
 /** A lane of the core's queue. `priority` jobs are taken before `normal` ones. */
 export type Lane = 'normal' | 'priority';
 
-/** Of one `addKeys`. */
+/** The most keys that one `addKeys` takes. */
 export const MAX_KEYS_AT_ONCE = 1024;
 
 export interface BlsCore {

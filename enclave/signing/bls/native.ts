@@ -24,8 +24,8 @@ const MAX_BATCH_JOBS = 16;
 /** Jobs that come alone go in small batches: answers go out and new jobs come in while the others are signed. */
 const MAX_SINGLE_JOBS = 4;
 /**
- * Of each kind, under way for each thread, begun and waiting: enough that no thread waits for the main thread, which
- * has much else to do.
+ * How many batches of each kind a thread has, begun and waiting: enough that no thread waits for the main thread,
+ * which has much else to do.
  */
 const BATCHES_PER_THREAD = 4;
 /** The addon's limit (core.h). */
@@ -57,7 +57,7 @@ export class NativeBlsCore implements BlsCore {
   readonly #batches: Record<JobKind, number> = { single: 0, grouped: 0 };
   /** Jobs in them. */
   #running = 0;
-  /** Of batches of public keys, which threads of groups derive. */
+  /** Limits the batches of public keys that are under way. The threads of groups derive them. */
   readonly #inPlace: InTurn;
   #derivations = 0;
   #closed = false;

@@ -38,7 +38,7 @@ export interface SigningWorker {
   readonly thread: Worker;
   /** With the worker now, by number. */
   readonly batches: Map<number, readonly PinnedJob[]>;
-  /** As well, of keys that are being added. */
+  /** Batches of keys that are being added and whose public keys the worker derives, by number. */
   readonly derivations: Map<number, PinnedDerivation>;
   outstanding: number;
   /** Ends of the workers in this place since one of them signed. */

@@ -25,7 +25,7 @@ export function attestationMark(vote: ValidatorHistory['attestations'][number]):
   return { kind: 'attestation', sourceEpoch, targetEpoch, signingRoot: rootText(signingRoot) };
 }
 
-/** Of the entry that a mark was made of. */
+/** The slot or the epochs of the entry that a mark was made of. */
 export function placeOf(mark: Mark): ConflictingEntry {
   if (mark.kind === 'block') return { slot: mark.slot };
   return { sourceEpoch: mark.sourceEpoch, targetEpoch: mark.targetEpoch };

@@ -59,7 +59,7 @@ export class PostgresConnections {
   readonly #log: Log;
   readonly #clock: Clock;
   readonly #sessions = new Set<() => Promise<void>>();
-  /** Of the pool. */
+  /** Every socket that the pool has open. */
   readonly #sockets = new Set<Socket>();
   #retryDelayMs = 0;
   #retryAt = 0;

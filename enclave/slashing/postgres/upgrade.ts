@@ -48,7 +48,7 @@ export function stepWork(tools: UpgradeTools): StepWork {
   return new Map([[2, (connection: Connection) => sealHeads(connection, tools)]]);
 }
 
-/** Also a database of step 1 may not be bound yet, when its first signer ended early. */
+/** A database of step 1 may not be bound yet either: its first signer may have ended early. */
 async function bindWhileEmpty(
   connection: Connection,
   { integrity, genesisValidatorsRoot }: UpgradeTools,
