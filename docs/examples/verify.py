@@ -360,12 +360,14 @@ def judge_vectors(path):
         answer = judge(evidence["form"], base64.b64decode(evidence["base64"]), asked)
         answers.append(dict(zip(("name", "verdict", "step", "codes"), (case["name"], *answer))))
     print(json.dumps(answers, indent=1))
+    wrong = [case["name"] for case, ours in zip(vectors["cases"], answers) if any(case[k] != ours[k] for k in ours)]
+    print(f"{len(answers)} cases, {len(wrong)} judged otherwise than stated", *wrong, sep="\n  ", file=sys.stderr)
+    return 1 if wrong else 0
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    evidence_help = "a document (raw, base64, hex), a PEM certificate with one, or - (stdin)"
-    parser.add_argument("evidence", nargs="?", default="-", help=evidence_help)
+    parser.add_argument("evidence", nargs="?", default="-", help="a document or a PEM certificate with one; - is stdin")
     for flag in ("--pcrs", "--at", "--nonce", "--vectors"):
         parser.add_argument(flag)
     parser.add_argument("--max-age", type=int, default=10800)
@@ -376,11 +378,9 @@ def main():
         return judge_vectors(options.vectors)
     measurements = None if options.pcrs is None and not options.pcr else {}
     if options.pcrs is not None:
-        content = read_json(options.pcrs)
-        measurements = dict(content.get("measurements") or content["Measurements"])
-    single = [(written.partition("=")[0], written.partition("=")[2]) for written in options.pcr]
-    for register, _ in single:
-        measurements["PCR" + register] = [value for index, value in single if index == register]
+        measurements = dict((content := read_json(options.pcrs)).get("measurements") or content["Measurements"])
+    for register in {written.partition("=")[0] for written in options.pcr}:
+        measurements["PCR" + register] = [w.partition("=")[2] for w in options.pcr if w.partition("=")[0] == register]
     asked = read_asked(options.at, options.max_age, options.nonce, measurements, options.any_configuration)
     with sys.stdin.buffer if options.evidence == "-" else open(options.evidence, "rb") as source:
         form, data = read_evidence(source.read(65536))

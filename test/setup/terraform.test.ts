@@ -3,7 +3,7 @@
 // references and of modules is looked at here as `terraform validate` would.
 
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -223,6 +223,17 @@ it.each(['administrators', 'signers', 'sealers'])(
     expect({ form, taken: others.filter((arn) => form.test(arn)) }).toEqual({ form, taken: [] });
   },
 );
+
+it('every variable and every output says what it is', () => {
+  const files = ['main', 'variables', 'outputs'].flatMap((file) =>
+    ['custody-key', 'signer', 'example'].map((module) => `${module}/${file}.tf`),
+  );
+  const blocks = files
+    .filter((file) => existsSync(join(ROOT, file)))
+    .flatMap((file) => template(file).match(/^(?:variable|output) [\s\S]*?^\}$/gm) ?? []);
+  expect(blocks.length).toBeGreaterThan(40);
+  expect(blocks.filter((block) => !/^ {2}description += ".{10,}"$/m.test(block))).toEqual([]);
+});
 
 it('a custody key is kept, rotated, and never without the check that KMS makes for lock-outs', () => {
   for (const name of ['aws_kms_key.this', 'aws_kms_replica_key.this']) {

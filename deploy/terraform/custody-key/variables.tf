@@ -116,6 +116,7 @@ variable "primary_key_arn" {
 }
 
 variable "tags" {
-  type    = map(string)
-  default = {}
+  description = "Tags of the key."
+  type        = map(string)
+  default     = {}
 }

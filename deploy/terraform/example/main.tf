@@ -31,8 +31,9 @@ variable "administrator" {
 }
 
 variable "phase" {
-  type    = string
-  default = "first-boot"
+  description = "What the signers may do now: first-boot, running or rotation, as for `strongroom setup iam --phase`."
+  type        = string
+  default     = "first-boot"
 }
 
 variable "pcrs_files" {
@@ -42,24 +43,29 @@ variable "pcrs_files" {
 }
 
 variable "parents" {
-  type    = number
-  default = 0
+  description = "How many parents run: 0 until the image exists and its pcrs.json is in pcrs_files."
+  type        = number
+  default     = 0
 }
 
 variable "vpc_id" {
-  type = string
+  description = "The VPC of the parents, their balancer and the endpoints of KMS and DynamoDB."
+  type        = string
 }
 
 variable "subnet_ids" {
-  type = list(string)
+  description = "Private subnets of that VPC, in several zones."
+  type        = list(string)
 }
 
 variable "route_table_ids" {
-  type = list(string)
+  description = "Route tables of these subnets: the endpoint of DynamoDB is entered into them."
+  type        = list(string)
 }
 
 variable "ami_id" {
-  type = string
+  description = "An Amazon Linux 2023 on which parent-proxy/deploy/README.md was followed."
+  type        = string
 }
 
 locals {
@@ -127,9 +133,11 @@ output "ceremony_kms_keys" {
 }
 
 output "enclave_yaml" {
-  value = module.signer.enclave_yaml
+  description = "strongroom.yaml for the image and its parent, to complete."
+  value       = module.signer.enclave_yaml
 }
 
 output "signer_url" {
-  value = module.signer.signer_url
+  description = "The balancer, for operators' profiles and for the tunnels of validator clients."
+  value       = module.signer.signer_url
 }

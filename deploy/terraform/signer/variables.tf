@@ -53,7 +53,8 @@ variable "tables_kms_key_arn" {
 }
 
 variable "vpc_id" {
-  type = string
+  description = "The VPC of the parents, their balancer and the endpoints of KMS and DynamoDB."
+  type        = string
 }
 
 variable "subnet_ids" {
@@ -128,6 +129,7 @@ variable "with_ssm" {
 }
 
 variable "tags" {
-  type    = map(string)
-  default = {}
+  description = "Tags of everything that is made here."
+  type        = map(string)
+  default     = {}
 }

@@ -3,7 +3,9 @@
 // two implementations agree on, the page says.
 
 import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { AWS_NITRO } from '../../../operator/attestation/provider.ts';
@@ -27,9 +29,26 @@ it(`has less than ${MAX_LINES} lines`, () => {
 describe.runIf(python !== undefined)('verify.py', () => {
   it('gives every case of the vectors its verdict', () => {
     const { stdout, stderr, status } = run('--vectors', fileURLToPath(VECTORS_FILE));
-    expect({ stderr, status }).toEqual({ stderr: '', status: 0 });
     const stated = readVectors().cases.map(({ name, verdict, step, codes }) => ({ name, verdict, step, codes }));
+    const summary = `${stated.length} cases, 0 judged otherwise than stated\n`;
+    expect({ stderr, status }).toEqual({ stderr: summary, status: 0 });
     expect(JSON.parse(stdout)).toEqual(stated);
+  });
+
+  it('names the case whose verdict is not the one that the vectors state', () => {
+    const vectors = JSON.parse(readFileSync(VECTORS_FILE, 'utf8')) as { cases: { name: string; verdict: string }[] };
+    const [first] = vectors.cases;
+    if (first === undefined) throw new Error('the vectors have no case');
+    first.verdict = 'not_expected';
+    const folder = mkdtempSync(join(tmpdir(), 'strongroom-vectors-'));
+    try {
+      writeFileSync(join(folder, 'altered.json'), JSON.stringify(vectors));
+      const { stderr, status } = run('--vectors', join(folder, 'altered.json'));
+      const summary = `${vectors.cases.length} cases, 1 judged otherwise than stated\n  ${first.name}\n`;
+      expect({ stderr, status }).toEqual({ stderr: summary, status: 1 });
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
   });
 
   const document = vectorPath('attestation/base-2026-indefinite-map.bin');
