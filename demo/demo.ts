@@ -61,7 +61,7 @@ Start this signer again:   bin/strongroom server -c ${relative(config)}
 List its keys:             curl -H "Authorization: Bearer $(cat ${relative(join(FOLDER, 'token'))})" http://127.0.0.1:${port}/api/v1/eth2/publicKeys
 Export what it has signed: bin/strongroom slashing export -c ${relative(config)}    (with the signer stopped)
 Every option:              bin/strongroom server --help
-Next:                      README.md, docs/architecture.md`);
+Next:                      README.md (Run it), docs/tutorial/first-signature.md`);
 }
 
 async function keepIt(): Promise<void> {

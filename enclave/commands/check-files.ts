@@ -12,6 +12,7 @@ import { DESCRIPTOR_NAME, KEYSTORE_NAME } from '../keys/files/listing.ts';
 import { parsePostgresUrl } from '../slashing/postgres/address.ts';
 import { certificateWarning, clientCaWarning, readCertificatePair } from '../tls/file.ts';
 import { readKnownClientsFile } from '../tls/known-clients-file.ts';
+import { lookAtKeyFiles } from './check-keys.ts';
 
 export interface FilesFound {
   readonly violations: readonly Violation[];
@@ -31,7 +32,12 @@ export async function lookAtFiles(config: Config, nowMs: number = Date.now()): P
       ...clientFiles(config),
       ...slashingFiles(config),
     ],
-    warnings: [...network.warnings, ...emptyFolders(config), ...certificate.warnings],
+    warnings: [
+      ...network.warnings,
+      ...emptyFolders(config),
+      ...(await lookAtKeyFiles(config)),
+      ...certificate.warnings,
+    ],
   };
 }
 

@@ -81,7 +81,7 @@ function readVariable(variable: string, { env, unsetIsFine = false }: SecretSour
   if (value === undefined) {
     if (unsetIsFine) return { secret: new Secret(randomUUID()), variable };
     const problem = `refers to the environment variable ${variable}, which is unset`;
-    const remedy = `export ${variable} for the process of the signer, or correct the name`;
+    const remedy = `export ${variable} for the process of the signer (of the package: in strongroom.env), or correct the name`;
     return { secret: new BrokenReference(problem, remedy), variable };
   }
   return { secret: new Secret(value), variable };

@@ -96,6 +96,28 @@ tls: {mode: file, file: {cert_path: ${folder}/cert.pem, key_path: ${folder}/key.
     );
   });
 
+  it('warns of keys that the start could not load, by file and reason', async () => {
+    const keys = join(folder, 'some-keys');
+    const bare = join(folder, 'bare');
+    for (const made of [keys, bare]) mkdirSync(made);
+    const describe = (name: string, lines: string): void => writeFileSync(join(keys, `${name}.yaml`), lines);
+    describe('a', 'type: hashicorp\n');
+    describe('b', 'type: file-keystore\nkeystoreFile: none.json\nkeystorePasswordFile: none.password\n');
+    describe('c', `type: file-raw\nprivateKey: "0x0${'12'.repeat(31)}1"\n`);
+    for (const name of ['1', '2', '3', '4']) writeFileSync(join(bare, `${name}.json`), '{}');
+    const { code, text } = await check(
+      `${QUIET}\nanti_slashing: {path: ${folder}/db}\n` +
+        `key_sources: {filesystem: {paths: [${keys}], keystores: {path: ${bare}, passwords_path: ${bare}}}}`,
+    );
+    expect(code).toBe(0);
+    expect(text).toContain(
+      'key_sources.filesystem.paths has 2 keys that cannot be loaded: the signer starts without, and /healthcheck is ' +
+        'DOWN (FOLDER/some-keys/a.yaml, document 1: unsupported type hashicorp; FOLDER/some-keys/b.yaml: keystoreFile ' +
+        'FOLDER/some-keys/none.json: does not exist)',
+    );
+    expect(text).toMatch(/filesystem\.keystores has 4 keys .*\(keystoreFile FOLDER\/bare\/1\.json: .*; and 1 more\)/);
+  });
+
   it('says what is set and does nothing', async () => {
     const { code, text } = await check(
       `${QUIET}\nanti_slashing: {path: ${folder}/db, pool_size: 4}\ntls: {listen_port: 9443}`,
