@@ -1,6 +1,6 @@
-// Which key files a start could not use: part of `server --check` (check-start.ts). Descriptors, keystores and passwords
-// are read as the start reads them; nothing is decrypted, so a wrong password is found by the start only. A signer
-// starts without such a key: it does not sign for it, and its /healthcheck is DOWN. Nothing of a file is quoted.
+// Which key files a start could not use: part of `server --check` (check-start.ts). Descriptors, keystores and their
+// passwords are read as the start reads them; nothing is decrypted, so a wrong password is found by the start only. A
+// signer starts without such a key: it does not sign for it, and its /healthcheck is DOWN. Nothing of a file is quoted.
 
 import type { Config } from '../config/options.ts';
 import type { ConfigWarning } from '../config/warnings.ts';
