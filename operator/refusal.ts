@@ -23,7 +23,9 @@ const ADVICE: Partial<Record<ErrorReason, string>> = {
   missing_credentials: 'name a token with --token, SVC_OPERATOR_TOKEN or a profile',
   invalid_token: 'check that the token is whole, not expired or revoked, and of this signer',
   denied: 'policies and tokens need a management token; the other commands need their scope',
-  not_found: 'it does not exist, or the signer runs without signer_state and has neither auth nor seal routes',
+  not_found:
+    'it does not exist, or the configuration of the signer leaves it out: auth and seal need signer_state, keys import, ' +
+    'deactivate and delete their section of chamber.keys (docs/reference/configuration.md)',
   policy_in_use: 'revoke the tokens that are bound to it first: operator auth token list',
   already_exists: 'to replace its rules: operator auth policy update',
   starting: 'try again when the signer is ready',

@@ -58,17 +58,17 @@ async function examineAll(asked: Asked, found: (finding: Finding) => void): Prom
   found(health);
   if (source.token === undefined) {
     found(skipped('scopes', 'no token is given'));
-    found(await checkVersions(client, undefined));
+    found(checkVersions(undefined));
     return;
   }
   if (health.exitCode === EXIT.sealed) {
     found(skipped('scopes', 'a sealed signer knows no token'));
-    found(await checkVersions(client, undefined));
+    found(checkVersions(undefined));
     return;
   }
   found(await checkOwnToken(client));
   const scopes = await checkScopes(client);
   found(scopes.finding);
   found(checkStatus(scopes.status));
-  found(await checkVersions(client, scopes.status));
+  found(checkVersions(scopes.status));
 }

@@ -34,7 +34,10 @@ export async function watchReplicas({ values, terminal, provider }: LocalCall<ty
   const exitCode = exitCodeOf(views);
   if (exitCode === 0) return;
   const down = views.filter(({ state }) => state !== 'up').map(({ name }) => name);
-  throw new CommandFailure(exitCode, `not up: ${down.join(', ')}`, '`strongroom operator recover` says what to do');
+  const advice = views.some(({ state }) => state === 'away')
+    ? '`strongroom operator doctor` says why one does not answer, `strongroom operator recover` what to do about others'
+    : '`strongroom operator recover` says what to do';
+  throw new CommandFailure(exitCode, `not up: ${down.join(', ')}`, advice);
 }
 
 interface Watch {

@@ -288,4 +288,9 @@ describe('doctor', () => {
     const unknown = await at('', 'sr_mgmt_unknown_to_everyone');
     expect(unknown).toEqual([4, 'token holder', expect.stringContaining('invalid_token')]);
   });
+
+  it('says no version of a signer that does not show it: that of its OpenAPI description is the API’s', async () => {
+    const { stdout } = await operator('doctor', 'sr_mgmt_unknown_to_everyone');
+    expect(stdout).toMatch(/^versions +SKIPPED +the status says the version of the signer$/m);
+  });
 });
