@@ -3,15 +3,15 @@
 // A flood is refused here. What a body may hold is decided while it comes in; and again, when it is here: who was
 // revoked, or what was sealed or lost meanwhile, gets nothing done.
 
-import assert from 'node:assert/strict';
 import { canonicalPublicKey } from '../../formats/hex.ts';
 import { type ErrorReason, SignerError } from '../api/errors.ts';
 import { MAX_ENVELOPE_BODY_BYTES } from '../api/limits.ts';
 import type { Authenticator, Caller } from '../auth/authenticator.ts';
 import { parseAuthorization } from '../auth/credentials.ts';
-import { type AccessDecision, admitsRoute, evaluate, evaluateBeforeBody } from '../auth/evaluate.ts';
+import { admitsRoute, evaluate, evaluateBeforeBody } from '../auth/evaluate.ts';
 import type { KeyStore } from '../keys/store.ts';
 import { createBodyBudget } from './bodies/budget.ts';
+import { isAllowed } from './caller.ts';
 import type { HttpRequest, RouteAccess } from './context.ts';
 import { headerValues } from './header-values.ts';
 import { clientCertificateOf } from './listeners/connections.ts';
@@ -223,18 +223,6 @@ function allowedBefore(
   const publicKey = canonicalPublicKey(identifier) ?? identifier.slice(0, MAX_SHOWN_CHARACTERS).toLowerCase();
   request.context.publicKey = publicKey;
   return isAllowed(request, evaluateBeforeBody(rules, { scope: access.scope, publicKey }));
-}
-
-/** Who asks, on a route that is not open. */
-export function callerOf({ context }: HttpRequest): Caller {
-  assert(context.caller !== undefined, 'admission lets nobody in without a caller');
-  return context.caller;
-}
-
-/** Also leaves the name of the policy that denied for the audit line. */
-export function isAllowed(request: HttpRequest, decision: AccessDecision): boolean {
-  if (!decision.allowed && decision.why === 'denied_by_rule') request.context.deniedBy = decision.policy;
-  return decision.allowed;
 }
 
 /** After the policy, so that whoever may not use a key does not learn whether it is here. */

@@ -9,8 +9,8 @@ import { createPolicy, deletePolicy, replacePolicy } from '../../auth/stateful/p
 import { findPolicy, policiesOf, policyRecord } from '../../auth/stateful/snapshot.ts';
 import type { StatefulAuthenticator } from '../../auth/stateful/stateful.ts';
 import { accepted } from '../accepted.ts';
-import { callerOf } from '../admission.ts';
 import { readJsonBody } from '../bodies/json.ts';
+import { callerOf } from '../caller.ts';
 import { sendJson, sendNothing } from '../replies.ts';
 import * as schemas from './auth-openapi.ts';
 

@@ -11,8 +11,8 @@ import { findToken, tokenRecord, tokensOf } from '../../auth/stateful/snapshot.t
 import type { StatefulAuthenticator } from '../../auth/stateful/stateful.ts';
 import { issueToken, revokeToken } from '../../auth/stateful/tokens.ts';
 import { accepted } from '../accepted.ts';
-import { callerOf } from '../admission.ts';
 import { readJsonBody } from '../bodies/json.ts';
+import { callerOf } from '../caller.ts';
 import { sendJson, sendNothing } from '../replies.ts';
 import * as schemas from './auth-openapi.ts';
 

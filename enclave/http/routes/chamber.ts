@@ -4,8 +4,8 @@
 
 import type { FastifyInstance } from 'fastify';
 import { type ChamberStatus, type SealAnswer, sealRequestSchema } from '../../api/chamber.ts';
-import { callerOf } from '../admission.ts';
 import { readJsonBody } from '../bodies/json.ts';
+import { callerOf } from '../caller.ts';
 import { chamberSealRouteSchema, chamberStatusRouteSchema } from '../openapi.ts';
 import { sendJson } from '../replies.ts';
 

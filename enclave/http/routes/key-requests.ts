@@ -5,8 +5,8 @@ import type { z } from 'zod';
 import { SignerError } from '../../api/errors.ts';
 import type { Scope } from '../../api/operations.ts';
 import { evaluate } from '../../auth/evaluate.ts';
-import { callerOf, isAllowed } from '../admission.ts';
 import { readJsonBody } from '../bodies/json.ts';
+import { callerOf, isAllowed } from '../caller.ts';
 
 /** @throws SignerError `malformed_body` */
 export function keyRequestBody<Schema extends z.ZodType>(request: FastifyRequest, schema: Schema): z.output<Schema> {

@@ -4,7 +4,7 @@
 import type { FastifyInstance } from 'fastify';
 import { canSignWith } from '../../auth/evaluate.ts';
 import type { KeyStore } from '../../keys/store.ts';
-import { callerOf } from '../admission.ts';
+import { callerOf } from '../caller.ts';
 import { publicKeysRouteSchema } from '../openapi.ts';
 
 export function mountPublicKeys(app: FastifyInstance, keys: Pick<KeyStore, 'publicKeys'>): void {

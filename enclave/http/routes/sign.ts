@@ -15,7 +15,7 @@ import { type EnvelopeReader, MAX_BODY_READ_AT_ONCE_BYTES } from '../../signing/
 import { rememberedRequests } from '../../signing/remembered.ts';
 import { type Refused, type SigningDependencies, sign } from '../../signing/sign.ts';
 import { accepted } from '../accepted.ts';
-import { isAllowed } from '../admission.ts';
+import { isAllowed } from '../caller.ts';
 import type { HttpRequest } from '../context.ts';
 import { signRouteSchema } from '../openapi.ts';
 import { type SuccessAnswer, sendAnswer } from '../replies.ts';

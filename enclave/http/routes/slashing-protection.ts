@@ -13,7 +13,8 @@ import { evaluate, evaluateBatch } from '../../auth/evaluate.ts';
 import { readInterchange, writeInterchange } from '../../slashing/interchange/file.ts';
 import { InterchangeError } from '../../slashing/interchange/json-pieces.ts';
 import type { ImportConflict, SlashingBackend, ValidatorHistory } from '../../slashing/types.ts';
-import { type Admission, callerOf } from '../admission.ts';
+import type { Admission } from '../admission.ts';
+import { callerOf } from '../caller.ts';
 import { slashingExportRouteSchema, slashingImportRouteSchema } from './slashing-protection-openapi.ts';
 
 export interface SlashingRecords {
