@@ -1,7 +1,7 @@
-// Profiles: named sets of the common flags in one YAML file of the operator's own, $XDG_CONFIG_HOME/strongroom/operator.yaml.
-// Strict: unknown keys, repeated keys and aliases are refused. It decides where tokens go, so a file that others can write is
-// refused; one that holds a token itself (not env:VAR or @file) also when others may read it. Messages name places, never
-// content.
+// Profiles: named sets of the common flags in one YAML file of the operator's own,
+// $XDG_CONFIG_HOME/strongroom/operator.yaml. Strict: unknown keys, repeated keys and aliases are refused. It decides
+// where tokens go, so a file that others can write is refused; one that holds a token itself (not env:VAR or @file)
+// also when others may read it. Messages name places, never content.
 
 import { closeSync, fstatSync, openSync, readFileSync, type Stats } from 'node:fs';
 import { homedir } from 'node:os';
