@@ -150,7 +150,7 @@ function spawnSigner(folder: string, options: SignerOptions): ChildProcess {
       listen_port: 0,
       ...(options.config?.['server'] as object | undefined),
     },
-    metrics: { listen_address: '127.0.0.1', listen_port: 0 },
+    metrics: { listen_address: '127.0.0.1', listen_port: 0, ...(options.config?.['metrics'] as object | undefined) },
     logging: { format: 'json', ...(options.config?.['logging'] as object | undefined) },
   };
   const file = join(folder, 'strongroom.yaml');

@@ -57,6 +57,8 @@ export interface KmsServer {
   createKey(arns: readonly string[]): void;
   /** @param operations those that behave so; the others keep their behaviour. Default: all. */
   setBehaviour(arn: string, behaviour: KeyBehaviour, operations?: readonly KmsOperation[]): void;
+  /** Whether a share that it wraps can be opened. */
+  isEnabled(arn: string): boolean;
   /** The key policy: Decrypt for attested calls only, whose registers have the values given. */
   requireAttestation(arn: string, conditions: AttestationConditions): void;
   close(): Promise<void>;
@@ -95,6 +97,7 @@ export async function startKmsServer(options: KmsServerOptions = {}): Promise<Km
       const material = newMaterial();
       for (const arn of arns) keys.set(arn, { arn, material, behaviours: new Map() });
     },
+    isEnabled: (arn) => (keyOf(arn).behaviours.get('Decrypt') ?? 'enabled') === 'enabled',
     setBehaviour: (arn, behaviour, operations = OPERATIONS) => {
       for (const operation of operations) keyOf(arn).behaviours.set(operation, behaviour);
     },

@@ -24,11 +24,7 @@ const blocks = pages.flatMap((page) => {
     return [];
   }
 });
-/**
- * What reads a page with its blocks is a test of these folders. The runbooks of alerts are in a list of test/deploy:
- * what they do depends on what is found, so each command is held to the program and each filter to a real log.
- */
-const ofAlerts = textOf('test/deploy/runbooks.test.ts');
+/** What reads a page with its blocks is a test of these folders. */
 const tests = ['test/ceremony', 'test/release', 'test/runbooks'].flatMap((folder) =>
   readdirSync(join(ROOT, folder))
     .filter((name) => /[.-]tests?\.ts$/.test(name))
@@ -48,10 +44,8 @@ it('a block that no test runs says what it needs', () => {
 it('a page with commands is run by a test', () => {
   const toRun = new Set(blocks.filter(({ kind }) => kind !== 'elsewhere').map(({ page }) => page));
   expect(toRun.size).toBeGreaterThan(8);
-  const reader = (page: string): RegExp => new RegExp(`(?:rehearse|blocksOf|commandsIn)\\(\\s*'${page}'`);
-  const unread = [...toRun].filter(
-    (page) => !tests.some((text) => reader(page).test(text)) && !ofAlerts.includes(`'${page}',`),
-  );
+  const reader = (page: string): RegExp => new RegExp(`(?:(?:rehearse|blocksOf|commandsIn)\\(\\s*|PAGE = )'${page}'`);
+  const unread = [...toRun].filter((page) => !tests.some((text) => reader(page).test(text)));
   expect(
     unread.map((page) => `${page}: no test rehearses it (CONTRIBUTING.md, “Pages whose commands are tests”)`),
   ).toEqual([]);

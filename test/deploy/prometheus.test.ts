@@ -2,7 +2,7 @@
 // promtool takes the files, and the main alerts fire when they should and not before (strongroom.tests.yaml).
 
 import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
@@ -69,6 +69,26 @@ describe('the rules', () => {
     }
   });
 
+  it('lead to the section of a runbook that names them, and each name there is an alert', () => {
+    const RUNBOOKS = join(FOLDER, '../../docs/runbooks');
+    const sections = new Map<string, string>();
+    for (const page of readdirSync(RUNBOOKS)) {
+      const [, ...parts] = readFileSync(join(RUNBOOKS, page), 'utf8').split(/^<a id="(?=[^"]+"><\/a>$)/m);
+      for (const part of parts) sections.set(`docs/runbooks/${page}#${part.split('"', 1)[0]}`, part);
+    }
+    const named = (url: string): string[] =>
+      sections
+        .get(url)
+        ?.match(/`Strongroom[A-Z]\w+/g)
+        ?.map(unquoted) ?? [];
+    const lost = alerts.filter(
+      ({ alert = '', annotations }) => !named(annotations?.['runbook_url'] ?? '').includes(alert),
+    );
+    expect(lost.map(({ alert, annotations }) => `${alert}: ${annotations?.['runbook_url']}`)).toEqual([]);
+    const known = new Set(alerts.map(({ alert }) => alert));
+    expect([...sections.keys()].flatMap(named).filter((name) => !known.has(name))).toEqual([]);
+  });
+
   it('write labels into their annotations that their expression leaves', () => {
     for (const { alert, expr, annotations } of alerts) {
       const grouped = groupingLabels(expr);
@@ -91,6 +111,8 @@ describe('the rules', () => {
     expect(rule_files).toEqual(['strongroom.rules.yaml']);
   });
 });
+
+const unquoted = (name: string): string => name.slice(1);
 
 const hasPromtool = spawnSync('promtool', ['--version']).status === 0;
 

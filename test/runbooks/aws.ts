@@ -23,6 +23,7 @@ export interface AwsKeys {
   policyOf(arn: string): PolicyDocument | undefined;
   putPolicy(arn: string, policy: PolicyDocument): void;
   setBehaviour(arn: string, behaviour: KeyBehaviour): void;
+  isEnabled(arn: string): boolean;
 }
 
 /** Base URLs of the stand-ins. */
@@ -86,6 +87,10 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
     Policy: JSON.stringify(keys.policyOf(option('key-id'))),
     PolicyName: 'default',
   }),
+  'kms describe-key': ({ option }, { keys }) => {
+    const Arn = option('key-id');
+    return { KeyMetadata: { Arn, KeyState: keys.isEnabled(Arn) ? 'Enabled' : 'Disabled' } };
+  },
   'kms disable-key': ({ option }, { keys }) => keys.setBehaviour(option('key-id'), 'disabled'),
   'kms enable-key': ({ option }, { keys }) => keys.setBehaviour(option('key-id'), 'enabled'),
 };

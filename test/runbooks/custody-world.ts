@@ -5,7 +5,6 @@
 
 import { randomUUID } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { request } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse, stringify } from 'yaml';
@@ -16,6 +15,7 @@ import type { PolicyDocument } from '../../setup/policy-document.ts';
 import { makeCertificate } from '../support/certificates.ts';
 import { ACCOUNT, SIGNER, startGuardedAws } from '../support/guarded-aws.ts';
 import { attestation } from '../support/requests.ts';
+import { type Answer, ask } from './asking.ts';
 import { awsProgram } from './aws.ts';
 import { type Host, scpProgram, sshProgram, type Verb } from './hosts.ts';
 import { printed } from './printed.ts';
@@ -31,11 +31,6 @@ const EVERYTHING: PolicyDocument = {
   Version: '2012-10-17',
   Statement: [{ Sid: 'Everything', Effect: 'Allow', Action: ['*'], Resource: '*' }],
 };
-
-export interface Answer {
-  readonly status: number;
-  readonly text: string;
-}
 
 export interface CustodyRunbookWorld extends OpenWorld {
   readonly custody: CustodyWorld;
@@ -87,6 +82,7 @@ export async function startCustodyRunbooks(): Promise<CustodyRunbookWorld> {
       policyOf: (arn) => policies.get(arn),
       putPolicy: (arn, policy) => void policies.set(arn, policy),
       setBehaviour: (arn, behaviour) => custody.kms.setBehaviour(arn, behaviour),
+      isEnabled: (arn) => custody.kms.isEnabled(arn),
     },
   );
   const opened = await openWorld({
@@ -236,19 +232,4 @@ function createFleet({ environment, folder, addresses, standby, cert, key }: Fle
     hosts: new Map(addresses.map((address) => [address, hostAt(address)])),
     trouble: () => [...failures].map(([address, failure]) => `${address}: ${failure}`).join('\n') || undefined,
   };
-}
-
-function ask(host: string, path: string, token: string, body?: object): Promise<Answer> {
-  const { promise, resolve, reject } = Promise.withResolvers<Answer>();
-  const headers = { authorization: `Bearer ${token}`, accept: 'application/json', 'content-type': 'application/json' };
-  const options = { method: body === undefined ? 'GET' : 'POST', headers, rejectUnauthorized: false };
-  const asked = request(`https://${host}:9443${path}`, options, (response) => {
-    let text = '';
-    response.setEncoding('utf8').on('data', (part: string) => {
-      text += part;
-    });
-    response.on('error', reject).on('end', () => resolve({ status: response.statusCode ?? 0, text }));
-  });
-  asked.on('error', reject).end(body === undefined ? undefined : JSON.stringify(body));
-  return promise;
 }

@@ -73,6 +73,7 @@ export async function startEnclaveRunbooks(): Promise<EnclaveRunbookWorld> {
       policyOf: (arn) => keys.get(arn),
       putPolicy: (arn, policy) => void keys.set(arn, policy),
       setBehaviour: (arn, behaviour) => custody.kms.setBehaviour(arn, behaviour),
+      isEnabled: (arn) => custody.kms.isEnabled(arn),
     },
   );
   const hosts = new Map([[address, machine.host]]);

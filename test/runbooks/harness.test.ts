@@ -121,12 +121,38 @@ describe('every runbook', () => {
   const tests = readdirSync(import.meta.dirname)
     .filter((name) => name.endsWith('.test.ts') && name !== 'harness.test.ts')
     .map((name) => readFileSync(join(import.meta.dirname, name), 'utf8'));
-  /** Those of alerts, most of which depends on what is found: their commands and filters are tried there. */
-  const ofAlerts = readFileSync(join(ROOT, 'test/deploy/runbooks.test.ts'), 'utf8');
+  const textOf = (page: string): string => readFileSync(join(ROOT, page), 'utf8');
   const isRehearsed = (page: string): boolean => tests.some((text) => text.includes(`rehearse('${page}'`));
+  /** Pages of alerts, which are followed by section: their test has the page's path, and `follow('ANCHOR'`. */
+  const ofAlerts = pages.filter((page) => tests.some((text) => text.includes(`'${page}';`)));
+  const SECTION = /^<a id="([^"]+)"><\/a>\n## .*\n([\s\S]*?)(?=^<a id="|(?![\s\S]))/gm;
+  const sections = ofAlerts.flatMap((page) =>
+    [...textOf(page).matchAll(SECTION)].map(([, anchor = '', text = '']) => ({ page, anchor, text })),
+  );
 
-  it('is rehearsed, or is one of an alert', () => {
-    expect(pages.filter((page) => !isRehearsed(page) && !ofAlerts.includes(`'${page}'`))).toEqual([]);
+  it('is rehearsed as a whole, or by the sections that alerts lead to', () => {
+    expect(pages.filter((page) => !isRehearsed(page) && !ofAlerts.includes(page))).toEqual([]);
+    expect(sections.length).toBeGreaterThan(25);
+    const followed = ({ page, anchor }: { page: string; anchor: string }): boolean =>
+      tests.some((text) => text.includes(`'${page}'`) && text.includes(`follow('${anchor}'`));
+    const blocks = ofAlerts.flatMap((page) => blocksOf(page, textOf(page)));
+    const kindsOf = ({ page, anchor }: { page: string; anchor: string }): string[] =>
+      blocks.filter((block) => block.page === page && block.section === anchor).map(({ kind }) => kind);
+    const silent = sections.filter((section) => kindsOf(section).length === 0);
+    expect(silent.map(({ page, anchor }) => `${page}#${anchor} has no commands`)).toEqual([]);
+    const toFollow = sections.filter((section) => kindsOf(section).some((kind) => kind !== 'elsewhere'));
+    const lost = toFollow.filter((section) => !followed(section));
+    expect(lost.map(({ page, anchor }) => `${page}#${anchor}`)).toEqual([]);
+  });
+
+  it.each(ofAlerts)('%s: each section goes from its symptoms to its end', (page) => {
+    const own = sections.filter((section) => section.page === page);
+    expect(own.length).toBeGreaterThan(1);
+    for (const { anchor, text } of own) {
+      const parts = [...text.matchAll(/^\*\*(Symptoms|Check|Do|Never|It is over when)\b/gm)].map(([, part]) => part);
+      const wanted = ['Symptoms', 'Check', 'Do', ...(parts.includes('Never') ? ['Never'] : []), 'It is over when'];
+      expect({ anchor, parts }).toEqual({ anchor, parts: wanted });
+    }
   });
 
   it.each(pages.filter(isRehearsed))('%s has its sections', (page) => {

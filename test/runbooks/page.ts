@@ -6,6 +6,8 @@ export interface Block {
   readonly page: string;
   /** Of the fence, counted from 1. */
   readonly line: number;
+  /** The anchor of the section that it stands in: what an alert or a link names. None in front of the first one. */
+  readonly section: string | undefined;
   /**
    * `run`: as it stands. `yours`: values of the reader, which the world replaces. `fails`: it has to end with another
    * exit code than 0. `elsewhere`: it needs a machine that is not here, so only its syntax is looked at.
@@ -21,10 +23,13 @@ export interface Block {
 
 interface Fence {
   readonly line: number;
+  readonly section: string | undefined;
   readonly info: string;
   readonly text: string;
 }
 
+/** On a line of its own, in front of the heading. */
+const ANCHOR = /^<a id="([^"]+)"><\/a>$/gm;
 const FENCE = /^( *)```(.*)\n([\s\S]*?)^ *```$/gm;
 /** What a page may show that is not run. */
 const OTHER = new Set(['text', 'yaml', 'json', 'ini', 'sql', 'http']);
@@ -57,15 +62,17 @@ export function blocksOf(page: string, markdown: string): readonly Block[] {
 function fencesOf(markdown: string): readonly Fence[] {
   return [...markdown.matchAll(FENCE)].map((match) => {
     const [, indent = '', info = '', text = ''] = match;
+    const before = markdown.slice(0, match.index);
     return {
-      line: markdown.slice(0, match.index).split('\n').length,
+      line: before.split('\n').length,
+      section: [...before.matchAll(ANCHOR)].at(-1)?.[1],
       info: info.trim(),
       text: text.replaceAll(new RegExp(`^${indent}`, 'gm'), ''),
     };
   });
 }
 
-function blockOf(page: string, { line, info, text }: Fence, shown: readonly string[]): Block | undefined {
+function blockOf(page: string, { line, section, info, text }: Fence, shown: readonly string[]): Block | undefined {
   const refuse = (why: string): Error => new Error(`${page}:${line}: ${why}`);
   const [language = '', ...words] = info.split(' ');
   if (OTHER.has(language)) return undefined;
@@ -79,7 +86,7 @@ function blockOf(page: string, { line, info, text }: Fence, shown: readonly stri
   if (callsAws !== AWS_COMMAND.test(text)) {
     throw refuse(callsAws ? 'it is marked aws and calls no aws' : 'it calls aws: mark it ```sh aws');
   }
-  return { page, line, kind, callsAws, needs, commands: text, shown };
+  return { page, line, section, kind, callsAws, needs, commands: text, shown };
 }
 
 function isMark(word: string): word is Block['kind'] {

@@ -41,6 +41,25 @@ export async function rehearse(page: string, world: World, options: RehearsalOpt
   return rehearseBlocks(blocksOf(page, readFileSync(join(ROOT, page), 'utf8')), world, options);
 }
 
+/**
+ * A section of a page that alerts lead to, after what stands in front of the first section.
+ * @param section its anchor
+ */
+export async function rehearseSection(
+  page: string,
+  section: string,
+  world: World,
+  options: RehearsalOptions = {},
+): Promise<Rehearsed[]> {
+  const blocks = blocksOf(page, readFileSync(join(ROOT, page), 'utf8'));
+  if (!blocks.some((block) => block.section === section)) throw new Error(`${page}#${section} has no commands`);
+  return rehearseBlocks(
+    blocks.filter((block) => block.section === undefined || block.section === section),
+    world,
+    options,
+  );
+}
+
 /** @throws Error that names the block */
 export async function rehearseBlocks(
   blocks: readonly Block[],

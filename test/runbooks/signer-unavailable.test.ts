@@ -1,0 +1,159 @@
+// docs/runbooks/signer-unavailable.md, from the alert to its end: a signer that died, one that cannot start, keys that
+// are gone, limits that are too low, a process that stood still. It signs again, and nothing twice.
+
+import { readFileSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:net';
+import { join } from 'node:path';
+import { connect, type TLSSocket } from 'node:tls';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { makeCertificate, makeExpiredCertificate } from '../support/certificates.ts';
+import { after } from './follow.ts';
+import type { Block } from './page.ts';
+import { rehearseSection } from './rehearse.ts';
+import { presentEpoch, type ServiceWorld, startServiceRunbooks } from './service-world.ts';
+
+const CERTIFICATE_PAGE = 'docs/runbooks/certificates-and-clocks.md';
+const PAGE = 'docs/runbooks/signer-unavailable.md';
+let world: ServiceWorld;
+const now = presentEpoch();
+const keyAt = (index: number): string => world.keys[index] ?? '';
+
+beforeAll(async () => {
+  world = await startServiceRunbooks();
+  await world.unit.start();
+});
+afterAll(() => world?.close());
+
+interface Reader {
+  readonly page?: string;
+  readonly values?: Readonly<Record<string, string>>;
+  readonly also?: (block: Block) => Promise<void>;
+}
+
+const follow = (section: string, { page = PAGE, values, also }: Reader = {}) =>
+  rehearseSection(page, section, { ...world, values: { ...world.values, ...values } }, { before: after(world, also) });
+/** A signal to 0 would go to the tests. */
+function runningPid(): number {
+  const pid = world.unit.signer?.pid;
+  if (pid === undefined) throw new Error('no signer runs');
+  return pid;
+}
+
+/** What a person does in a file, before the service takes it up. */
+const beforeCommand =
+  (command: string, edit: () => void | Promise<void>) =>
+  async ({ commands }: Block): Promise<void> => {
+    if (commands.includes(command)) await edit();
+  };
+const said = (blocks: Awaited<ReturnType<typeof follow>>): string => blocks.map(({ output }) => output).join('\n');
+
+it('#down: the process died; it is started, and knows what it signed', async () => {
+  expect(await world.vote(keyAt(0), now)).toBe('signed');
+  await world.unit.kill();
+  await follow('down');
+  expect(await world.vote(keyAt(0), now, { head: 9 })).toBe('double_vote');
+  expect(await world.vote(keyAt(0), now + 1)).toBe('signed');
+});
+
+it('#nothing-signed, #keys: a key file is broken; its key comes back with the file', async () => {
+  const file = join(world.etc, 'keys/key-0.yaml');
+  const good = readFileSync(file, 'utf8');
+  writeFileSync(file, 'type: file-raw\n');
+  process.kill(runningPid(), 'SIGHUP');
+  await expect.poll(() => world.vote(keyAt(0), now + 2), { timeout: 100_000 }).toBe('unknown_key');
+  expect(said(await follow('nothing-signed'))).toMatch(/outcome="unknown_key".* [1-9]/);
+  const found = await follow('keys', {
+    also: beforeCommand('systemctl reload', () => writeFileSync(file, good)),
+  });
+  expect(said(found)).toContain('key-0.yaml');
+  expect(found.at(-1)?.output).toBe('3\n');
+  expect(await world.vote(keyAt(0), now + 2)).toBe('signed');
+});
+
+it('#restarts: its port is taken, so that no start comes through', async () => {
+  await world.unit.stop();
+  const squatter = await listenOn(world.address, 3000);
+  await expect(world.unit.start()).rejects.toThrow('EADDRINUSE');
+  const limits = { max_concurrent_jobs: 1, queue_buffer_size: 0, priority: { enabled: false } };
+  world.configure((all) => {
+    Object.assign(all, { signing: limits });
+    Object.assign(all['server'] as object, { mlock: 'off' });
+    Object.assign(all['tls'] as object, { max_connections: 3 });
+  });
+  const found = await follow('restarts', {
+    also: beforeCommand('systemctl start', () => new Promise((resolve) => void squatter.close(() => resolve()))),
+  });
+  expect(said(found)).toMatch(/metrics\.listen_port is 3000, where another process listens/);
+  expect(await world.vote(keyAt(0), now + 3)).toBe('signed');
+});
+
+it('#connections, #overloaded, #memory: the limits are too low, until they are raised', async () => {
+  const raise = (section: string, limit: string) =>
+    beforeCommand('systemctl restart', () =>
+      world.configure((all) => void delete (all[section] as Record<string, unknown>)[limit]),
+    );
+  const sockets = await manyConnections(world.address, 6);
+  const connections = await follow('connections', { also: raise('tls', 'max_connections') });
+  for (const socket of sockets) socket.destroy();
+  expect(said(connections)).toMatch(/svc_connections_refused_total\{.*reason="limit".*\} [1-9]/);
+
+  const slots = [1, 2, 3].map((by) => 32 * now + by);
+  const burst = await Promise.all(world.keys.flatMap((key) => slots.map((slot) => world.propose(key, slot))));
+  expect(burst).toContain('overloaded');
+  const overloaded = await follow('overloaded', { also: raise('signing', 'queue_buffer_size') });
+  expect(said(overloaded)).toMatch(/static:validator-client BLOCK_V2 overloaded/);
+
+  const memory = await follow('memory', { also: raise('server', 'mlock') });
+  expect(said(memory)).toContain('svc_unlocked_keys 3');
+  const signed = await Promise.all(world.keys.map((key) => world.propose(key, 32 * now + 9)));
+  expect(signed).toEqual(['signed', 'signed', 'signed']);
+});
+
+it('docs/runbooks/certificates-and-clocks.md#certificate-file: it has expired; the new one is served without a restart', async () => {
+  const [cert, key] = [join(world.etc, 'signer.crt'), join(world.etc, 'signer.key')];
+  const expired = await makeExpiredCertificate(world.folder, 'expired');
+  const fresh = makeCertificate(world.folder, 'fresh', `IP:${world.address}`);
+  await world.unit.stop();
+  copyFileSync(expired.cert, cert);
+  copyFileSync(expired.key, key);
+  await world.unit.start();
+  const pid = world.unit.signer?.pid;
+  const values = { CERTIFICATE: cert, CERTIFICATE_KEY: key, NEW_CERTIFICATE: fresh.cert, NEW_KEY: fresh.key };
+  expect(said(await follow('certificate-file', { page: CERTIFICATE_PAGE, values }))).toContain(
+    'notAfter=Feb  1 00:00:00 2020 GMT',
+  );
+  expect(world.unit.signer?.pid).toBe(pid);
+  expect(await world.vote(keyAt(0), now + 4)).toBe('signed');
+});
+
+it('#slow, #log, #internal-errors: it stood still for a while; its log is whole, and nothing failed', async () => {
+  const pid = runningPid();
+  process.kill(pid, 'SIGSTOP');
+  const late = world.vote(keyAt(0), now + 5);
+  await new Promise((resolve) => setTimeout(resolve, 1500));
+  process.kill(pid, 'SIGCONT');
+  expect(await late).toBe('signed');
+  await follow('slow');
+  await follow('log');
+  await follow('internal-errors');
+  expect(await world.vote(keyAt(0), now + 5, { head: 9 })).toBe('double_vote');
+  expect(await world.vote(keyAt(0), now + 6)).toBe('signed');
+});
+
+async function listenOn(address: string, port: number): Promise<Server> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(port, address, resolve));
+  return server;
+}
+
+/** Those that are let in, and those that are not. */
+async function manyConnections(host: string, count: number): Promise<readonly TLSSocket[]> {
+  const sockets = Array.from({ length: count }, () => connect({ host, port: 9443, rejectUnauthorized: false }));
+  await Promise.all(
+    sockets.map(
+      (socket) =>
+        new Promise((resolve) => socket.once('secureConnect', resolve).once('error', resolve).once('close', resolve)),
+    ),
+  );
+  return sockets;
+}
