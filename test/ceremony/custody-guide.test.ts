@@ -54,7 +54,7 @@ let folder = '';
 const at = (name: string): string => join(folder, name);
 
 /** The guide puts no policy on a key; test/runbooks does. */
-const NO_POLICIES = { policyOf: () => undefined, putPolicy: refused, setBehaviour: refused };
+const NO_POLICIES = { policyOf: () => undefined, putPolicy: refused, setBehaviour: refused, isEnabled: refused };
 
 function refused(): never {
   throw new Error('the guide changes no key');

@@ -1,5 +1,5 @@
-// The runbooks that alerts lead to: each command of strongroom that they state exists, with its flags, in a listing or in
-// a sentence. test/runbooks follows them.
+// The runbooks that alerts lead to: each command of strongroom that they state exists, with its flags, in a listing or
+// in a sentence. test/runbooks follows them.
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -53,7 +53,7 @@ describe('the commands of the runbooks', () => {
       return known;
     };
     for (const command of own) {
-      const line = command.replace(/\s+#.*$/s, '').replaceAll(/"[^"]*"/g, 'TEXT');
+      const line = command.replace(/\s+[#|].*$/s, '').replaceAll(/"[^"]*"/g, 'TEXT');
       const words = /^strongroom ((?:[a-z][a-z-]*(?: |$))+)/.exec(line)?.[1]?.trim() ?? '';
       const help = await helpOf(words);
       expect({ command, usage: new RegExp(`Usage:\\s+strongroom ${words}`).test(help) }).toEqual({

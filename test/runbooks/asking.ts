@@ -7,11 +7,17 @@ export interface Answer {
   readonly text: string;
 }
 
-/** POST when there is a body. */
-export function ask(host: string, path: string, token: string, body?: object): Promise<Answer> {
+/** POST when there is a body, unless it is said. */
+export function ask(
+  host: string,
+  path: string,
+  token: string,
+  body?: object,
+  method = body === undefined ? 'GET' : 'POST',
+): Promise<Answer> {
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
   const headers = { authorization: `Bearer ${token}`, accept: 'application/json', 'content-type': 'application/json' };
-  const options = { method: body === undefined ? 'GET' : 'POST', headers, rejectUnauthorized: false };
+  const options = { method, headers, rejectUnauthorized: false };
   const asked = request(`https://${host}:9443${path}`, options, (response) => {
     let text = '';
     response.setEncoding('utf8').on('data', (part: string) => {

@@ -1,6 +1,6 @@
 // The machine of a signer that runs as an ordinary service, for the pages that alerts lead to: its configuration with
-// static tokens, keys in files, TLS, the unit and its journal. What a fault takes away or breaks is real: the store, the
-// key files, the certificate, the process, the clock. All keys are TEST keys.
+// static tokens, keys in files, TLS, the unit and its journal. What a fault takes away or breaks is real: the store,
+// the key files, the certificate, the process, the clock. All keys are TEST keys.
 
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

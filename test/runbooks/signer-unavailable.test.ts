@@ -1,7 +1,7 @@
 // docs/runbooks/signer-unavailable.md, from the alert to its end: a signer that died, one that cannot start, keys that
 // are gone, limits that are too low, a process that stood still. It signs again, and nothing twice.
 
-import { readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { connect, type TLSSocket } from 'node:tls';
@@ -58,16 +58,22 @@ it('#down: the process died; it is started, and knows what it signed', async () 
 it('#nothing-signed, #keys: a key file is broken; its key comes back with the file', async () => {
   const file = join(world.etc, 'keys/key-0.yaml');
   const good = readFileSync(file, 'utf8');
+  await world.unit.stop();
   writeFileSync(file, 'type: file-raw\n');
-  process.kill(runningPid(), 'SIGHUP');
-  await expect.poll(() => world.vote(keyAt(0), now + 2), { timeout: 100_000 }).toBe('unknown_key');
-  expect(said(await follow('nothing-signed'))).toMatch(/outcome="unknown_key".* [1-9]/);
-  const found = await follow('keys', {
-    also: beforeCommand('systemctl reload', () => writeFileSync(file, good)),
+  await world.unit.start();
+  expect(await world.vote(keyAt(0), now + 2)).toBe('unknown_key');
+  const mend = async (): Promise<void> => {
+    const found = await follow('keys', {
+      also: beforeCommand('systemctl reload', () => writeFileSync(file, good)),
+    });
+    expect(said(found)).toContain('key-0.yaml');
+    expect(found.at(-1)?.output).toBe('3\n');
+    expect(await world.vote(keyAt(0), now + 2)).toBe('signed');
+  };
+  const found = await follow('nothing-signed', {
+    also: beforeCommand('grep \'^svc_signing_requests_total.*outcome="signed"', mend),
   });
-  expect(said(found)).toContain('key-0.yaml');
-  expect(found.at(-1)?.output).toBe('3\n');
-  expect(await world.vote(keyAt(0), now + 2)).toBe('signed');
+  expect(said(found)).toMatch(/outcome="unknown_key".* [1-9]/);
 });
 
 it('#restarts: its port is taken, so that no start comes through', async () => {
@@ -95,7 +101,7 @@ it('#connections, #overloaded, #memory: the limits are too low, until they are r
   const sockets = await manyConnections(world.address, 6);
   const connections = await follow('connections', { also: raise('tls', 'max_connections') });
   for (const socket of sockets) socket.destroy();
-  expect(said(connections)).toMatch(/svc_connections_refused_total\{.*reason="limit".*\} [1-9]/);
+  expect(said(connections)).toMatch(/^ +3 127\.0\.0\.1$/m);
 
   const slots = [1, 2, 3].map((by) => 32 * now + by);
   const burst = await Promise.all(world.keys.flatMap((key) => slots.map((slot) => world.propose(key, slot))));
@@ -133,7 +139,7 @@ it('#slow, #log, #internal-errors: it stood still for a while; its log is whole,
   await new Promise((resolve) => setTimeout(resolve, 1500));
   process.kill(pid, 'SIGCONT');
   expect(await late).toBe('signed');
-  await follow('slow');
+  expect(said(await follow('slow'))).toMatch(/^svc_event_loop_lag_seconds\{quantile="1"\} [1-9]/m);
   await follow('log');
   await follow('internal-errors');
   expect(await world.vote(keyAt(0), now + 5, { head: 9 })).toBe('double_vote');

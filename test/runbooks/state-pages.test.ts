@@ -1,6 +1,6 @@
-// The sections about tables, tokens and keys of docs/runbooks/slashing-database.md, docs/runbooks/store-unavailable.md and
-// docs/runbooks/key-compromise.md: a replica on another store, tables that answer nothing, a custody key that was
-// disabled, tokens that were stolen, a key that has to go at once, a row that somebody wrote.
+// The sections about tables, tokens and keys of docs/runbooks/slashing-database.md, docs/runbooks/store-unavailable.md
+// and docs/runbooks/key-compromise.md: a replica on another store, tables that answer nothing, a custody key that was
+// disabled, tokens that were stolen, a key that has to go at once, a state that was put back.
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -31,6 +31,7 @@ const keyAt = (index: number): string => world.keys[index] ?? '';
 
 beforeAll(async () => {
   world = await startStatefulRunbooks({ slashing: 'dynamodb' });
+  client = world.client.token;
 });
 afterAll(() => world?.close());
 
@@ -155,11 +156,19 @@ it('docs/runbooks/key-compromise.md#validator-key: a key that has to go at once 
   expect(record?.signed_attestations.map(({ target_epoch }) => target_epoch)).toContain(String(now));
 });
 
-it('docs/runbooks/key-compromise.md#state-table: a row that somebody wrote gives nobody a right', async () => {
-  const row = await world.custody.row(world.table, 'POLICY#validator-client');
-  const content = { ...JSON.parse(row?.['content']?.S ?? ''), rules: [{ effect: 'allow' }] };
-  await world.custody.putRow(world.table, { ...row, content: { S: JSON.stringify(content) } });
-  await expect.poll(() => world.metric('svc_auth_rows_rejected_total'), { timeout: 100_000 }).toBeGreaterThan(0);
-  await follow('state-table', KEY_PAGE);
-  expect(await world.vote(keyAt(0), presentEpoch() + 20, { token: client })).not.toBe('signed');
+it('docs/runbooks/key-compromise.md#state-table: a state that was put back revives no token', async () => {
+  const now = presentEpoch() + 20;
+  const revoked = await world.createToken({ policies: ['validator-client'] });
+  const names = ['AUTH_REVISION', `TOKEN#${revoked.accessor}`];
+  const rows = await Promise.all(names.map((pk) => world.custody.row(world.table, pk)));
+  const path = `/api/v1/auth/tokens/${revoked.accessor}`;
+  expect((await ask(world.address, path, world.root, undefined, 'DELETE')).status).toBe(204);
+  for (const row of rows) if (row !== undefined) await world.custody.putRow(world.table, row);
+  await expect.poll(() => world.metric('svc_auth_heads_rejected_total'), { timeout: 100_000 }).toBeGreaterThan(0);
+  await expect.poll(() => world.vote(keyAt(0), now, { token: client }), { timeout: 100_000 }).toBe('state_stale');
+
+  const found = await follow('state-table', KEY_PAGE);
+  expect(said(found)).toContain('problem="rolled_back"');
+  expect(await world.vote(keyAt(0), now, { token: revoked.token })).toBe('invalid_token');
+  expect(await world.vote(keyAt(0), now + 1, { token: client })).toBe('signed');
 });

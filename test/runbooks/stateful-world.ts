@@ -1,5 +1,5 @@
-// The machine of a signer with a signer state: tokens and policies in a table under custody keys, and a key table beside
-// its key files. DynamoDB and KMS are stand-ins. The reader has a management token.
+// The machine of a signer with a signer state: tokens and policies in a table under custody keys, and a key table
+// beside its key files. DynamoDB and KMS are stand-ins. The reader has a management token.
 
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,6 +1,6 @@
-// docs/runbooks/slashing-database.md and what docs/runbooks/store-unavailable.md says of its store, from alert to end: a
-// failover that lost commits, a server that is gone, a lock that somebody forgot, a store that is gone, a record that
-// somebody wrote to. What was signed before is refused afterwards, what is new is signed.
+// docs/runbooks/slashing-database.md and what docs/runbooks/store-unavailable.md says of its store, from alert to end:
+// a failover that lost commits under a wrong clock, a server that is gone, a lock that somebody forgot, a store that is
+// gone, a record that somebody wrote to. What was signed before is refused afterwards, what is new is signed.
 
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
