@@ -33,7 +33,8 @@ dl { display: grid; grid-template-columns: max-content 1fr; gap: .25rem 1.4rem; 
 dt { color: var(--soft); } dd { margin: 0; min-width: 0; overflow-wrap: anywhere; }
 ul { margin: .4rem 0 1rem; padding-left: 1.2rem; max-width: 48rem; } li { margin: .2rem 0; }
 footer { margin-top: 3rem; padding-top: .8rem; border-top: 1px solid var(--line); color: var(--soft); font-size: .85em; }
-@media screen and (max-width: 48rem) { body { padding: 1rem; } code span { white-space: normal; }
+@media screen and (max-width: 76rem) { code span { white-space: normal; } }
+@media screen and (max-width: 48rem) { body { padding: 1rem; }
   dl { grid-template-columns: 1fr; } dt { margin-top: .4rem; } .scroll { overflow-x: auto; } table { min-width: 40rem; } }
 @media print {
   @page { size: A4; margin: 16mm 14mm; }
