@@ -44,8 +44,9 @@ export interface Authenticator {
 
   /**
    * The same caller as of now, for a request whose body took its time: what it may do may have changed since, or have
-   * ended. The very same object when nothing has changed.
-   * @param certificate as it was given to authenticate
+   * ended, or no longer from this network. The very same object when nothing has changed.
+   * @param peerAddress as it was given to authenticate
+   * @param certificate likewise
    */
-  current(caller: Caller, certificate?: ClientCertificate | undefined): Authentication;
+  current(caller: Caller, peerAddress: string | undefined, certificate?: ClientCertificate | undefined): Authentication;
 }

@@ -77,14 +77,15 @@ export function createStaticAuthenticator(options: StaticAuthOptions): StaticAut
       return client?.kind === 'refused' ? client : { kind: 'caller', caller: bound.caller };
     },
 
-    current(caller, certificate): Authentication {
-      const client = certificate === undefined ? undefined : judged(inForce, certificate);
+    current(caller, peerAddress, certificate): Authentication {
+      const client = certificate === undefined ? undefined : clientOf(inForce, certificate, peerAddress);
       const identity = identities.get(caller);
       if (identity === undefined) return client ?? refused('missing_credentials');
       if (client?.kind === 'refused') return client;
       if (identity === ANONYMOUS) return anonymousOf(inForce);
       const bound = inForce.callers.get(identity);
-      return bound === undefined ? refused('invalid_token') : { kind: 'caller', caller: bound.caller };
+      if (bound === undefined) return refused('invalid_token');
+      return admitsPeer(bound, peerAddress) ? { kind: 'caller', caller: bound.caller } : refused('peer_not_allowed');
     },
 
     replace(replacement): void {
@@ -155,12 +156,6 @@ function clientOf(inForce: Declared, certificate: ClientCertificate, peerAddress
   return admitsPeer(client.bound, peerAddress)
     ? { kind: 'caller', caller: client.bound.caller }
     : refused('peer_not_allowed');
-}
-
-/** A connection keeps its peer, which was looked at. */
-function judged({ clients }: Declared, certificate: ClientCertificate): Authentication {
-  const client = clients.judge(certificate);
-  return client.kind === 'refused' ? client : { kind: 'caller', caller: client.bound.caller };
 }
 
 function anonymousOf({ anonymous }: Declared): Authentication {

@@ -164,7 +164,8 @@ function changedRefusal(request: HttpRequest, dependencies: AdmissionDependencie
   const unservable = stateRefusal(access, dependencies);
   // A signer that shuts down finishes what it has admitted.
   if (unservable !== undefined && unservable !== 'shutting_down') return unservable;
-  const outcome = dependencies.authenticator.current(caller, clientCertificateOf(request.raw.socket));
+  const certificate = clientCertificateOf(request.raw.socket);
+  const outcome = dependencies.authenticator.current(caller, request.context.peerAddress, certificate);
   if (outcome.kind === 'caller') {
     if (outcome.caller === caller) return undefined;
     request.context.caller = outcome.caller;

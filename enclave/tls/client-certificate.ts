@@ -13,7 +13,10 @@ export interface ClientCertificate {
   readonly spkiSha256: string | undefined;
   /** Its time has begun and is not over. */
   isValidNow(): boolean;
-  /** Its chain, with usages and times, led to a CA of `tls.client_ca` in the handshake, and that CA is in force yet. */
+  /**
+   * Its chain, with usages and times, led to a CA of `tls.client_ca` in the handshake; that CA is in force yet, and the
+   * authorities of the chain are valid.
+   */
   isTrusted(): boolean;
 }
 

@@ -139,13 +139,41 @@ test('tokens that are declared anew replace the old ones, also for a request und
   subject.replace({ policies: POLICIES, anonymousPolicies: [], tokens: [token('second-static-token', ['status'])] });
 
   expect(ask(subject, 'Bearer first-static-token')).toEqual(refused('invalid_token'));
-  expect(subject.current(first)).toEqual(refused('invalid_token'));
-  expect(subject.current(anonymous)).toEqual(refused('missing_credentials'));
-  const now = subject.current(second);
+  expect(subject.current(first, PEER)).toEqual(refused('invalid_token'));
+  expect(subject.current(anonymous, PEER)).toEqual(refused('missing_credentials'));
+  const now = subject.current(second, PEER);
   if (now.kind !== 'caller') throw new Error(now.reason);
   expect(evaluate(now.caller.access, { scope: 'chamber_seal' }).allowed).toBe(false);
   expect(evaluate(now.caller.access, { scope: 'chamber_status' }).allowed).toBe(true);
-  expect(subject.current(now.caller)).toEqual(now);
+  expect(subject.current(now.caller, PEER)).toEqual(now);
+});
+
+test('source networks that were narrowed count for a request under way, of a token and of a client', () => {
+  const certificate = shown('CN=teku');
+  const from = (cidr: string) => {
+    const boundCidrs = parseSafeCidrs([cidr]);
+    if ('refused' in boundCidrs) throw new Error(boundCidrs.refused);
+    return {
+      policies: POLICIES,
+      anonymousPolicies: [],
+      tokens: [token('first-static-token', ['status'], [cidr])],
+      clients: [{ ...known('CN=teku'), boundCidrs }],
+    };
+  };
+  const subject = createStaticAuthenticator(from('192.0.2.0/24'));
+  const callers = [
+    ask(subject, 'Bearer first-static-token'),
+    subject.authenticate({ kind: 'none' }, PEER, certificate),
+  ].map((answer) => (answer.kind === 'caller' ? answer.caller : expect.unreachable(answer.reason)));
+  const [byToken, byCertificate] = callers as [Caller, Caller];
+  expect(subject.current(byToken, PEER)).toEqual({ kind: 'caller', caller: byToken });
+  expect(subject.current(byCertificate, PEER, certificate)).toEqual({ kind: 'caller', caller: byCertificate });
+
+  subject.replace(from('198.51.100.0/24'));
+  expect(subject.current(byToken, PEER)).toEqual(refused('peer_not_allowed'));
+  expect(subject.current(byCertificate, PEER, certificate)).toEqual(refused('peer_not_allowed'));
+  expect(subject.current(byToken, '198.51.100.7')).toMatchObject({ kind: 'caller' });
+  expect(subject.current(byToken, undefined)).toEqual(refused('peer_not_allowed'));
 });
 
 test('what would not start a signer replaces nothing', () => {
@@ -194,19 +222,19 @@ test('a request under way whose client is removed, or whose certificate ends, is
     subject.authenticate({ kind: 'token', token: Buffer.from('first-static-token') }, PEER, certificate),
   );
   expect(both.accessor).toBe('static:0');
-  expect(subject.current(client, certificate)).toEqual({ kind: 'caller', caller: client });
-  expect(subject.current(both, certificate)).toEqual({ kind: 'caller', caller: both });
+  expect(subject.current(client, PEER, certificate)).toEqual({ kind: 'caller', caller: client });
+  expect(subject.current(both, PEER, certificate)).toEqual({ kind: 'caller', caller: both });
   isValid = false;
-  expect(subject.current(client, certificate)).toEqual(refused('client_certificate_expired'));
-  expect(subject.current(both, certificate)).toEqual(refused('client_certificate_expired'));
+  expect(subject.current(client, PEER, certificate)).toEqual(refused('client_certificate_expired'));
+  expect(subject.current(both, PEER, certificate)).toEqual(refused('client_certificate_expired'));
   isValid = true;
   subject.replace(options([known('CN=teku', ['seal'])]));
-  const now = callerOf(subject.current(client, certificate));
+  const now = callerOf(subject.current(client, PEER, certificate));
   expect(evaluate(now.access, { scope: 'chamber_seal' }).allowed).toBe(true);
   subject.replace(options([]));
-  expect(subject.current(client, certificate)).toEqual(refused('client_certificate_unknown'));
-  expect(subject.current(both, certificate)).toEqual(refused('client_certificate_unknown'));
-  expect(subject.current(client)).toEqual(refused('missing_credentials'));
+  expect(subject.current(client, PEER, certificate)).toEqual(refused('client_certificate_unknown'));
+  expect(subject.current(both, PEER, certificate)).toEqual(refused('client_certificate_unknown'));
+  expect(subject.current(client, PEER)).toEqual(refused('missing_credentials'));
 });
 
 test('two clients that are known by the same, and one with a policy that is not there, are refused', () => {

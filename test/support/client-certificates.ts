@@ -53,9 +53,9 @@ export class Authority {
     return new Authority(await selfSigned(`CN=${name}`, keys, {}, AUTHORITY), keys, []);
   }
 
-  async intermediate(name: string): Promise<Authority> {
+  async intermediate(name: string, wish: Wish = {}): Promise<Authority> {
     const keys = await makeKeys();
-    const certificate = await this.#sign(`CN=${name}`, keys, {}, AUTHORITY);
+    const certificate = await this.#sign(`CN=${name}`, keys, wish, AUTHORITY);
     return new Authority(certificate, keys, [certificate.toString('pem'), ...this.#chain]);
   }
 

@@ -12,7 +12,7 @@ import type { Credential } from '../credentials.ts';
 import { tokenDigest } from '../tokens.ts';
 import { AuthHeadRejected, type HeadProblem, loadAuth, type RejectedRow } from './load.ts';
 import type { RowKind } from './rows.ts';
-import { type AuthSnapshot, findCaller, isExpired } from './snapshot.ts';
+import { type AuthSnapshot, type BoundCaller, findCaller, isExpired } from './snapshot.ts';
 import type { AuthHead, AuthKeys, AuthState } from './state.ts';
 import { type Change, isApplied, prepare } from './write.ts';
 
@@ -105,11 +105,9 @@ export class StatefulAuthenticator implements Authenticator {
     }
   }
 
-  current({ accessor }: Caller): Authentication {
+  current({ accessor }: Caller, peerAddress: string | undefined): Authentication {
     if (this.#snapshot === undefined) return refused('auth_sealed');
-    const bound = findCaller(this.#snapshot, accessor);
-    if (bound === undefined || isExpired(bound.token, this.#parts.clock.now())) return refused('invalid_token');
-    return { kind: 'caller', caller: bound.caller };
+    return this.#judge(findCaller(this.#snapshot, accessor), peerAddress);
   }
 
   /**
@@ -164,7 +162,10 @@ export class StatefulAuthenticator implements Authenticator {
     if (this.#snapshot === undefined) return refused('auth_sealed');
     if (credential.kind === 'malformed') return refused('malformed_credentials');
     if (credential.kind === 'none') return refused('missing_credentials');
-    const bound = this.#snapshot.callers.get(tokenDigest(this.#keys.tokens, credential.token));
+    return this.#judge(this.#snapshot.callers.get(tokenDigest(this.#keys.tokens, credential.token)), peerAddress);
+  }
+
+  #judge(bound: BoundCaller | undefined, peerAddress: string | undefined): Authentication {
     if (bound === undefined || isExpired(bound.token, this.#parts.clock.now())) return refused('invalid_token');
     const { cidrs } = bound.token;
     const isFromBoundNetwork = cidrs.length === 0 || (peerAddress !== undefined && anyCidrContains(cidrs, peerAddress));

@@ -1,13 +1,14 @@
 // Client certificates of the TLS listener. The handshake asks for one and refuses none: who may do what is decided with
 // each request, and the answer says why (specification/authorization.md#client-certificates). Where a known client is
 // required, a connection of anybody else ends before its first request. A connection is trusted under the CA that its
-// handshake began with, and no longer than that one is in force.
+// handshake began with, no longer than that one is in force, and no longer than any authority of its chain is valid.
 
 import type { Server as TlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { Log } from '../../../observe/log.ts';
 import type { ErrorReason } from '../../api/errors.ts';
+import { chainEndOf } from '../../tls/chain-end.ts';
 import { type ClientCertificate, readClientCertificate } from '../../tls/client-certificate.ts';
 import { rememberConnection, streamOf } from './connections.ts';
 
@@ -31,7 +32,8 @@ export function rememberClients(server: TlsServer, { caInForce, now, refusal, lo
     const raw = streamOf(socket);
     const began = raw && beganUnder.get(raw);
     const wasTrusted = socket.authorized && began !== undefined;
-    const isTrusted = (): boolean => wasTrusted && began.ca === caInForce();
+    const chainEnd = wasTrusted ? chainEndOf(socket, now()) : 0;
+    const isTrusted = (): boolean => wasTrusted && began.ca === caInForce() && now() <= chainEnd;
     const shown = socket.getPeerX509Certificate();
     const clientCertificate = shown && readClientCertificate(shown, { now, isTrusted });
     const peerAddress = socket.remoteAddress;

@@ -137,3 +137,23 @@ it.each([
   expect(await tlsCall(url(), agent)).toMatchObject({ status: 401, reason: 'client_certificate_expired' });
   agent.destroy();
 });
+
+it('an authority of the chain ends in the middle of a connection, before the certificate and the root do', async () => {
+  const hours = (count: number) => ({ notAfter: new Date(Date.now() + count * 3_600_000) });
+  const between = await root.intermediate('between', hours(12));
+  const agent = keptConnection(await between.issue('O=Example, CN=teku', hours(240)));
+  const direct = keptConnection(await root.issue('O=Example, CN=teku', hours(240)));
+  nowMs += 11 * 3_600_000;
+  for (const one of [agent, direct]) expect(await tlsCall(url(), one)).toMatchObject({ status: 200 });
+  nowMs += 2 * 3_600_000;
+  expect(await tlsCall(url(), agent)).toMatchObject({
+    status: 401,
+    reason: 'client_certificate_untrusted',
+    reused: true,
+    headers: { connection: 'close' },
+  });
+  expect(await tlsCall(url(), direct)).toMatchObject({ status: 200, reused: true });
+  nowMs += 12 * 3_600_000; // the root is over
+  expect(await tlsCall(url(), direct)).toMatchObject({ status: 401, reason: 'client_certificate_untrusted' });
+  for (const one of [agent, direct]) one.destroy();
+});

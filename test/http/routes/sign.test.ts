@@ -4,7 +4,9 @@
 import { type AddressInfo, connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Authenticator, Caller } from '../../../enclave/auth/authenticator.ts';
+import { parseSafeCidrs } from '../../../enclave/auth/cidr.ts';
 import { compilePolicy, joinAccess } from '../../../enclave/auth/evaluate.ts';
+import { createStaticAuthenticator } from '../../../enclave/auth/static.ts';
 import type { AppDependencies } from '../../../enclave/http/app.ts';
 import type { KeyStore } from '../../../enclave/keys/store.ts';
 import { MAX_BODY_READ_AT_ONCE_BYTES } from '../../../enclave/signing/envelopes/envelope-reader.ts';
@@ -233,6 +235,33 @@ describe('a fault is the answer to its request and ends nothing else:', () => {
 });
 
 describe('a body that takes a while to read', () => {
+  it('is not signed for a caller whose source networks were narrowed meanwhile', async () => {
+    const from = (cidr: string) => ({
+      policies: [{ name: 'all', rules: [{ effect: 'allow' as const }] }],
+      anonymousPolicies: [],
+      tokens: [{ secret: Buffer.from(TEST_TOKEN), policies: ['all'], boundCidrs: cidrsOf(cidr) }],
+    });
+    const declared = createStaticAuthenticator(from('127.0.0.0/8'));
+    const authenticator: Authenticator = {
+      ...declared,
+      authenticate: (...given) => {
+        const outcome = declared.authenticate(...given);
+        declared.replace(from('192.0.2.0/24'));
+        return outcome;
+      },
+    };
+    const keys = { find: () => ({ publicKey: KEY }), state: 'ready' } as unknown as KeyStore;
+    const app = await keylessApp({ authenticator, clock: systemClock, log: recordingLog(), keys });
+    const answer = await app.inject({
+      method: 'POST',
+      url: `/api/v1/eth2/sign/${KEY}`,
+      payload: JSON.stringify(randaoReveal()),
+      headers: { authorization: `Bearer ${TEST_TOKEN}`, 'content-type': 'application/json' },
+    });
+    expect(answer.json()).toMatchObject({ code: 403, reason: 'peer_not_allowed' });
+    await app.close();
+  });
+
   it('is not signed for a caller whose token was revoked meanwhile', async () => {
     const access = compilePolicy({ name: 'all', rules: [{ effect: 'allow' }] });
     const caller: Caller = { accessor: 'TEST', access: joinAccess([access]), management: false };
@@ -262,3 +291,9 @@ describe('a body that takes a while to read', () => {
     await app.close();
   });
 });
+
+function cidrsOf(text: string) {
+  const cidrs = parseSafeCidrs([text]);
+  if ('refused' in cidrs) throw new Error(cidrs.refused);
+  return cidrs;
+}
