@@ -20,6 +20,11 @@ import { bareOrVersioned, oneShape } from './shapes.ts';
 
 /** MAX_VALIDATORS_PER_COMMITTEE * MAX_COMMITTEES_PER_SLOT: one Electra aggregate spans every committee of a slot. */
 export const MAX_VALIDATORS_PER_SLOT = 131_072;
+/** The same with the 4 committees of the minimal preset. */
+export const MAX_VALIDATORS_PER_MINIMAL_SLOT = 8192;
+
+/** Of `committee_bits`: 4 committees in the minimal preset, 64 in the others. */
+export const COMMITTEE_BYTES = { minimal: 1, mainnet: 8 } as const;
 
 const checkpoint = z.object({ epoch: slotOrEpoch, root });
 
@@ -61,6 +66,11 @@ export const validatorRegistration = z.object({
   pubkey: publicKey,
 });
 
+/** Whether these are the `committee_bits` of the minimal preset. */
+export function isOfMinimalSlot(committeeBits: Uint8Array | undefined): boolean {
+  return committeeBits?.length === COMMITTEE_BYTES.minimal;
+}
+
 /** Both wire types take both shapes. Which container it is follows from the fork version (signing/message-fork.ts). */
 export const aggregateAndProof = bareOrVersioned(
   {
@@ -71,13 +81,25 @@ export const aggregateAndProof = bareOrVersioned(
         data: attestationData,
         signature,
         /** Since Electra, EIP-7549. */
-        committee_bits: bytes(8).optional(),
+        committee_bits: bytes(COMMITTEE_BYTES.minimal, COMMITTEE_BYTES.mainnet).optional(),
       })
       .refine(
         (aggregate) =>
           aggregate.committee_bits !== undefined || aggregate.aggregation_bits.length <= MAX_VALIDATORS_PER_COMMITTEE,
         { path: ['aggregation_bits'], message: `expected at most ${MAX_VALIDATORS_PER_COMMITTEE} bits before Electra` },
-      ),
+      )
+      .refine(
+        ({ committee_bits: committees, aggregation_bits: { length } }) =>
+          !isOfMinimalSlot(committees) || length <= MAX_VALIDATORS_PER_MINIMAL_SLOT,
+        {
+          path: ['aggregation_bits'],
+          message: `expected at most ${MAX_VALIDATORS_PER_MINIMAL_SLOT} bits of 4 committees`,
+        },
+      )
+      .refine(({ committee_bits: committees }) => !isOfMinimalSlot(committees) || (committees?.[0] ?? 0) < 16, {
+        path: ['committee_bits'],
+        message: 'expected 4 bits',
+      }),
     selection_proof: signature,
   },
   'aggregate',

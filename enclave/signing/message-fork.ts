@@ -4,6 +4,7 @@
 // network's schedule, a container of another fork. Pure.
 
 import { FORK_NAMES, type ForkName } from '../api/forks.ts';
+import { isOfMinimalSlot } from '../api/messages.ts';
 import type { ForkInfo, SignRequest } from '../api/sign-request.ts';
 import { forkOfVersion, judgeForkVersion } from './forks.ts';
 import type { Network } from './networks.ts';
@@ -42,7 +43,7 @@ export function forkRefusal(request: SignRequest, network: Network): ForkRefusal
     const selected = `fork_info: selects the fork version of ${upper(name)}`;
     return mismatch(`${selected}, but epoch ${signed.epoch} of the message is in ${possible}`);
   }
-  return containerRefusal(request, name);
+  return containerRefusal(request, name, network);
 }
 
 /**
@@ -130,12 +131,17 @@ function withoutForkInfo({ operation }: SignRequest, stated: ForkName | undefine
   return unsupported(`version: there is no ${operation} in ${upper(stated)}`);
 }
 
-function containerRefusal(request: SignRequest, fork: ForkName): ForkRefusal | undefined {
+function containerRefusal(request: SignRequest, fork: ForkName, { preset }: Network): ForkRefusal | undefined {
   if (SINCE_GLOAS.has(request.operation) && fork !== 'gloas') {
     return unsupported(`fork_info: selects the fork version of ${upper(fork)}, which has no ${request.operation}`);
   }
   if (request.operation !== 'AGGREGATE_AND_PROOF') return undefined;
-  const hasCommitteeBits = request.message.aggregate.committee_bits !== undefined;
+  const { committee_bits: committees } = request.message.aggregate;
+  const hasCommitteeBits = committees !== undefined;
+  if (hasCommitteeBits && isOfMinimalSlot(committees) !== (preset === 'minimal')) {
+    const expected = preset === 'minimal' ? '1 byte' : '8 bytes';
+    return mismatch(`aggregate_and_proof.aggregate.committee_bits: of preset ${preset} they have ${expected}`);
+  }
   if (hasCommitteeBits === isSince('electra', fork)) return undefined;
   const problem = hasCommitteeBits ? 'has none of these' : 'needs them';
   return mismatch(`aggregate_and_proof.aggregate.committee_bits: the fork of the message, ${upper(fork)}, ${problem}`);

@@ -25,7 +25,7 @@ import {
   MAX_VOLUNTARY_EXITS,
   SYNC_COMMITTEE_BYTES,
 } from '../../api/block-body.ts';
-import { MAX_VALIDATORS_PER_SLOT } from '../../api/messages.ts';
+import { COMMITTEE_BYTES, MAX_VALIDATORS_PER_MINIMAL_SLOT, MAX_VALIDATORS_PER_SLOT } from '../../api/messages.ts';
 import type { Bits } from '../../api/primitives.ts';
 import { Bytes4, Bytes20, Bytes32, Bytes48, Bytes96, SlotOrEpoch, uint64 } from './leaves.ts';
 
@@ -72,18 +72,23 @@ export const AggregateAndProof = new ContainerType({
   selection_proof: Bytes96,
 });
 
-/** EIP-7549. */
-export const ElectraAggregateAndProof = new ContainerType({
-  aggregator_index: uint64,
-  aggregate: new ContainerType({
-    aggregation_bits: new BitListType(MAX_VALIDATORS_PER_SLOT),
-    data: AttestationData,
-    signature: Bytes96,
-    /** Bitvector[64], hashed as its bytes. */
-    committee_bits: new ByteVectorType(8),
-  }),
-  selection_proof: Bytes96,
-});
+/** EIP-7549. @param maxBits of all committees of a slot: a preset's, and the one difference between presets */
+function electraAggregateAndProof(maxBits: number) {
+  return new ContainerType({
+    aggregator_index: uint64,
+    aggregate: new ContainerType({
+      aggregation_bits: new BitListType(maxBits),
+      data: AttestationData,
+      signature: Bytes96,
+      /** Bitvector[64], hashed as its bytes. The minimal preset's 4 bits fill the same chunk with zeros behind them. */
+      committee_bits: new ByteVectorType(COMMITTEE_BYTES.mainnet),
+    }),
+    selection_proof: Bytes96,
+  });
+}
+
+export const ElectraAggregateAndProof = electraAggregateAndProof(MAX_VALIDATORS_PER_SLOT);
+export const MinimalElectraAggregateAndProof = electraAggregateAndProof(MAX_VALIDATORS_PER_MINIMAL_SLOT);
 
 /** Gloas: the attestation is a progressive container (EIP-7495) and its bits a progressive list (EIP-7916). */
 export const GloasAggregateAndProof = new ContainerType({
@@ -93,8 +98,8 @@ export const GloasAggregateAndProof = new ContainerType({
       aggregation_bits: new ProgressiveBitListType(),
       data: AttestationData,
       signature: Bytes96,
-      /** Bitvector[64], hashed as its bytes. */
-      committee_bits: new ByteVectorType(8),
+      /** As in Electra. */
+      committee_bits: new ByteVectorType(COMMITTEE_BYTES.mainnet),
     },
     [true, true, true, true],
   ),
@@ -154,7 +159,7 @@ export const Phase0Body = new ContainerType(phase0BodyFields);
 
 export const AltairBody = altairBody(SYNC_COMMITTEE_BYTES.mainnet);
 
-/** The one container of ours that the minimal preset makes different. */
+/** The minimal preset has other sync committees. */
 export const MinimalAltairBody = altairBody(SYNC_COMMITTEE_BYTES.minimal);
 
 /** The parser's bits as the library's. */

@@ -4,7 +4,12 @@
 import assert from 'node:assert/strict';
 import { SYNC_COMMITTEE_BYTES } from '../../api/block-body.ts';
 import type { ForkName } from '../../api/forks.ts';
-import type { AggregateAndProof as AggregateMessage, BeaconBlock } from '../../api/messages.ts';
+import {
+  type AggregateAndProof as AggregateMessage,
+  type BeaconBlock,
+  COMMITTEE_BYTES,
+  isOfMinimalSlot,
+} from '../../api/messages.ts';
 import type { EnvelopeMessage } from '../../api/payload-envelope.ts';
 import type { SignRequest } from '../../api/sign-request.ts';
 import { isSince } from '../message-fork.ts';
@@ -17,6 +22,7 @@ import {
   ElectraAggregateAndProof,
   GloasAggregateAndProof,
   MinimalAltairBody,
+  MinimalElectraAggregateAndProof,
   Phase0Body,
   SyncAggregatorSelectionData,
   ValidatorRegistration,
@@ -92,8 +98,13 @@ function aggregateRoot(message: AggregateMessage, fork: ForkName | undefined): U
   const common = { ...aggregate, aggregation_bits: bitArray(aggregate.aggregation_bits) };
   if (!isSince('electra', fork)) return AggregateAndProof.hashTreeRoot({ ...message, aggregate: common });
   assert(committee_bits !== undefined, 'an aggregate since Electra was checked for its committee_bits');
-  const container = isSince('gloas', fork) ? GloasAggregateAndProof : ElectraAggregateAndProof;
-  return container.hashTreeRoot({ ...message, aggregate: { ...common, committee_bits } });
+  const padded = new Uint8Array(COMMITTEE_BYTES.mainnet);
+  padded.set(committee_bits);
+  const sent = { ...message, aggregate: { ...common, committee_bits: padded } };
+  if (isSince('gloas', fork)) return GloasAggregateAndProof.hashTreeRoot(sent); // its bits have no limit
+  // That the preset is the network's was judged, too.
+  const container = isOfMinimalSlot(committee_bits) ? MinimalElectraAggregateAndProof : ElectraAggregateAndProof;
+  return container.hashTreeRoot(sent);
 }
 
 /** The root of a block is the root of its header, so of a full block only the body's root is needed. */
