@@ -27,11 +27,13 @@ const UNITS: readonly string[] = [
   SERVICE_UNIT,
   'parent-proxy/deploy/strongroom-parent-proxy.service',
   'parent-proxy/deploy/strongroom-enclave.service',
+  'parent-proxy/deploy/strongroom-metadata.service',
 ];
 const SCRIPTS: readonly string[] = ['postinst', 'prerm', 'postrm'];
 /** deb-conffiles(5): a changed one is kept when the package is upgraded. */
 const CONFFILES = {
   'etc/strongroom/enclave.env': { from: 'parent-proxy/deploy/enclave.env', mode: 0o644 },
+  'etc/strongroom/metadata.nft': { from: 'parent-proxy/deploy/metadata.nft', mode: 0o644 },
   'etc/strongroom/strongroom.env': { from: 'release/debian/strongroom.env', mode: 0o640 },
 } as const;
 
@@ -74,6 +76,7 @@ Architecture: ${DEBIAN_ARCHITECTURE[architecture]}
 Maintainer: the strongroom project
 Installed-Size: ${Math.ceil(bytes / KIBIBYTE)}
 Depends: passwd
+Suggests: nftables
 Section: net
 Priority: optional
 Description: Remote signer for Ethereum validator keys

@@ -31,6 +31,20 @@ export function tablesPolicy(tables: GrantedTables, phase: Phase): PolicyDocumen
   return policyOf(tableStatements(tables, phase));
 }
 
+/**
+ * The policy of a VPC's endpoint for DynamoDB: whoever calls through it does what a signer does with these tables, and
+ * nothing else. What a recovery does is among it.
+ */
+export function endpointPolicy(tables: GrantedTables, phase: Phase): PolicyDocument {
+  const anybody = tableStatements(tables, phase).map(({ Sid, Effect, ...rest }) => ({
+    Sid,
+    Effect,
+    Principal: '*' as const,
+    ...rest,
+  }));
+  return policyOf(anybody);
+}
+
 /** The rows that a person deletes: the latch, and a root token that was lost (specification/custody.md#states). */
 const ROWS_TO_RECOVER = ['SEAL_OVERRIDE', 'ROOT_TOKEN_BOOTSTRAP'];
 

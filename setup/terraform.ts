@@ -4,7 +4,7 @@
 
 import { type KeyPolicyStatement, keyPolicyStatements } from './key-policy.ts';
 import { PHASES, type PolicyDocument, type Statement } from './policy-document.ts';
-import { recoveryPolicy, signerPolicy, tableResourcePolicy, tablesPolicy } from './role-policy.ts';
+import { endpointPolicy, recoveryPolicy, signerPolicy, tableResourcePolicy, tablesPolicy } from './role-policy.ts';
 import { TABLES, type TableKind } from './table-permissions.ts';
 
 export interface Template {
@@ -36,6 +36,10 @@ export const TEMPLATES: readonly Template[] = [
     {
       path: `signer/policies/tables-${phase}.json.tftpl`,
       generate: () => asTemplate(tablesPolicy(TABLE_ARNS, phase)),
+    },
+    {
+      path: `signer/policies/endpoint-${phase}.json.tftpl`,
+      generate: () => asTemplate(endpointPolicy(TABLE_ARNS, phase)),
     },
   ]),
   { path: 'signer/policies/recovery.json.tftpl', generate: () => asTemplate(recoveryPolicy(value('state_table_arn'))) },

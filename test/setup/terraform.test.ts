@@ -107,6 +107,10 @@ describe('the policies', () => {
       expect(of('signer')).toEqual(signerPolicy({ keyArns, tables, phase }));
       expect(of('keys-only')).toEqual(signerPolicy({ keyArns, tables: {}, phase }));
       expect(of('tables')).toEqual(tablesPolicy(tables, phase));
+      // What a signer calls, whoever asks, and nothing else.
+      const { Statement } = tablesPolicy(tables, phase);
+      expect(of('endpoint')).toEqual(policyOf(Statement.map((statement) => ({ ...statement, Principal: '*' }))));
+      expect(JSON.stringify(of('endpoint'))).not.toContain('dynamodb:*');
       // IAM quotas: 2,048 characters for all policies within a user; a table's ARN has up to 320
       expect(JSON.stringify(of('tables')).length + 3 * 120).toBeLessThan(2048);
     }
@@ -322,7 +326,7 @@ describe('the parents', () => {
       vpc_endpoint_type: 'Gateway',
       route_table_ids: expression('var.route_table_ids'),
     });
-    for (const kind of TABLES) expect(dynamodb['policy']).toContain(`aws_dynamodb_table.${kind}.arn`);
+    expect(dynamodb['policy']).toContain(`/policies/endpoint-${expression('var.phase')}.json.tftpl`);
   });
 
   it('have the policy of the phase, and with sealed credentials none for the tables', () => {

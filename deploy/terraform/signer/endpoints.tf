@@ -25,13 +25,5 @@ resource "aws_vpc_endpoint" "dynamodb" {
   vpc_endpoint_type = "Gateway"
   route_table_ids   = var.route_table_ids
   tags              = merge(var.tags, { Name = "${var.name}-dynamodb" })
-  policy = jsonencode({
-    Version = "2012-10-17"
-    Statement = [{
-      Effect    = "Allow"
-      Principal = "*"
-      Action    = "dynamodb:*"
-      Resource  = [aws_dynamodb_table.state.arn, aws_dynamodb_table.keys.arn, aws_dynamodb_table.slashing.arn]
-    }]
-  })
+  policy            = templatefile("${path.module}/policies/endpoint-${var.phase}.json.tftpl", local.granted)
 }
