@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config';
+import { LONGEST_WAIT_MS } from './test/support/patience.ts';
 import { SummaryReporter } from './test/support/summary-reporter.ts';
 
 export default defineConfig({
@@ -12,6 +13,7 @@ export default defineConfig({
     hookTimeout: 900_000,
     // A worker on such a machine takes more than the ten seconds that it is given to end.
     teardownTimeout: 300_000,
+    expect: { poll: { timeout: LONGEST_WAIT_MS } },
     globalSetup: ['test/support/compile-cache.ts'],
     setupFiles: ['test/support/end-what-was-started.ts'],
     reporters: ['default', new SummaryReporter()],

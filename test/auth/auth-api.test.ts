@@ -16,6 +16,7 @@ import {
 import { LONGEST_PAUSE_SECONDS, SHORTEST_PAUSE_SECONDS } from '../../enclave/auth/stateful/renewal-pace.ts';
 import { MAX_POLICY_BYTES } from '../../enclave/auth/stateful/state.ts';
 import { authApp } from '../support/auth-app.ts';
+import { LONGEST_WAIT_MS } from '../support/patience.ts';
 import {
   type AuthReplica,
   type AuthServer,
@@ -122,7 +123,7 @@ async function createToken(request: object = { policies: ['signer'] }) {
 
 /** So many audit lines: a line is written when the answer has left, which the client may see a moment earlier. */
 async function auditLines(count: number) {
-  await vi.waitFor(() => expect(linesSoFar().length).toBeGreaterThanOrEqual(count));
+  await vi.waitFor(() => expect(linesSoFar().length).toBeGreaterThanOrEqual(count), LONGEST_WAIT_MS);
   return linesSoFar();
 }
 

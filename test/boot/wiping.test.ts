@@ -6,6 +6,7 @@ import { openAuthorization } from '../../enclave/boot/authorization.ts';
 import { Reload } from '../../enclave/boot/reload.ts';
 import { Secret } from '../../enclave/config/secret.ts';
 import { load, loadGood } from '../config/loading.ts';
+import { LONGEST_WAIT_MS } from '../support/patience.ts';
 import { recordingLog } from '../support/recording-log.ts';
 
 const TOKENS = ['first-static-token', 'second-static-token'];
@@ -87,6 +88,6 @@ it.each(['taken', 'refused'])('a reload whose tokens are %s', async (outcome) =>
     log: recordingLog(),
   });
   reload.begin();
-  await vi.waitUntil(() => reload.status.status !== 'running');
+  await vi.waitUntil(() => reload.status.status !== 'running', LONGEST_WAIT_MS);
   expect(secrets.every(isZero)).toBe(true);
 });

@@ -158,7 +158,7 @@ it('every command of the guide works, in its order', async () => {
   writeFileSync(at('enclave.yaml'), readFileSync(join(ROOT, 'docs/examples/enclave.yaml')));
   expect(await done(keptOut)).toContain('"Sid": "NotTheParents"');
   expect(sealed).toHaveLength(2);
-}, 300_000);
+});
 
 /** Those of both guides together. */
 function configuration(ceremony: CeremonyBlock, recipient: string): Record<string, unknown> {

@@ -13,11 +13,12 @@ import { systemClock } from '../../observe/clock.ts';
 import { createLogger } from '../../observe/logger.ts';
 import { type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
 import { FAULTS, type FaultProxy, randomFaults, startFaultProxy } from '../support/fault-proxy.ts';
+import { LONGEST_WAIT_MS } from '../support/patience.ts';
 import { type Answer, attestation, call, signCall, testKey } from '../support/requests.ts';
 import { NETWORK, rowOfBefore } from './replicas.ts';
 
 const KEY = testKey(0).publicKey;
-const WAIT = { timeout: 30_000, interval: 20 };
+const WAIT = { timeout: LONGEST_WAIT_MS, interval: 20 };
 
 let world: CustodyWorld;
 let proxy: FaultProxy;
@@ -223,7 +224,10 @@ describe('the watcher', () => {
     await world.putRow(table, { pk: { S: 'SEAL_OVERRIDE' } });
     ahead += 86_400;
     // The right to sign over the fleet's store is renewed all the same.
-    await vi.waitFor(async () => expect((await signNext(token)).status).toBe(200), { timeout: 30_000, interval: 100 });
+    await vi.waitFor(async () => expect((await signNext(token)).status).toBe(200), {
+      timeout: LONGEST_WAIT_MS,
+      interval: 100,
+    });
     const status = await call(`${url}/api/v1/chamber/status`, { token: root });
     expect(status.json).toMatchObject({ state: 'Unsealed', state_watcher: null });
     expect(await readsOfState()).toBe(before);

@@ -9,9 +9,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { describeAll } from '../../bin/programs.ts';
 import { type Description, toldFlags, walkDescriptions } from '../../command-line/command.ts';
 import { completionScript, type Shell } from '../../command-line/completion.ts';
+import { LONGEST_WAIT_MS } from '../support/patience.ts';
 
 const BIN = join(import.meta.dirname, '../../bin');
-const SHELL_TIMEOUT_MS = 120_000;
 
 /** What is typed, and what has to be among the offers. */
 const ASKED: readonly (readonly [typed: string, offers: readonly string[]])[] = [
@@ -59,7 +59,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 describe.each(['bash', 'zsh', 'fish'] as const)('%s', (shell) => {
   const isThere = spawnSync(shell, ['-c', 'true']).status === 0;
 
-  it.runIf(isThere)('offers what can come next, of every program', { timeout: SHELL_TIMEOUT_MS }, () => {
+  it.runIf(isThere)('offers what can come next, of every program', () => {
     const offered = offers(shell);
     for (const [typed, expected] of ASKED) {
       const words = ALONE.includes(typed) ? expected : expect.arrayContaining([...expected]);
@@ -144,5 +144,5 @@ function isWord(word: string): boolean {
 
 function run(program: string, argv: readonly string[], input = ''): { readonly stdout: string } {
   const env = { PATH: `${BIN}:${process.env['PATH']}`, HOME: folder, TERM: 'dumb', LC_ALL: 'C.UTF-8' };
-  return spawnSync(program, argv, { cwd: folder, env, input, encoding: 'utf8', timeout: SHELL_TIMEOUT_MS });
+  return spawnSync(program, argv, { cwd: folder, env, input, encoding: 'utf8', timeout: LONGEST_WAIT_MS });
 }

@@ -54,7 +54,7 @@ async function signOn(replica: RunningSigner, publicKey: string): Promise<{ high
   }
 }
 
-it(`in ${ROUNDS} of ${ROUNDS} rounds the file holds whatever was signed anywhere`, { timeout: 300_000 }, async () => {
+it(`in ${ROUNDS} of ${ROUNDS} rounds the file holds whatever was signed anywhere`, async () => {
   const [first, second] = replicas;
   for (let round = 0; round < ROUNDS; round++) {
     const secret = testSecret(40 + round);

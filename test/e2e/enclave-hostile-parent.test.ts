@@ -8,9 +8,10 @@ import { extendedOnce } from '../../formats/register.ts';
 import { testPcr } from '../../rehearsal/nsm/emulator.ts';
 import { type AttestedClient, attested, registersOf } from '../support/attested-client.ts';
 import { type EnclaveProcess, type EnclaveWorld, type Parent, startEnclaveWorld } from '../support/enclave-world.ts';
+import { LONGEST_WAIT_MS } from '../support/patience.ts';
 import { attestation, call, rootOf } from '../support/requests.ts';
 
-const WAIT = { timeout: 60_000, interval: 50 };
+const WAIT = { timeout: LONGEST_WAIT_MS, interval: 50 };
 
 let world: EnclaveWorld;
 let parent: Parent;

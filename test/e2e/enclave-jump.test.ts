@@ -15,9 +15,10 @@ import {
   slashingSection,
   startEnclaveWorld,
 } from '../support/enclave-world.ts';
+import { LONGEST_WAIT_MS } from '../support/patience.ts';
 import { attestation, block, rootOf } from '../support/requests.ts';
 
-const WAIT = { timeout: 60_000, interval: 100 };
+const WAIT = { timeout: LONGEST_WAIT_MS, interval: 100 };
 const EPOCH_MS = 384_000;
 const MAINNET = publicNetwork('mainnet').time;
 

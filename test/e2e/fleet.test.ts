@@ -8,10 +8,11 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { CeremonyBlock } from '../../ceremony/definition.ts';
 import { type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
 import { type RunningSigner, startSigner } from '../../rehearsal/signer.ts';
+import { LONGEST_WAIT_MS } from '../support/patience.ts';
 import { attestation, block, call, randaoReveal, rootOf, signCall, testKey } from '../support/requests.ts';
 
 /** A signer takes over 12 seconds after the last sign of life of the other; more on a busy machine. */
-const WAIT = { timeout: 90_000, interval: 250 };
+const WAIT = { timeout: LONGEST_WAIT_MS, interval: 250 };
 
 let world: CustodyWorld;
 let folder: string;

@@ -8,6 +8,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { type RunningSigner, runStrongroom } from '../../rehearsal/signer.ts';
 import { deploy } from '../support/deployment.ts';
 import { encryptKeystore, publicKeyOf, testSecret } from '../support/keys.ts';
+import { LONGEST_WAIT_MS } from '../support/patience.ts';
 import { type Answer, attestation, call, randaoReveal, signCall, TEST_TOKEN } from '../support/requests.ts';
 
 const PASSWORD = 'TEST password of a keystore';
@@ -177,7 +178,7 @@ describe('the options', () => {
     await importAll(signer, [1]);
     await importAll(signer, [2]);
     const warnings = () => signer.log.filter(({ msg }) => /gone after a restart/.test(String(msg)));
-    await vi.waitUntil(() => warnings().length >= 2, 60_000);
+    await vi.waitUntil(() => warnings().length >= 2, LONGEST_WAIT_MS);
     expect(warnings()).toMatchObject([{ level: 'warn' }, { level: 'warn' }]);
   });
 

@@ -27,9 +27,7 @@ beforeAll(async () => {
 afterAll(() => signer.stop());
 
 describe('deleting a key that signs', () => {
-  it(`over ${ROUNDS} rounds, every vote that got a signature is in the exported records`, {
-    timeout: 120_000,
-  }, async () => {
+  it(`over ${ROUNDS} rounds, every vote that got a signature is in the exported records`, async () => {
     let signedInAll = 0;
     let refusedInAll = 0;
     for (let round = 0; round < ROUNDS; round++) {

@@ -14,6 +14,7 @@ import { type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
 import { type RunningSigner, startSigner } from '../../rehearsal/signer.ts';
 import { type InterchangeFile, interchangeOf } from '../support/interchange.ts';
 import { encryptKeystore, publicKeyOf, testSecret } from '../support/keys.ts';
+import { LONGEST_WAIT_MS } from '../support/patience.ts';
 import { type Answer, attestation, call, randaoReveal, signCall } from '../support/requests.ts';
 
 const ADDRESS = '0x52908400098527886e0f7030069857d2e4169ee7';
@@ -32,7 +33,7 @@ const SCOPES = [
   'chamber_keys_delete',
 ];
 /** For the other replica to see a change: its refresh interval is one second. */
-const WAIT = { timeout: 20_000, interval: 100 };
+const WAIT = { timeout: LONGEST_WAIT_MS, interval: 100 };
 
 let world: CustodyWorld;
 let folder: string;

@@ -45,7 +45,7 @@ beforeAll(async () => {
     writeKeystore(join(deployment.folder, 'keys'), `slow-${number}`, testSecret(number), PASSWORD, FULL_SCRYPT);
   }
   signer = await deployment.start({ waitFor: 'listening' });
-}, 120_000);
+});
 afterAll(() => signer.stop());
 
 const keystores = { keystores: [JSON.stringify(encryptKeystore(OWN, PASSWORD))], passwords: [PASSWORD] };
@@ -60,7 +60,7 @@ const REQUESTS = [
 ] as const;
 const statusOf = ({ json }: Answer) => (json['data'] as { status: string }[])[0]?.status;
 
-it('import, PATCH and DELETE are 503 starting while key files load, and then true', { timeout: 120_000 }, async () => {
+it('import, PATCH and DELETE are 503 starting while key files load, and then true', async () => {
   const early = await Promise.all(REQUESTS.map(([path, method, body]) => ask(path, method, body)));
   for (const answer of early) {
     expect(answer).toMatchObject({ status: 503, json: { reason: 'starting' } });
@@ -76,7 +76,7 @@ it('import, PATCH and DELETE are 503 starting while key files load, and then tru
   );
 });
 
-it('what was answered as deleted does not sign after a restart', { timeout: 120_000 }, async () => {
+it('what was answered as deleted does not sign after a restart', async () => {
   const secret = testSecret(50);
   const body = { keystores: [JSON.stringify(encryptKeystore(secret, PASSWORD))], passwords: [PASSWORD] };
   expect(statusOf(await ask(KEY_MANAGER, 'POST', body))).toBe('imported');

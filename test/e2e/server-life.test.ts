@@ -277,9 +277,7 @@ describe('ending', () => {
     );
     database.close();
     const answer = signCall(signer.url, deployment.keys[0]?.publicKey ?? '', attestation()).catch(() => undefined);
-    await expect
-      .poll(async () => (await call(signer.metricsUrl)).text, { timeout: 20_000, interval: 1000 })
-      .toMatch(INSIDE);
+    await expect.poll(async () => (await call(signer.metricsUrl)).text, { interval: 1000 }).toMatch(INSIDE);
     const started = performance.now();
     expect(await signer.stop()).toBeNull(); // ended by the kernel: its thread is not to be had back
     expect(performance.now() - started).toBeLessThan(CLOSE_WAIT_MS);

@@ -4,6 +4,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { RunningSigner } from '../../rehearsal/signer.ts';
 import { deploy, deployKeyFiles } from '../support/deployment.ts';
+import { LONGEST_WAIT_MS } from '../support/patience.ts';
 import { PORTABLE_PROGRAM } from '../support/portable-program.ts';
 import {
   type Answer,
@@ -29,7 +30,7 @@ const names = keys.map(({ publicKey }) => publicKey);
 const nameAt = (place: number): string => names[place] ?? '';
 const unloaded = testKey(5000).publicKey;
 /** The metrics listener gives the same text for a second. */
-const PATIENCE = { timeout: 60_000, interval: 200 };
+const PATIENCE = { timeout: LONGEST_WAIT_MS, interval: 200 };
 const JSON_ANSWER = { headers: { accept: 'application/json' } };
 
 const STATIC_AUTH = {

@@ -82,6 +82,6 @@ it('raises a table that lost a record which this signer knows of, and counts tha
   expect((await signCall(signer.url, publicKey, block({ slot: 1001 }))).json['reason']).toBe('slashing_rollback');
   const jumps = async () =>
     /^svc_slashing_jumps_total\{cause="lost_records"\} \d+$/m.exec((await call(signer.metricsUrl)).text)?.[0];
-  await expect.poll(jumps, { timeout: 30_000 }).toBe('svc_slashing_jumps_total{cause="lost_records"} 1');
+  await expect.poll(jumps).toBe('svc_slashing_jumps_total{cause="lost_records"} 1');
   await signer.stop();
 });

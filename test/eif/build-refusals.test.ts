@@ -10,9 +10,6 @@ import { copyProject } from './project-copy.ts';
 
 const withAddon = addonForTests() && process.platform === 'linux' && process.arch === 'x64';
 
-/** Some refusals come after the bundle was made. */
-const TIME_LIMIT_MS = 400_000;
-
 let folder: string;
 let project: string;
 let from: string;
@@ -25,7 +22,7 @@ beforeAll(() => {
   project = join(folder, 'project');
   copyProject(project);
   from = writeInputs(project, join(folder, 'inputs'));
-}, TIME_LIMIT_MS);
+});
 afterAll(() => rmSync(folder, { recursive: true }));
 
 describe.runIf(withAddon)('build refuses, and says what and where', () => {
@@ -65,20 +62,14 @@ describe.runIf(withAddon)('build refuses, and says what and where', () => {
     expect(refusal('image.yaml', change(imageFile()))).toContain(reason);
   });
 
-  it(
-    'a ceremony and a configuration that the signer would refuse, with its own words',
-    () => {
-      expect(refusal('ceremony.yaml', CEREMONY.replace('kms_threshold: 1', 'kms_threshold: 2'))).toContain(
-        'kms_threshold must be at most',
-      );
-      expect(refusal('strongroom.yaml', CONFIGURATION.replace('mainnet', 'minnet'))).toContain(
-        'network must be one of',
-      );
-      expect(refusal('strongroom.yaml', `${CONFIGURATION}ceremony: {}\n`)).toContain('ceremony');
-      expect(refusal('strongroom.yaml', '')).toContain('is empty');
-    },
-    TIME_LIMIT_MS,
-  );
+  it('a ceremony and a configuration that the signer would refuse, with its own words', () => {
+    expect(refusal('ceremony.yaml', CEREMONY.replace('kms_threshold: 1', 'kms_threshold: 2'))).toContain(
+      'kms_threshold must be at most',
+    );
+    expect(refusal('strongroom.yaml', CONFIGURATION.replace('mainnet', 'minnet'))).toContain('network must be one of');
+    expect(refusal('strongroom.yaml', `${CONFIGURATION}ceremony: {}\n`)).toContain('ceremony');
+    expect(refusal('strongroom.yaml', '')).toContain('is empty');
+  });
 
   it('a build that does not say where the configuration comes from, half a signing pair, a CA file without one', () => {
     const plain = buildArguments(from, join(folder, 'refused'));

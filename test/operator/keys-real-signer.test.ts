@@ -84,7 +84,7 @@ async function operatorJson<T>(args: string): Promise<T> {
 
 const written = (file: string) => JSON.parse(readFileSync(join(folder, file), 'utf8')) as never;
 
-describe('the life of keys', { timeout: 300_000 }, () => {
+describe('the life of keys', () => {
   it('an import of a directory, in batches, with its slashing protection records', async () => {
     const args = 'import keystores --storage table --slashing-protection records-in.json --batch-size 2';
     const { data } = await operatorJson<KeyPatchAnswer>(args);

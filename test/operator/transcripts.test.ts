@@ -13,7 +13,6 @@ import { type FixtureSigner, startFixtureSigner } from './fixture-signer.ts';
 import { goldenPath, rerun } from './transcript.ts';
 
 /** Thirty programs in a row on a busy machine. */
-const TRANSCRIPT_TIMEOUT_MS = 600_000;
 
 let folder: string;
 let signer: FixtureSigner;
@@ -38,7 +37,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-describe('golden transcripts', { timeout: TRANSCRIPT_TIMEOUT_MS }, () => {
+describe('golden transcripts', () => {
   it.each(['status', 'seal', 'auth', 'slashing', 'keys'])('%s', async (name) => {
     await expect(await rerun(name, { folder, env: connected })).toMatchFileSnapshot(goldenPath(name));
   });

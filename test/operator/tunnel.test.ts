@@ -382,7 +382,7 @@ describe('a connection that nobody uses', () => {
     const server = await startServer();
     const tunnel = await startTunnel(server);
     dropAll(server);
-    await expect.poll(() => server.bytes().match(/GET \/api\/v1\/attestation/g)?.length, { timeout: 30_000 }).toBe(2);
+    await expect.poll(() => server.bytes().match(/GET \/api\/v1\/attestation/g)?.length).toBe(2);
     expect((await ask(tunnel, '/')).status).toBe(200);
     expect(server.connections).toHaveLength(2);
   });

@@ -65,7 +65,7 @@ describe.each([
       const client = await dial(ingress.port);
       const bytes = setInterval(() => sends && client.writable && client.write('\x16'), SHORT_MS / 4);
       client.resume();
-      await expect.poll(() => signer.refused.length, { timeout: 20_000 }).toBe(round);
+      await expect.poll(() => signer.refused.length).toBe(round);
       await ingress.empty();
       clearInterval(bytes);
       client.destroy();

@@ -105,7 +105,7 @@ it('an image that the policy does not name opens nothing, nor does one with anot
     expect([...aws.refused]).toEqual(['kms:Decrypt']);
     await stop();
   }
-}, 120_000);
+});
 
 it('the image that it names boots; so it does beside the next one, during a rotation', async () => {
   await allow(image);
@@ -115,7 +115,7 @@ it('the image that it names boots; so it does beside the next one, during a rota
   await allow({ ...image, PCR0: OTHER }, image);
   await (await start()).said('ready');
   expect([...aws.refused]).toEqual([]);
-}, 120_000);
+});
 
 it('whoever has the parent’s role and no attestation decrypts nothing', async () => {
   await allow(image);

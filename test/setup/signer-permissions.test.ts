@@ -98,7 +98,7 @@ it('a first boot needs no more than its policy grants', async () => {
   const signer = await start();
   await signer.stop();
   expect(leave('first-boot')).toEqual([]);
-}, 120_000);
+});
 
 it('a running signer needs no more than its policy grants, whatever it is asked for', async () => {
   await enter('running');
@@ -131,7 +131,7 @@ it('a running signer needs no more than its policy grants, whatever it is asked 
   expect((await ask('/api/v1/chamber/seal', { reason: 'drill' })).status).toBe(200);
   await signer.stop();
   expect(leave('running')).toEqual([]);
-}, 240_000);
+});
 
 it('what is printed for a recovery deletes the latch, and no other row', async () => {
   const {
@@ -156,14 +156,14 @@ it('a rotation needs no more than its policy grants, and may encrypt', async () 
   await signer.logged('rotated: the master key is wrapped anew', { generation: 2, was: 1 });
   await signer.stop();
   expect(leave('rotation')).toEqual([]);
-}, 240_000);
+});
 
 it('a running signer does not initialise a table that has lost its rows', async () => {
   await enter('running');
   for (const row of ['MASTER_KEY', 'ROOT_TOKEN_BOOTSTRAP', 'AUTH_REVISION']) await world.deleteRow(names.state, row);
   await expect(start()).rejects.toThrow();
   expect(await world.row(names.state, 'MASTER_KEY')).toBeUndefined();
-}, 120_000);
+});
 
 it('what is granted is used: each action of each table, in a phase that has it', () => {
   const unused = TABLES.flatMap((table) =>
@@ -196,7 +196,7 @@ it('setup tables needs what is printed for it, all of it', async () => {
   const granted = role.Statement.flatMap(({ Action }) => Action).map((action) => `fresh ${action}`);
   expect([...aws.used]).toEqual(expect.arrayContaining(granted));
   names = before;
-}, 60_000);
+});
 
 it('a role that the tables keep out is refused, whatever its own policy says', async () => {
   await enter('running');
@@ -205,4 +205,4 @@ it('a role that the tables keep out is refused, whatever its own policy says', a
   aws.use({ role, tables: { [names.state]: state } });
   await expect(start()).rejects.toThrow(/cannot start/);
   expect([...aws.refused]).toContain(`${names.state} dynamodb:GetItem`);
-}, 60_000);
+});

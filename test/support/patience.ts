@@ -1,7 +1,10 @@
-// How long the AWS clients of tests wait for an answer. A test has no opinion on how fast a stand-in on a busy machine
-// answers: what answers is waited for.
+// How long tests wait for what has to come: a condition, and an answer to an AWS client. A test has no opinion on how
+// fast a stand-in on a busy machine answers: what answers is waited for.
 
 import type { AwsClientOptions } from '../../enclave/aws/client.ts';
+
+/** For a condition, in vi.waitFor and, by vitest.config.ts, expect.poll: so that what never comes is named. */
+export const LONGEST_WAIT_MS = 600_000;
 
 /** No answer that comes takes so long. */
 export const PATIENT = { connectTimeoutMs: 300_000, requestTimeoutMs: 300_000 } as const satisfies AwsClientOptions;

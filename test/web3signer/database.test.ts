@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { runStrongroom, startSigner } from '../../rehearsal/signer.ts';
 import { publicKeyOf, testSecret, writeKeystore } from '../support/keys.ts';
+import { LONGEST_WAIT_MS } from '../support/patience.ts';
 import { type PostgresServer, startPostgres } from '../support/postgres.ts';
 import { attestation, MAINNET_ROOT, signCall } from '../support/requests.ts';
 import { createWeb3SignerDatabase } from '../support/web3signer-database.ts';
@@ -57,7 +58,10 @@ it('signs nothing before the record of the database is here, and nothing that co
   writeFileSync(join(folder, 'strongroom.yaml'), printed.stdout);
   const listed = 'SELECT FROM pg_stat_activity WHERE datname = $1 AND usesysid IS NOT NULL';
   // A session that was closed is still listed for a moment.
-  await vi.waitUntil(async () => (await server.query('postgres', listed, [database.name])).length === 0, 60_000);
+  await vi.waitUntil(
+    async () => (await server.query('postgres', listed, [database.name])).length === 0,
+    LONGEST_WAIT_MS,
+  );
   const words = (named?.[2] ?? '').split(' ');
   const imported = await runStrongroom(words, { cwd: folder, env: { WEB3SIGNER_DB: `${url}` } });
   expect(imported).toMatchObject({ code: 0, stdout: expect.stringMatching(/keys: 1\nblocks: 0\nattestations: 1\n/) });
@@ -72,4 +76,4 @@ it('signs nothing before the record of the database is here, and nothing that co
   } finally {
     await signer.stop();
   }
-}, 120_000);
+});

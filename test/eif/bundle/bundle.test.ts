@@ -43,16 +43,13 @@ const CEREMONY = parseCeremony({
   root_token_recipients: ['age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p'],
 });
 
-/** For a machine that does other things as well. */
-const TIME_LIMIT_MS = 400_000;
-
 let folder: string;
 let bundle: Bundle;
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'strongroom-bundle-'));
   if (withAddon) bundle = await bundleSigner(PROJECT_ROOT.replace(/\/$/, ''));
-}, TIME_LIMIT_MS);
+});
 afterAll(() => rmSync(folder, { recursive: true }));
 
 /** The bundle in a folder of its own; nothing is compiled in. */

@@ -356,7 +356,7 @@ describe('requests over RA-TLS', () => {
     const client = await connectRatls(signer.parent);
     client.socket.on('error', () => undefined).resume();
     if (text !== '') client.socket.write(text);
-    await expect.poll(() => signer.listener.connections(), { timeout: 20_000 }).toBe(0);
+    await expect.poll(() => signer.listener.connections()).toBe(0);
     client.socket.destroy();
   });
 
@@ -368,7 +368,7 @@ describe('requests over RA-TLS', () => {
     socket.resume().write('GET /upcheck HTTP/1.1\r\n');
     await once(socket, 'end');
     expect(socket.writable).toBe(true);
-    await expect.poll(() => signer.listener.connections(), { timeout: 20_000 }).toBe(0);
+    await expect.poll(() => signer.listener.connections()).toBe(0);
     socket.destroy();
   });
 

@@ -18,6 +18,7 @@ import { SlashingProtection } from '../../../enclave/slashing/protection.ts';
 import { encodeHex } from '../../../formats/hex.ts';
 import { systemClock } from '../../../observe/clock.ts';
 import { encryptKeystore, publicKeyOf, testSecret } from '../../support/keys.ts';
+import { LONGEST_WAIT_MS } from '../../support/patience.ts';
 import { recordingLog } from '../../support/recording-log.ts';
 
 const TOKEN = 'TEST token that may do everything';
@@ -189,7 +190,7 @@ describe('more requests at once than a route may have', () => {
       const refused = await ask('GET', KEYSTORES);
       expect(refused).toMatchObject({ status: 503, json: { reason: 'overloaded' } });
       expect(refused.headers['retry-after']).toBeDefined();
-    });
+    }, LONGEST_WAIT_MS);
     expect((await ask('POST', KEYSTORES, importOf(2))).status).toBe(200); // writes have a limit of their own
     inFlight.end(KEY);
     const answers = await Promise.all(deletes);
@@ -207,7 +208,7 @@ describe('more requests at once than a route may have', () => {
     const deleting = ask('DELETE', CHAMBER, { pubkeys: [KEY] });
     await vi.waitFor(async () => {
       expect(await ask('PATCH', CHAMBER, { keys: [] })).toMatchObject({ status: 503, json: { reason: 'overloaded' } });
-    });
+    }, LONGEST_WAIT_MS);
     expect((await ask('GET', CHAMBER)).status).toBe(200);
     inFlight.end(KEY);
     expect((await deleting).status).toBe(200);
@@ -224,7 +225,7 @@ describe('a request that takes longer than its route allows', () => {
     });
     expect(await ask('GET', KEYSTORES)).toMatchObject({ status: 503, json: { reason: 'overloaded' } });
     inFlight.end(KEY);
-    await vi.waitFor(async () => expect((await ask('GET', KEYSTORES)).status).toBe(200));
+    await vi.waitFor(async () => expect((await ask('GET', KEYSTORES)).status).toBe(200), LONGEST_WAIT_MS);
   });
 
   it('imports nothing when the time is over before the keystores are open', async () => {
@@ -233,7 +234,10 @@ describe('a request that takes longer than its route allows', () => {
     const body = { keystores: [slow, slow], passwords: ['password', 'password'] };
     expect(await ask('POST', KEYSTORES, body)).toMatchObject({ status: 503, json: { reason: 'request_timeout' } });
     // The place is free again when the work has ended, and then nothing came of it.
-    await vi.waitFor(async () => expect((await ask('POST', KEYSTORES, { keystores: [] })).status).toBe(200), 20_000);
+    await vi.waitFor(
+      async () => expect((await ask('POST', KEYSTORES, { keystores: [] })).status).toBe(200),
+      LONGEST_WAIT_MS,
+    );
     expect((await ask('GET', KEYSTORES)).json['data']).toEqual([{ validating_pubkey: KEY, readonly: false }]);
   });
 });

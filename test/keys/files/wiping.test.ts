@@ -134,7 +134,7 @@ it('the key cache: the password of a file that does not fit, and digests that no
   expect(first).toEqual(Buffer.alloc(32));
   cache.wipe();
   expect(second).toEqual(Buffer.alloc(32));
-}, 60_000);
+});
 
 it('the key cache: the password that a new file is sealed under', async () => {
   const keystore = { uuid: 'u', checksum: Buffer.alloc(32), publicKey: 'p' } as unknown as Keystore;
@@ -145,7 +145,7 @@ it('the key cache: the password that a new file is sealed under', async () => {
   cache.keep(keystore, digest, testSecret(1));
   await cache.save();
   expect(wiped.copiesOf(password)).toBe(1);
-}, 60_000);
+});
 
 it('the password of an imported keystore whose file has the name of another key', async () => {
   const secret = Buffer.from('TEST secret of imported keystores');
@@ -160,7 +160,7 @@ it('the password of an imported keystore whose file has the name of another key'
   await imported.load({ store, pool, log: recordingLog() }, signal);
   expect(wiped.copiesOf('TEST password')).toBe(2);
   await Promise.all([seal.wipe(), imported.wipe()]);
-}, 60_000);
+});
 
 it('the passwords of an import that is refused at once', async () => {
   const items = [1, 2].map(() => ({ keystore: '{}', password: Buffer.from('TEST password') }));

@@ -117,5 +117,5 @@ describe('beside a deletion', () => {
     expect(signed).toBeGreaterThanOrEqual(ROUNDS / 4);
     expect(broughtIn).toBeGreaterThanOrEqual(ROUNDS / 2);
     expect(signer.store.publicKeys()).toEqual([]);
-  }, 120_000);
+  });
 });

@@ -32,7 +32,7 @@ beforeAll(async () => {
   world = await createKeyTableWorld(server);
   owner = await open();
   await owner.table.create(Array.from({ length: KEYS }, (_, number) => newTableKey(number + 1)));
-}, 120_000);
+});
 afterAll(async () => {
   for (const replica of opened) await replica.close();
   await world.close();
@@ -113,7 +113,7 @@ test('a key that is withheld while its public key is derived is not loaded, and 
   await replica.loader.refresh();
   for (const number of [1, 2]) expect(replica.store.find(keyOf(number))).toBeDefined();
   expect(replica.core.unlockedKeys()).toBe(KEYS);
-}, 60_000);
+});
 
 test('a store that is sealed while public keys are derived has no key, and no secret stays', async () => {
   const replica = await open();
@@ -126,7 +126,7 @@ test('a store that is sealed while public keys are derived has no key, and no se
   await expect(loading).rejects.toMatchObject({ reason: 'sealed' });
   expect(replica.core.unlockedKeys()).toBe(0);
   expect(replica.store.find(keyOf(1))).toBeUndefined();
-}, 60_000);
+});
 
 test('when signing workers end with keys on their way the look fails, and the load goes on until all are there', async () => {
   const replica = await open();
@@ -146,7 +146,7 @@ test('when signing workers end with keys on their way the look fails, and the lo
   // What was handed over is wiped, also where it was refused.
   expect(handed.length).toBeGreaterThan(3);
   for (const secretKeys of handed) expect(secretKeys.every((byte) => byte === 0)).toBe(true);
-}, 60_000);
+});
 
 test('an answer that has rows of another shard loads none of them', async () => {
   const replica = await open();
@@ -171,4 +171,4 @@ test('an answer that has rows of another shard loads none of them', async () => 
   expect(inShard(mine).map((number) => store.find(keyOf(number)))).toEqual(inShard(mine).map(() => undefined));
   expect(loads).toMatchObject([{ refusedRows: inShard(other).length, keys: { active: KEYS - inShard(mine).length } }]);
   client.destroy();
-}, 60_000);
+});

@@ -17,7 +17,7 @@ beforeAll(async () => {
   world = await createKeyTableWorld(server);
   owner = await open();
   await owner.table.create(Array.from({ length: KEYS }, (_, number) => newTableKey(number)));
-}, 120_000);
+});
 afterAll(async () => {
   for (const replica of opened) await replica.close();
   await world.close();
@@ -38,7 +38,7 @@ test('5,000 keys are loaded once each, and none is listed before all are', async
   replica.store.completeFirstLoad();
   expect(new Set(replica.store.publicKeys()).size).toBe(KEYS);
   expect(replica.loads).toMatchObject([{ refusedRows: 0, keys: { active: KEYS, inactive: 0 } }]);
-}, 120_000);
+});
 
 test('while keys of the same shards come and go, the others sign and stay listed', async () => {
   const replica = await open();
@@ -75,4 +75,4 @@ test('while keys of the same shards come and go, the others sign and stay listed
   expect(listed.size).toBe(KEYS);
   for (const { publicKey } of comings) expect(listed.has(publicKey)).toBe(true);
   for (const publicKey of goings) expect(listed.has(publicKey)).toBe(false);
-}, 120_000);
+});

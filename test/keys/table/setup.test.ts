@@ -31,4 +31,4 @@ test('setup tables creates the key table beside the state table', async () => {
     rmSync(folder, { recursive: true, force: true });
     await world.close();
   }
-}, 60_000);
+});

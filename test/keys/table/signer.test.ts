@@ -25,9 +25,10 @@ import { systemClock } from '../../../observe/clock.ts';
 import { createLogger } from '../../../observe/logger.ts';
 import { type CustodyWorld, startCustody } from '../../../rehearsal/custody.ts';
 import { newTableKey } from '../../support/key-table.ts';
+import { LONGEST_WAIT_MS } from '../../support/patience.ts';
 import { attestation, call, signCall } from '../../support/requests.ts';
 
-const WAIT = { timeout: 30_000, interval: 50 };
+const WAIT = { timeout: LONGEST_WAIT_MS, interval: 50 };
 const KEY = newTableKey(1);
 
 const logger = createLogger({ level: 'error,audit=off', format: 'text', color: false }, process.stderr);
@@ -129,7 +130,7 @@ test('a key created in the table signs on both replicas, and stops on both when 
     await rows.setStatus([{ publicKey: KEY.publicKey, status: 'inactive' }]);
     for (const { url } of [one, two]) await vi.waitFor(async () => expect(await signAt(url)).toBe(404), WAIT);
   });
-}, 90_000);
+});
 
 test('keys are counted by the status of their row, in the status and in the metric', async () => {
   await world.dynamodb.createTable(keyTableDefinition(keyTable));
@@ -152,7 +153,7 @@ test('keys are counted by the status of their row, in the status and in the metr
       expect(keys.filter(({ count }) => count > 0)).toEqual([{ source: 'dynamodb', status: 'active', count: 1 }]);
     }, WAIT);
   });
-}, 90_000);
+});
 
 test('a row that is refused makes the signer not ready, as a bad key file does, and says where', async () => {
   await world.dynamodb.createTable(keyTableDefinition(keyTable));
@@ -168,7 +169,7 @@ test('a row that is refused makes the signer not ready, as a bad key file does, 
       ]),
     },
   });
-}, 90_000);
+});
 
 test('a table that does not exist ends the start, and the message says how to make it', async () => {
   await expect(startReplica()).rejects.toThrow(/keys: .*signer-keys.*strongroom setup tables/);
@@ -192,4 +193,4 @@ test('a sealed signer has forgotten the keys of its table', async () => {
     const text = await (await fetch(`http://127.0.0.1:${metrics}/metrics`)).text();
     expect(text).toContain('svc_keys{source="dynamodb",status="active"} 0');
   }, WAIT);
-}, 90_000);
+});

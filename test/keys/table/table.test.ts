@@ -116,7 +116,7 @@ describe('changes', () => {
     const deleted = await table.delete(namesOf(many));
     expect(new Set(deleted.values())).toEqual(new Set(['deleted']));
     expect((await table.list({ limit: 1000 })).keys).toEqual([]);
-  }, 20_000);
+  });
 
   it('a status is changed, unchanged or not found, and a list can ask for one status', async () => {
     const { table } = await open();
@@ -168,7 +168,7 @@ describe('changes', () => {
     expect(outcomes.filter((outcome) => outcome === 'duplicate')).toHaveLength(12);
     const generations = (await one.table.list({ limit: 100 })).keys.map(({ generation }) => generation);
     expect(new Set(generations).size).toBe(12);
-  }, 20_000);
+  });
 });
 
 describe('answers that are lost', () => {
@@ -216,7 +216,7 @@ describe('answers that are lost', () => {
     await expect(table.create([A])).rejects.toMatchObject({ reason: 'key_table_unavailable' });
     await expect(table.get([A.publicKey])).rejects.toMatchObject({ reason: 'key_table_unavailable' });
     await expect(table.list({ limit: 1 })).rejects.toMatchObject({ reason: 'key_table_unavailable' });
-  }, 20_000);
+  });
 
   it('a look that fails keeps the loaded set and is counted; the next one goes on', async () => {
     await (await open()).table.create([A]);
@@ -229,7 +229,7 @@ describe('answers that are lost', () => {
     await (await open()).table.create([B]);
     await replica.loader.refresh();
     expect(replica.store.publicKeys()).toEqual(namesOf([A, B]));
-  }, 20_000);
+  });
 
   it('a table that is out of sight for ten seconds is stale, until it is looked at again', async () => {
     let ahead = 0;
@@ -245,7 +245,7 @@ describe('answers that are lost', () => {
     proxy.setRule(undefined);
     await replica.loader.refresh();
     expect(replica.loader.stale).toBe(false);
-  }, 20_000);
+  });
 
   it('a shard that cannot be read does not keep a key of another shard', async () => {
     const owner = await open();
@@ -263,7 +263,7 @@ describe('answers that are lost', () => {
     proxy.setRule(undefined);
     await replica.loader.refresh();
     expect(replica.store.publicKeys()).toEqual([]);
-  }, 20_000);
+  });
 });
 
 describe('loading', () => {

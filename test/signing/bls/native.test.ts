@@ -7,6 +7,7 @@ import { NativeBlsCore } from '../../../enclave/signing/bls/native.ts';
 import { blsCoreContract } from '../../contract/bls.ts';
 import { addonForTests, PROJECT_ROOT } from '../../support/addon.ts';
 import { bytesOf, secretKeyOf } from '../../support/bls.ts';
+import { LONGEST_WAIT_MS } from '../../support/patience.ts';
 
 const KEY = secretKeyOf('a');
 const LINUX = process.platform === 'linux';
@@ -132,7 +133,7 @@ describe.skipIf(!addonForTests())('with the native addon', () => {
         ${body}`;
       const { stdout, stderr, status } = spawnSync(process.execPath, ['--expose-gc', '-e', program], {
         encoding: 'utf8',
-        timeout: 60_000,
+        timeout: LONGEST_WAIT_MS,
       });
       return { output: stdout + stderr, status };
     }

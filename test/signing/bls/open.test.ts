@@ -8,6 +8,7 @@ import { ADDON_PATH } from '../../../enclave/native/load.ts';
 import { KNOWN_ANSWER, openBlsCore } from '../../../enclave/signing/bls/open.ts';
 import { createLogger } from '../../../observe/logger.ts';
 import { addonForTests, PROJECT_ROOT } from '../../support/addon.ts';
+import { LONGEST_WAIT_MS } from '../../support/patience.ts';
 
 const withAddon = addonForTests();
 
@@ -159,7 +160,7 @@ test.each(withAddon ? ['native', 'portable'] : ['portable'])(
     const run = spawnSync(process.execPath, ['--input-type=module', '-e', program], {
       cwd: PROJECT_ROOT,
       encoding: 'utf8',
-      timeout: 50_000,
+      timeout: LONGEST_WAIT_MS,
     });
     expect(run).toMatchObject({ status: 0, stdout: `${prefer} 100\n`, stderr: '' });
   },

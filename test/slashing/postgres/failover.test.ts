@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type ChainTime, jumpFloor } from '../../../enclave/slashing/jump.ts';
 import { SlashingProtection } from '../../../enclave/slashing/protection.ts';
 import type { SlashableMessage, SlashingBackend, ValidatorHistory } from '../../../enclave/slashing/types.ts';
+import { LONGEST_WAIT_MS } from '../../support/patience.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres.ts';
 import { type PostgresProxy, startPostgresProxy } from '../../support/postgres-proxy.ts';
 import { recordingLog } from '../../support/recording-log.ts';
@@ -76,7 +77,7 @@ async function signer(): Promise<Signer> {
 
 /** The last answer that is not 503: connections that broke are found one by one, and opened again after a pause. */
 async function untilDecided(one: Signer, message: SlashableMessage): Promise<string> {
-  const end = performance.now() + 20_000;
+  const end = performance.now() + LONGEST_WAIT_MS;
   for (;;) {
     const answer = await one.sign(message);
     if (answer !== 'slashing_unavailable' || performance.now() > end) return answer;
@@ -168,7 +169,7 @@ describe('an asynchronous failover that loses commits', () => {
       await standby.stopReceiving();
     });
     proxy.switchTo(standby.port, 'cut');
-    await expect.poll(() => other.backend.status().catch(() => undefined), { timeout: 20_000 }).toBeDefined();
+    await expect.poll(() => other.backend.status().catch(() => undefined)).toBeDefined();
     const sessions = async () => {
       const text = "SELECT pid FROM pg_stat_activity WHERE application_name = 'strongroom' ORDER BY pid";
       return (await standby.query('postgres', text)).map(({ pid }) => pid);
@@ -200,7 +201,7 @@ describe('an asynchronous failover that loses commits', () => {
         file = await collect(backend.exportHistories([publicKeyOf(1)]));
         return file.length;
       };
-      await expect.poll(() => exported().catch(() => 0), { timeout: 20_000 }).toBe(1);
+      await expect.poll(() => exported().catch(() => 0)).toBe(1);
       // The key goes on elsewhere, with what the file says.
       await standby.query('postgres', 'CREATE DATABASE elsewhere');
       const elsewhere = await openTestBackend(standby.url('elsewhere'), { log });
@@ -228,13 +229,10 @@ describe('an asynchronous failover that loses commits', () => {
     proxy.switchTo(standby.port, 'cut');
     slot = 900;
     await expect
-      .poll(
-        async () => {
-          await other.sign(block(3, 1000, 'new'));
-          return reasons();
-        },
-        { timeout: 20_000 },
-      )
+      .poll(async () => {
+        await other.sign(block(3, 1000, 'new'));
+        return reasons();
+      })
       .toContain('clock of this signer is behind');
     expect(await other.sign(block(4, 1000, 'new'))).toBe('slashing_unavailable');
     // By hand, as `strongroom slashing jump` does it.
@@ -299,13 +297,11 @@ describe('a copy of the files that is restored in the place of the database', ()
     await primary.query(database, 'CREATE TABLE other_work AS SELECT generate_series(1, 20000)');
     const { signal } = new AbortController();
     await expect
-      .poll(
-        () =>
-          other.backend.checkHealth(signal).then(
-            () => 'up',
-            () => 'down',
-          ),
-        { timeout: 20_000 },
+      .poll(() =>
+        other.backend.checkHealth(signal).then(
+          () => 'up',
+          () => 'down',
+        ),
       )
       .toBe('up');
     await restoreTheCopy();

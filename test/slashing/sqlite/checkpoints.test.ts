@@ -12,6 +12,7 @@ import { openSqliteBackend } from '../../../enclave/slashing/sqlite/backend.ts';
 import { type Checkpoints, checkpointsBesideCommits } from '../../../enclave/slashing/sqlite/checkpoint.ts';
 import type { SlashingBackend } from '../../../enclave/slashing/types.ts';
 import type { Log } from '../../../observe/log.ts';
+import { LONGEST_WAIT_MS } from '../../support/patience.ts';
 import { collect, history, MAIN_ROOT, quietLog, stream, vote } from '../../support/slashing.ts';
 
 const KEYS = 512;
@@ -72,7 +73,7 @@ const epochs = (count: number): number[] => Array.from({ length: count }, (_, ep
 test('what is recorded reaches the database file while the signer runs, and all of it when it closes', async () => {
   const store = await open();
   await record(store, epochs(2));
-  await vi.waitFor(() => expect(entriesInFile()).toBeGreaterThanOrEqual(KEYS), { timeout: 10_000 });
+  await vi.waitFor(() => expect(entriesInFile()).toBeGreaterThanOrEqual(KEYS), LONGEST_WAIT_MS);
 
   await store.close();
   backend = undefined;
@@ -107,7 +108,7 @@ test('a worker that dies is missed by nobody: it is told once, and closing does 
   const checkpoints = beside(pathToFileURL(failing));
   checkpoints.recorded(1000);
   await vi.waitFor(() => expect(warnings).toEqual(['checkpoints of the slashing database are made by its commits']), {
-    timeout: 10_000,
+    timeout: LONGEST_WAIT_MS,
   });
   checkpoints.recorded(1000);
   await checkpoints.close();
@@ -119,7 +120,7 @@ test('a checkpoint that fails is told once, until one succeeds; the next one beg
   await record(store, epochs(1));
   const elsewhere = checkpointsBesideCommits({ path: join(folder, 'no such folder', 'database') }, log);
   elsewhere.recorded(1000);
-  await vi.waitFor(() => expect(warnings).toHaveLength(1), { timeout: 10_000 });
+  await vi.waitFor(() => expect(warnings).toHaveLength(1), LONGEST_WAIT_MS);
   elsewhere.recorded(1000);
   await elsewhere.close();
   expect(warnings).toEqual(['a checkpoint of the slashing database failed: its log grows until one succeeds']);

@@ -89,7 +89,7 @@ describe('kill -9 in the middle of an import', () => {
     return keys;
   }
 
-  test('after any step leaves all of it or nothing, for good once it is decided', { timeout: 240_000 }, async () => {
+  test('after any step leaves all of it or nothing, for good once it is decided', async () => {
     await prepare();
     const outcomes: number[] = [];
     for (let lastStep = 0; ; lastStep++) {
@@ -249,7 +249,7 @@ describe(`${MANY} entries of one key`, () => {
     };
   }
 
-  test('are merged in steps of some thousand', { timeout: 120_000 }, async () => {
+  test('are merged in steps of some thousand', async () => {
     const { options, connection } = openHere();
     const imports = importer(connection, options);
     for (let first = 0; first < MANY; first += STEP_ENTRIES) {
@@ -298,7 +298,7 @@ describe(`${MANY} entries of one key`, () => {
     expect(longest.both).toBeLessThanOrEqual(2 * KEPT_ENTRIES + 100);
   });
 
-  test('hold up nobody else', { timeout: 120_000 }, async () => {
+  test('hold up nobody else', async () => {
     const backend = await open();
     const over = new AbortController();
     const importing = backend.importHistories(parts()).finally(() => {

@@ -13,6 +13,7 @@ import { readWeb3Signer } from '../../../enclave/slashing/web3signer/database.ts
 import { mergeWeb3Signer } from '../../../enclave/slashing/web3signer/merge.ts';
 import { systemClock } from '../../../observe/clock.ts';
 import { runStrongroom } from '../../../rehearsal/signer.ts';
+import { LONGEST_WAIT_MS } from '../../support/patience.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres.ts';
 import { MAINNET_ROOT } from '../../support/requests.ts';
 import {
@@ -64,7 +65,7 @@ afterEach(async () => {
 /** A session that was closed is still listed for a moment. */
 async function settled({ name }: Web3SignerDatabase, sessions = 0): Promise<void> {
   const listed = 'SELECT FROM pg_stat_activity WHERE datname = $1 AND usesysid IS NOT NULL';
-  await vi.waitUntil(async () => (await server.query('postgres', listed, [name])).length === sessions, 60_000);
+  await vi.waitUntil(async () => (await server.query('postgres', listed, [name])).length === sessions, LONGEST_WAIT_MS);
 }
 
 async function merge(database: Web3SignerDatabase) {
@@ -132,7 +133,7 @@ describe('a database of 1,000 validators', () => {
       expect(verdictName(await checkOne(backend, vote(key, EPOCHS, EPOCHS + 1, 'next')))).toBe('safe');
       expect(verdictName(await checkOne(backend, block(key, EPOCHS * 32 + 1, 'next')))).toBe('safe');
     }
-  }, 300_000);
+  });
 });
 
 describe('what a database says', () => {
@@ -335,7 +336,7 @@ describe('strongroom slashing import --from-web3signer', () => {
         expect(stdout + stderr).not.toContain(secret);
       }
     }
-  }, 120_000);
+  });
 
   test('takes a URL and no file, and no jdbc:', async () => {
     url = 'jdbc:postgresql://db/web3signer';

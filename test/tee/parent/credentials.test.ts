@@ -14,6 +14,7 @@ import {
   firstCredentials,
   parentCredentials,
 } from '../../../enclave/tee/parent/credentials.ts';
+import { LONGEST_WAIT_MS } from '../../support/patience.ts';
 import { recordingLog } from '../../support/recording-log.ts';
 import { unixTransport } from '../../support/unix-transport.ts';
 
@@ -98,7 +99,7 @@ describe('credentials of the parent', () => {
     expect((await credentials()).accessKeyId).toBe('ASIATEST1');
     now += 2 * MINUTE_MS;
     await Promise.all([credentials(), credentials(), credentials()]);
-    await vi.waitFor(async () => expect((await credentials()).accessKeyId).toBe('ASIATEST2'));
+    await vi.waitFor(async () => expect((await credentials()).accessKeyId).toBe('ASIATEST2'), LONGEST_WAIT_MS);
     expect(answers).toBe(2);
   });
 
@@ -109,8 +110,9 @@ describe('credentials of the parent', () => {
     await stop();
     now += 59 * MINUTE_MS;
     expect((await credentials()).accessKeyId).toBe('ASIATEST1');
-    await vi.waitFor(() =>
-      expect(log.lines).toMatchObject([{ level: 'warn', message: 'AWS credentials not renewed' }]),
+    await vi.waitFor(
+      () => expect(log.lines).toMatchObject([{ level: 'warn', message: 'AWS credentials not renewed' }]),
+      LONGEST_WAIT_MS,
     );
     now += MINUTE_MS;
     const error = await credentials().catch((thrown: unknown) => thrown);
@@ -126,7 +128,7 @@ describe('credentials of the parent', () => {
     expect(answers).toBe(1);
     now += 1_000;
     await credentials();
-    await vi.waitFor(() => expect(answers).toBe(2));
+    await vi.waitFor(() => expect(answers).toBe(2), LONGEST_WAIT_MS);
   });
 
   it('keep no call waiting for a parent that does not answer, as long as they are good', async () => {
@@ -137,7 +139,7 @@ describe('credentials of the parent', () => {
     await listen((socket) => void asked.push(socket.resume()));
     now += 55 * MINUTE_MS;
     for (let call = 0; call < 10; call++) expect((await credentials()).accessKeyId).toBe('ASIATEST1');
-    await vi.waitFor(() => expect(asked).toHaveLength(1));
+    await vi.waitFor(() => expect(asked).toHaveLength(1), LONGEST_WAIT_MS);
     expect(log.lines).toEqual([]); // all of them were served before that one question ended
     for (const socket of asked) socket.destroy();
   });
