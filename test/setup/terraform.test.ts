@@ -343,6 +343,26 @@ describe('the parents', () => {
 });
 
 describe('as `terraform validate` would', () => {
+  it('regular expressions are those of RE2, which repeats at most 1000 times and looks neither ahead nor back', () => {
+    const expressions = ['custody-key/variables.tf', 'signer/variables.tf'].flatMap((path) =>
+      [...template(path).matchAll(/\bregex\("((?:[^"\\]|\\.)*)"/g)].map(([, text = '']) => text),
+    );
+    expect(expressions.length).toBeGreaterThan(5);
+    const strange = expressions.filter(
+      (text) =>
+        /\(\?[=!<]|\\[1-9]/.test(text) ||
+        [...text.matchAll(/\{(\d+)(?:,(\d*))?\}/g)].some(([, least, most]) => Number(most || least) > 1000),
+    );
+    expect(strange).toEqual([]);
+  });
+
+  it('what is made, and how often, is known before anything is made', () => {
+    // Whether an object is null is known at once; whether a string of a resource is, when the resource is there.
+    const compared = template('custody-key/main.tf').matchAll(/var\.(\w+) [!=]= null/g);
+    const types = [...compared].map(([, name = '']) => [name, key.variables[name]?.[0]?.['type']]);
+    expect(types).toEqual([['replica_of', expression('object({ arn = string })')]]);
+  });
+
   it('everything that is referred to is there, and everything that is declared is used', () => {
     for (const module of [key, signer, example]) {
       const referred = (pattern: RegExp) =>

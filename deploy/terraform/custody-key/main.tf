@@ -6,7 +6,7 @@ data "aws_caller_identity" "this" {}
 data "aws_partition" "this" {}
 
 locals {
-  is_replica = var.primary_key_arn != null
+  is_replica = var.replica_of != null
   template   = var.unsafe_without_attestation ? "key-policy-unattested.json.tftpl" : "key-policy.json.tftpl"
   policy = templatefile("${path.module}/${local.template}", {
     administrators = var.administrators
@@ -46,7 +46,7 @@ resource "aws_kms_replica_key" "this" {
   count = local.is_replica ? 1 : 0
 
   description                        = "strongroom ${var.deployment_id}: a share of the master key, replica"
-  primary_key_arn                    = var.primary_key_arn
+  primary_key_arn                    = var.replica_of.arn
   deletion_window_in_days            = 30
   policy                             = local.policy
   bypass_policy_lockout_safety_check = false

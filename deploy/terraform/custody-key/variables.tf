@@ -87,8 +87,9 @@ variable "deployment_id" {
   type        = string
 
   validation {
-    condition     = can(regex("^[A-Za-z0-9._:/-]{1,1024}$", var.deployment_id))
-    error_message = "A deployment id has letters, digits and . _ : / -"
+    # Terraform's expressions repeat at most 1000 times, and one that it cannot read matches nothing.
+    condition     = can(regex("^[A-Za-z0-9._:/-]+$", var.deployment_id)) && length(var.deployment_id) <= 1024
+    error_message = "A deployment id has up to 1024 letters, digits and . _ : / -"
   }
 }
 
@@ -109,9 +110,9 @@ variable "multi_region" {
   default     = false
 }
 
-variable "primary_key_arn" {
-  description = "Makes this key a replica of a multi-region key of another region. Every replica has a policy of its own."
-  type        = string
+variable "replica_of" {
+  description = "Makes this key a replica of a multi-region key of another region: { arn = … }. Every replica has a policy of its own. An object, because it is known to be there before the primary key has an ARN."
+  type        = object({ arn = string })
   default     = null
 }
 
