@@ -3,6 +3,7 @@
 // decided by its HMAC (auth rows, MASTER_KEY), and a latch counts however it looks.
 
 import type { AttributeValue, CreateTableCommandInput } from '../aws/dynamodb.ts';
+import { tableDefinition } from '../aws/table-definition.ts';
 
 export const MASTER_KEY = 'MASTER_KEY';
 export const ROOT_TOKEN_BOOTSTRAP = 'ROOT_TOKEN_BOOTSTRAP';
@@ -56,13 +57,7 @@ export class MalformedRow extends Error {
 }
 
 export function stateTableDefinition(tableName: string): CreateTableCommandInput {
-  return {
-    TableName: tableName,
-    AttributeDefinitions: [{ AttributeName: 'pk', AttributeType: 'S' }],
-    KeySchema: [{ AttributeName: 'pk', KeyType: 'HASH' }],
-    BillingMode: 'PAY_PER_REQUEST',
-    DeletionProtectionEnabled: true,
-  };
+  return tableDefinition(tableName);
 }
 
 export function encodeMasterKey({ generation, record }: MasterKeyRow): Item {

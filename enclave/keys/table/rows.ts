@@ -5,6 +5,7 @@
 import { createHash, hash } from 'node:crypto';
 import { canonicalPublicKey } from '../../../formats/hex.ts';
 import type { AttributeValue, CreateTableCommandInput } from '../../aws/dynamodb.ts';
+import { tableDefinition } from '../../aws/table-definition.ts';
 import type { KeyStatus } from './types.ts';
 
 export type Item = Record<string, AttributeValue>;
@@ -32,19 +33,7 @@ export type DecodedRow =
 
 /** `pk` = `KEYS#<shard>`, `sk` = the public key. */
 export function keyTableDefinition(tableName: string): CreateTableCommandInput {
-  return {
-    TableName: tableName,
-    AttributeDefinitions: [
-      { AttributeName: 'pk', AttributeType: 'S' },
-      { AttributeName: 'sk', AttributeType: 'S' },
-    ],
-    KeySchema: [
-      { AttributeName: 'pk', KeyType: 'HASH' },
-      { AttributeName: 'sk', KeyType: 'RANGE' },
-    ],
-    BillingMode: 'PAY_PER_REQUEST',
-    DeletionProtectionEnabled: true,
-  };
+  return tableDefinition(tableName, 'sk');
 }
 
 /** The first nibble of the SHA-256 of the public key's bytes. @param publicKey canonical */

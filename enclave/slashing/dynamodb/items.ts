@@ -7,6 +7,7 @@
 
 import { decodeHex, encodeHex } from '../../../formats/hex.ts';
 import type { AttributeValue, CreateTableCommandInput } from '../../aws/dynamodb.ts';
+import { tableDefinition } from '../../aws/table-definition.ts';
 import type { RowIntegrity } from '../history/integrity.ts';
 import { NO_MARKS } from '../history/rules.ts';
 import type { HighWaterMarks, PublicKeyHex } from '../types.ts';
@@ -58,15 +59,8 @@ export const NETWORK_PARTITION = 'NETWORK';
 const PARTITIONS = { block: 'BLOCK#', attestation: 'ATTESTATION#' } as const;
 export const MARK_KINDS: readonly MarkKind[] = ['block', 'attestation'];
 
-/** What `CreateTable` needs: on-demand capacity, one string as key, protected against deletion. */
 export function slashingTableDefinition(tableName: string): CreateTableCommandInput {
-  return {
-    TableName: tableName,
-    AttributeDefinitions: [{ AttributeName: 'pk', AttributeType: 'S' }],
-    KeySchema: [{ AttributeName: 'pk', KeyType: 'HASH' }],
-    BillingMode: 'PAY_PER_REQUEST',
-    DeletionProtectionEnabled: true,
-  };
+  return tableDefinition(tableName);
 }
 
 export function partitionOf({ kind, publicKey }: MarkKey): string {
