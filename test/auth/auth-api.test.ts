@@ -5,7 +5,7 @@ import http, { type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import type { FastifyInstance } from 'fastify';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import {
   createdTokenSchema,
   policyListSchema,
@@ -19,11 +19,10 @@ import { authApp } from '../support/auth-app.ts';
 import { LONGEST_WAIT_MS } from '../support/patience.ts';
 import {
   type AuthReplica,
-  type AuthServer,
   type AuthTable,
+  authServerOfFile,
   openAuthReplica,
   START,
-  startAuthServer,
 } from '../support/stateful-auth.ts';
 
 const POLICIES = '/api/v1/auth/policies';
@@ -36,17 +35,13 @@ const RULES = [
 ];
 const ABSENT = `acc_${'0'.repeat(32)}`;
 
-let server: AuthServer;
+const server = authServerOfFile();
 let table: AuthTable;
 let replica: AuthReplica;
 let app: FastifyInstance;
 let root: string;
 let port: number;
 
-beforeAll(async () => {
-  server = await startAuthServer();
-});
-afterAll(() => server.close());
 beforeEach(async () => {
   table = await server.createTable();
   replica = await openAuthReplica(table);

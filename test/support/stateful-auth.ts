@@ -2,6 +2,7 @@
 // the same sub-keys. Whoever attacks the table in a test writes its rows as items, without any key. All keys are TEST
 // keys.
 
+import { afterAll, beforeAll } from 'vitest';
 import type { Authentication } from '../../enclave/auth/authenticator.ts';
 import type { HeadProblem } from '../../enclave/auth/stateful/load.ts';
 import { replaceRootToken } from '../../enclave/auth/stateful/root-token.ts';
@@ -68,6 +69,16 @@ export interface AuthServer {
   /** A fresh state table that was initialised. */
   createTable(): Promise<AuthTable>;
   close(): Promise<void>;
+}
+
+/** One for all tests of a file; each makes the tables that it needs. */
+export function authServerOfFile(): Pick<AuthServer, 'createTable'> {
+  let server: AuthServer;
+  beforeAll(async () => {
+    server = await startAuthServer();
+  });
+  afterAll(() => server.close());
+  return { createTable: () => server.createTable() };
 }
 
 export async function startAuthServer(): Promise<AuthServer> {

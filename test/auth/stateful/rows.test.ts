@@ -1,7 +1,7 @@
 // Whoever can write the state table and has no key: what forged, altered, moved, replayed and deleted rows are worth,
 // to a replica that starts and to one that runs. They count as missing, are logged and counted, and never widen access.
 
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { OPERATIONS, type Operation } from '../../../enclave/api/operations.ts';
 import type { Rule } from '../../../enclave/api/policy.ts';
 import { evaluate } from '../../../enclave/auth/evaluate.ts';
@@ -28,11 +28,10 @@ import { issueToken, revokeToken } from '../../../enclave/auth/stateful/tokens.t
 import { createToken } from '../../../enclave/auth/tokens.ts';
 import {
   type AuthReplica,
-  type AuthServer,
   type AuthTable,
+  authServerOfFile,
   openAuthReplica,
   START,
-  startAuthServer,
   testKeys,
 } from '../../support/stateful-auth.ts';
 
@@ -44,7 +43,7 @@ const ALLOW_ALL = policyFields({
 });
 const FORGED_KEY = Buffer.alloc(32, 0xee);
 
-let server: AuthServer;
+const server = authServerOfFile();
 /** A history: what every row and head once was, and what has become of them. */
 let table: AuthTable;
 let root: string;
@@ -54,11 +53,6 @@ let revoked: { accessor: string; token: string };
 let revokedRow: AuthRow;
 let manager: { accessor: string; token: string };
 let oldHead: AuthHead;
-
-beforeAll(async () => {
-  server = await startAuthServer();
-});
-afterAll(() => server.close());
 
 beforeEach(async () => {
   table = await server.createTable();

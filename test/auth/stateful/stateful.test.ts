@@ -1,6 +1,6 @@
 // The stateful mode: who is let in, for how long, from where, and when a change counts, on this replica and on others.
 
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import type { Policy, TokenRequest } from '../../../enclave/api/policy.ts';
 import { evaluate } from '../../../enclave/auth/evaluate.ts';
 import { createPolicy, deletePolicy, replacePolicy } from '../../../enclave/auth/stateful/policies.ts';
@@ -8,11 +8,10 @@ import { LOOK_AGAIN_SECONDS, StatefulAuthenticator } from '../../../enclave/auth
 import { issueToken, renewToken, revokeToken } from '../../../enclave/auth/stateful/tokens.ts';
 import {
   type AuthReplica,
-  type AuthServer,
   type AuthTable,
+  authServerOfFile,
   openAuthReplica,
   START,
-  startAuthServer,
 } from '../../support/stateful-auth.ts';
 
 const SIGNER: Policy = { name: 'signer', rules: [{ effect: 'allow', scopes: ['sign'] }] };
@@ -20,15 +19,11 @@ const SIGNER: Policy = { name: 'signer', rules: [{ effect: 'allow', scopes: ['si
 const SLOW_READ = 3;
 const SIGN = { scope: 'sign', publicKey: `0x${'11'.repeat(48)}`, operation: 'ATTESTATION' } as const;
 
-let server: AuthServer;
+const server = authServerOfFile();
 let table: AuthTable;
 let replica: AuthReplica;
 let root: string;
 
-beforeAll(async () => {
-  server = await startAuthServer();
-});
-afterAll(() => server.close());
 beforeEach(async () => {
   table = await server.createTable();
   replica = await openAuthReplica(table);
