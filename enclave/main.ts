@@ -143,10 +143,10 @@ export async function runEnclave(
 
 /**
  * How much the heap may grow after a full collection before the next one, in percent. V8 would leave a signer that is
- * not busy some 10 MB, and collect every few seconds; each collection slows signing for some 70 ms
+ * not busy some 10 MB, and collect every few seconds; each collection slows signing for 10 to 70 ms
  * (docs/performance.md).
  */
-const HEAP_GROWTH_PERCENT = 100;
+const HEAP_GROWTH_PERCENT = 200;
 
 /** @throws StartupError */
 async function runSigner(config: Config, world: World): Promise<void> {

@@ -12,9 +12,9 @@
 _Static_assert((int)MAX_DERIVATIONS >= (int)MAX_BATCH_JOBS, "public keys of a batch are made together");
 /**
  * How far the threads that sign for groups stand back: the main thread, the database's and whoever signs a message that
- * came alone get a core at once, and beside a busy neighbour the groups still get a quarter of one.
+ * came alone get a core at once, and beside a busy neighbour the groups still get a tenth of one.
  */
-enum { GROUP_NICE = 5 };
+enum { GROUP_NICE = 10 };
 
 struct job {
   const blst_scalar *secret; // NULL: the handle was stale, the result stays zero

@@ -183,7 +183,7 @@ describe.skipIf(!addonForTests())('with the native addon', () => {
           else console.log(JSON.stringify(found), threadsOf('bls groups').every(hasLongSlice));
         };
         look();`);
-      expect(result).toEqual({ output: '[[0,0],[5,5],[0]] true\n', status: 0 });
+      expect(result).toEqual({ output: '[[0,0],[10,10],[0]] true\n', status: 0 });
     });
 
     test.runIf(LINUX)('end with the JavaScript thread that opened it, whatever is under way', () => {
