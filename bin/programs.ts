@@ -75,7 +75,7 @@ export const PROGRAMS: Readonly<Record<string, Program>> = {
 
 const COMPLETION = {
   summary: 'Print a completion script for a shell: programs, commands, options, choices and names of profiles',
-  argument: { name: 'SHELL', meaning: 'Whose language the script is in', choices: ['bash', 'zsh', 'fish'] },
+  argument: { name: 'SHELL', meaning: 'The shell that reads the script', choices: ['bash', 'zsh', 'fish'] },
   examples: [
     'strongroom completion bash > /etc/bash_completion.d/strongroom',
     'strongroom completion zsh > "$fpath[1]/_strongroom"',

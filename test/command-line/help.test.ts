@@ -78,7 +78,9 @@ it('a terminal says how wide it is; a pipe gets 100 columns', () => {
 });
 
 describe('the program', () => {
-  const run = (...argv: string[]) => spawnSync(join(BIN, 'strongroom'), argv, { encoding: 'utf8' });
+  // Node itself warns on stderr where both this and NO_COLOR are set.
+  const { FORCE_COLOR: _, ...env } = process.env;
+  const run = (...argv: string[]) => spawnSync(join(BIN, 'strongroom'), argv, { encoding: 'utf8', env });
 
   it('prints help wherever it is asked for, and to stderr where a command is missing', () => {
     expect(run('--help')).toMatchObject({ status: 0, stdout: renderHelp([], OVERVIEW) });
