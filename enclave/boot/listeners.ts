@@ -51,6 +51,9 @@ export async function openListeners(
   log.info({ listener: 'http', ...shown(plain.address) }, 'listening');
 
   const servers = secure === undefined ? [app.server] : [app.server, secure.server];
+  for (const server of servers) {
+    server.on('drop', () => telemetry.metrics.connectionsRefused.inc({ reason: 'limit' })); // beyond maxConnections
+  }
   return {
     http: plain.address,
     tls: secure?.address,

@@ -284,7 +284,7 @@ export const METRICS = {
   ),
   connectionsRefused: counter(
     'svc_connections_refused_total',
-    'Connections of the RA-TLS listener that were cut before their first request.',
+    'Connections that were cut before their first request. All but `limit` are of the RA-TLS listener.',
     { reason: closed('limit', 'proxy_header', 'no_evidence', 'handshake') },
   ),
   httpRequests: counter('svc_http_requests_total', 'HTTP requests that ended, by mounted route and status class.', {
