@@ -74,7 +74,7 @@ anti_slashing: {path: ${folder}/records.sqlite}`;
     const { code, text } = await check(`${QUIET}
 key_sources: {filesystem: {paths: [${folder}, ${folder}/no-keys]}}
 anti_slashing: {path: ${folder}/nowhere/records.sqlite}
-tls: {mode: file, file: {cert_path: ${folder}/cert.pem, key_path: ${folder}/key.pem}}`);
+tls: {mode: file, listen_port: 0, file: {cert_path: ${folder}/cert.pem, key_path: ${folder}/key.pem}}`);
     expect(code).toBe(78);
     expect(text).toContain('has 3 violations');
     expect(text).toContain(
@@ -148,7 +148,7 @@ tls: {mode: file, file: {cert_path: ${folder}/cert.pem, key_path: ${folder}/key.
   it('finds a key that is not the certificate’s', async () => {
     const [{ cert }, { key }] = [makeCertificate(folder, 'one'), makeCertificate(folder, 'other')];
     const { code, text } = await check(
-      `${QUIET}\nanti_slashing: {path: ${folder}/db}\ntls: {mode: file, file: {cert_path: ${cert}, key_path: ${key}}}`,
+      `${QUIET}\nanti_slashing: {path: ${folder}/db}\ntls: {mode: file, listen_port: 0, file: {cert_path: ${cert}, key_path: ${key}}}`,
     );
     expect(code).toBe(78);
     expect(text).toContain('tls.file.key_path the key in FOLDER/other.key does not belong to the certificate');
@@ -160,7 +160,7 @@ tls: {mode: file, file: {cert_path: ${folder}/cert.pem, key_path: ${folder}/key.
     const clients = `[{name: a, subject: CN=a, policies: [x]}, {name: b, file: ${folder}/clients.txt, policies: [x]}]`;
     const { code, text } = await check(`anti_slashing: {path: ${folder}/db}
 static_auth: {policies: [{name: x, rules: [{effect: allow}]}]}
-tls: {mode: file, file: {cert_path: ${cert}, key_path: ${key}}, client_ca: ${folder}/ca.pem, known_clients: ${clients}}`);
+tls: {mode: file, listen_port: 0, file: {cert_path: ${cert}, key_path: ${key}}, client_ca: ${folder}/ca.pem, known_clients: ${clients}}`);
     expect(code).toBe(78);
     expect(text).toContain('tls.client_ca FOLDER/ca.pem does not hold a PEM certificate');
     expect(text).toContain('tls.known_clients FOLDER/clients.txt cannot be read (ENOENT)');
@@ -169,7 +169,7 @@ tls: {mode: file, file: {cert_path: ${cert}, key_path: ${key}}, client_ca: ${fol
   it('warns of a certificate that has expired', async () => {
     const { cert, key, notAfter } = await makeExpiredCertificate(folder, 'old');
     const { code, text } = await check(
-      `${QUIET}\nanti_slashing: {path: ${folder}/db}\ntls: {mode: file, file: {cert_path: ${cert}, key_path: ${key}}}`,
+      `${QUIET}\nanti_slashing: {path: ${folder}/db}\ntls: {mode: file, listen_port: 0, file: {cert_path: ${cert}, key_path: ${key}}}`,
     );
     expect(code).toBe(0);
     expect(text).toContain(`warning: tls.file.cert_path holds a certificate that expired at ${notAfter}`);

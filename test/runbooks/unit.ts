@@ -2,11 +2,15 @@
 // on the machine of a signer. The signer is the real program. Only the words that pages use are known; a time of
 // `--since` counts from the world's present, which a rehearsal can move instead of waiting.
 
+import { setTimeout } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import type { RunningSigner } from '../../rehearsal/signer.ts';
 import { type Program, Refused } from './programs.ts';
 
 type Until = 'ready' | 'listening';
+
+/** A signer that has nothing else to do has written its last line by then (observe/logger.ts: 100 ms). */
+const WRITTEN_AFTER_MS = 1000;
 
 export interface Unit {
   /** Undefined while nothing runs, also when the process died. */
@@ -130,6 +134,7 @@ export function journalctlProgram(unit: Unit, now: () => number): Program {
     const joined = args.join('\n').replaceAll('--since\n', '--since=').split('\n');
     const { values } = parseArgs({ args: joined, options: OPTIONS });
     if (values.unit !== 'strongroom' || values.output !== 'cat') throw new Refused('journalctl: -u strongroom -o cat');
+    if (unit.signer !== undefined) await setTimeout(WRITTEN_AFTER_MS);
     const from = values.since === undefined ? 0 : now() - agoOf(values.since);
     let time = 0;
     const lines = unit.journal.filter((line) => {
