@@ -64,7 +64,7 @@ const missing = ['age', 'jq', 'script'].filter((program) => spawnSync(program, [
 if (missing.length > 0) console.warn(`SKIPPED: not installed: ${missing.join(', ')} (Debian: age, jq, bsdutils)`);
 
 it.skipIf(missing.length > 0)('every command of the guide works, and each says what the guide says', async () => {
-  expect(blocks.length - withoutNeeds.length).toBe(2);
+  expect(blocks.length - withoutNeeds.length).toBe(3);
   const [keygen = '', underPassphrase = '', ...rest] = withoutNeeds;
   await run(keygen);
   const [bob = ''] = /age1[a-z0-9]{58}/.exec(await run(underPassphrase)) ?? [];
