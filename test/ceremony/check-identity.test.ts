@@ -93,7 +93,7 @@ describe('an identity in the clear', () => {
     ['of another recipient', bob.identity, ['--recipient', '2'], 'NOT PROVEN: .* to that recipient'],
     ['for a recipient that is none', alice.identity, ['--recipient', '4'], 'give its number, 1 to 3'],
     ['for a recipient of somewhere else', alice.identity, ['--recipient', mallory.recipient], 'root_token_recipients'],
-    ['of another kind', 'AGE-SECRET-KEY-PQ-1QQQQ', [], 'no age X25519 identity'],
+    ['of another kind', 'AGE-SECRET-KEY-PQ-1QQQQ', [], 'neither an age X25519 identity'],
   ])('%s is not proven: exit 1, and nothing on stdout', async (_, identity, args, words) => {
     const path = file('tried.age', `${identity}\n`);
     const { code, stdout, stderr } = await check(['--identity', path, ...args]);
