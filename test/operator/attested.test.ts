@@ -310,7 +310,9 @@ describe('reference values and ordinary TLS do not mix', () => {
     );
     const { code, stderr } = await status(server, `${KNOWN} --tls-ca ${cert}`);
     expect(code).toBe(1);
-    expect(stderr).toContain('--tls-ca is for an ordinary certificate, but an enclave is known by its reference values');
+    expect(stderr).toContain(
+      '--tls-ca is for an ordinary certificate, but an enclave is known by its reference values',
+    );
     expect(server.connections).toEqual([]);
   });
 
