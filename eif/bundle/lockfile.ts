@@ -13,7 +13,7 @@ const lockfileSchema = z.object({
   packages: z.record(z.string(), z.object({ dev: z.boolean().optional(), libc: z.array(z.string()).optional() })),
 });
 
-/** By the folder of each package, `node_modules/NAME`, relative to the project. */
+/** The packages by their folders, `node_modules/NAME`, relative to the project. */
 export type LockedPackages = z.infer<typeof lockfileSchema>['packages'];
 
 /** @throws BuildError */

@@ -23,7 +23,7 @@ export const MAX_VALIDATORS_PER_SLOT = 131_072;
 /** The same with the 4 committees of the minimal preset. */
 export const MAX_VALIDATORS_PER_MINIMAL_SLOT = 8192;
 
-/** Of `committee_bits`: 4 committees in the minimal preset, 64 in the others. */
+/** The bytes of `committee_bits`: 4 committees in the minimal preset, 64 in the others. */
 export const COMMITTEE_BYTES = { minimal: 1, mainnet: 8 } as const;
 
 const checkpoint = z.object({ epoch: slotOrEpoch, root });

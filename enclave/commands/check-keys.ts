@@ -9,7 +9,7 @@ import { readKeystoreFile } from '../keys/files/keystore-file.ts';
 import { listKeyFiles } from '../keys/files/listing.ts';
 import { readSmallFile } from '../keys/files/small-files.ts';
 
-/** Of ten thousand files the first few say what is wrong with all. */
+/** The first few of ten thousand files say what is wrong with all. */
 const MAX_NAMED = 3;
 
 /** Folders that cannot be listed are violations, which check-files.ts finds. */

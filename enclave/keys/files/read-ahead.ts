@@ -10,7 +10,7 @@ import { type KeystoreAt, placeName } from './places.ts';
 const READ_LANES = 16;
 
 export class ReadAhead {
-  /** By place, until it is taken. */
+  /** What was read ahead, by its place, until somebody takes it. */
   readonly #read = new Map<string, KeystoreFile>();
 
   /**

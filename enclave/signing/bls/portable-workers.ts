@@ -36,7 +36,7 @@ export type PinnedDerivation = Derivation & { readonly slots: readonly number[] 
 
 export interface SigningWorker {
   readonly thread: Worker;
-  /** With the worker now, by number. */
+  /** The jobs that the worker has now, by their number. */
   readonly batches: Map<number, readonly PinnedJob[]>;
   /** Batches of keys that are being added and whose public keys the worker derives, by number. */
   readonly derivations: Map<number, PinnedDerivation>;
