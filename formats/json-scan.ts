@@ -3,6 +3,8 @@
 // at each character a few times at most and leaves at the first that cannot be there; what costs the parser more by the
 // piece is counted. So a body of 2 MB, whatever is in it, holds the main thread up for some milliseconds.
 
+import { SeenNames } from './seen-names.ts';
+
 /** A full block, the deepest message, has nine levels. Ignored members count too. */
 export const MAX_JSON_DEPTH = 32;
 
@@ -20,8 +22,6 @@ export const NOT_JSON = 'the body is not JSON in UTF-8';
 /** The name as it is written: none of ours has an escape. */
 const MAX_ESCAPED_NAME_CHARACTERS = 128;
 const MAX_QUOTED_CHARACTERS = 40;
-/** Member names of one object that are looked through one by one. */
-const LONGEST_NAME_LIST = 16;
 const LITERALS = ['true', 'false', 'null'] as const;
 
 // One constant each: V8 compares with the members of a destructured list three times as slowly, and a scan does little
@@ -170,30 +170,6 @@ function scalar(scan: Scan, code: number): string | undefined {
 function excessBesideInexact({ values, inexactNumbers }: Scan): string | undefined {
   if (!inexactNumbers || values <= MAX_JSON_VALUES_BESIDE_INEXACT) return undefined;
   return `the body has more than ${MAX_JSON_VALUES_BESIDE_INEXACT} values and a number that is no plain integer`;
-}
-
-/**
- * A list while it is short, as it is in every message of ours: a Set for each object costs more than the rest of the
- * scan.
- */
-class SeenNames {
-  readonly #list: string[] = [];
-  #set: Set<string> | undefined;
-
-  get size(): number {
-    return this.#set?.size ?? this.#list.length;
-  }
-
-  /** False when it was there. */
-  add(name: string): boolean {
-    if (this.#set === undefined) {
-      if (this.#list.includes(name)) return false;
-      if (this.#list.push(name) === LONGEST_NAME_LIST) this.#set = new Set(this.#list);
-      return true;
-    }
-    const known = this.#set.size;
-    return this.#set.add(name).size > known;
-  }
 }
 
 /** The index of the quote that ends the string opened at `start`; past the text when there is none. */

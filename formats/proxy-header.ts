@@ -57,11 +57,6 @@ export function encodeProxyHeader({ source, destination }: ProxyAddresses): Buff
   return encode(COMMAND.proxy, family, Buffer.concat([...addresses, ports]));
 }
 
-/** For a connection that the proxy opens for itself. */
-export function encodeLocalProxyHeader(): Buffer {
-  return encode(COMMAND.local, 0, Buffer.alloc(0));
-}
-
 /**
  * How long the header is that begins so.
  * @param preamble its first 16 bytes

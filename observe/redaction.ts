@@ -1,15 +1,24 @@
 // The second line of defence against secrets in the log: fields with a name that could hold one lose their value. The
 // first is that no call site logs one.
 
-/** Field names that never reach a log line with their value, at the top level and one level down. */
+/**
+ * Field names that never reach a log line with their value, at the top level and one level down. Members of a log line
+ * are snake_case (log.ts); an object of the program that is logged whole has camelCase.
+ */
 const SECRET_FIELDS: ReadonlySet<string> = new Set([
   'authorization',
   'password',
   'passwords',
   'token',
   'secret',
+  'secret_key',
   'secretKey',
+  'private_key',
   'privateKey',
+  'master_key',
+  'masterKey',
+  'root_token',
+  'rootToken',
   'mnemonic',
   'keystore',
   'keystores',

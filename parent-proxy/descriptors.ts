@@ -26,7 +26,7 @@ export function warnOfFewDescriptors(configuration: ProxyConfiguration, log: Log
   );
 }
 
-export function neededDescriptors({ endpoints, options }: ProxyConfiguration): number {
+function neededDescriptors({ endpoints, options }: ProxyConfiguration): number {
   const forwarding = (INGRESS.length + endpoints.length) * options.limits.max_connections_per_port * PER_CONNECTION;
   const services = MAX_LOG_CONNECTIONS + MAX_CONFIGURATION_CONNECTIONS + MAX_CREDENTIALS_CONNECTIONS + MAX_SCRAPERS;
   return forwarding + services + endpoints.length + BESIDES;

@@ -72,7 +72,7 @@ function load(path: string): LoadedConfiguration {
   } catch (error) {
     const problem = `cannot be read (${errorCode(error)})`;
     const remedy = 'name a file that this user may read';
-    const violation: Violation = { path: 'the file', problem, remedy, origin: 'flag --config' };
+    const violation: Violation = { path, problem, remedy, origin: 'flag --config' };
     return { ok: false, violations: [violation] };
   }
 }

@@ -4,7 +4,7 @@
 
 import { readdirSync } from 'node:fs';
 
-export const SERVICES = ['tls', 'probes', 'metrics', 'egress', 'logs', 'configuration', 'credentials'] as const;
+const SERVICES = ['tls', 'probes', 'metrics', 'egress', 'logs', 'configuration', 'credentials'] as const;
 export type ServiceName = (typeof SERVICES)[number];
 
 interface Entry {

@@ -7,7 +7,7 @@ import type { Given, GivenLayer } from './given.ts';
 import { flagOf, type Web3SignerOption } from './option.ts';
 import { ETH1_OPTIONS, OPTION_OF_NAME, OPTIONS } from './options/options.ts';
 
-export const COMMANDS = ['export', 'import', 'watermark-repair'] as const;
+const COMMANDS = ['export', 'import', 'watermark-repair'] as const;
 export type Command = (typeof COMMANDS)[number];
 
 export interface Arguments extends GivenLayer {

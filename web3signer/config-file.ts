@@ -9,7 +9,7 @@ import { keysOf, type Web3SignerOption } from './option.ts';
 import { CONFIG_FILE, OPTIONS } from './options/options.ts';
 
 /** Far more than all options with room for lists. */
-export const MAX_CONFIG_FILE_BYTES = 1024 * 1024;
+const MAX_CONFIG_FILE_BYTES = 1024 * 1024;
 
 const OPTION_OF_KEY: ReadonlyMap<string, Web3SignerOption> = new Map(
   OPTIONS.filter(({ names }) => names[0] !== CONFIG_FILE).flatMap((option) =>

@@ -11,7 +11,7 @@ export interface Given {
   readonly origin: string;
 }
 
-/** Something that starts, and is said. */
+/** What somebody should know of an option that keeps nothing from starting. */
 export interface Warning {
   readonly at: string;
   /** Completes it to a sentence, and says what happens. */

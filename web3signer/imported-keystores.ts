@@ -18,13 +18,14 @@ import {
 import { dirname, join, resolve } from 'node:path';
 import type { Violation } from '../command-line/violations.ts';
 import { variableOf } from '../enclave/config/options.ts';
+import { errorCode } from '../formats/error-code.ts';
 import type { Environment } from './environment.ts';
 import { type GivenOptions, isOn } from './given.ts';
 import type { Translation } from './translation.ts';
 
 export const KEY_MANAGER = 'key-manager-api-enabled';
 export const SKIP_STORAGE = 'Xkey-manager-skip-keystore-storage';
-export const IMPORTED_FOLDER = 'imported-keystores';
+const IMPORTED_FOLDER = 'imported-keystores';
 const SECRET = 'secret';
 const SECRET_BYTES = 32;
 const OPTIONS = ['key_sources.memory.persist_dir', 'key_sources.memory.persist_secret'] as const;
@@ -76,7 +77,7 @@ function namesIn(folder: string): readonly string[] | { readonly code: string } 
 }
 
 function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : 'unreadable';
+  return errorCode(error) ?? 'unreadable';
 }
 
 /** Durable before the first keystore is, which needs it. @returns what it means that it cannot be had */

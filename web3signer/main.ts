@@ -56,7 +56,7 @@ interface Checked {
   readonly loaded: Extract<Loaded, { ok: true }>;
 }
 
-/** Undefined when the configuration is refused, which is then said. */
+/** Undefined when the configuration is refused; the refusal is printed then. */
 function checked(translation: Translation): Checked | undefined {
   const text = Buffer.from(yamlText(translation.config));
   const input: LoadInput = { argv: ['-c', FILE], env: process.env, readFile: () => text };

@@ -12,7 +12,7 @@ import { GENESIS_VALIDATORS_ROOT, MOVED_FORKS } from './options/network.ts';
 import type { Translation } from './translation.ts';
 
 const NAMES = ['mainnet', 'hoodi', 'sepolia', 'gnosis', 'chiado', 'plataberget', 'ephemery'];
-export const ROOT_FILE = 'genesis_validators_root.txt';
+const ROOT_FILE = 'genesis_validators_root.txt';
 const ROOT_OPTION = `--${GENESIS_VALIDATORS_ROOT}`;
 const STATE_ROOT =
   `add ${ROOT_OPTION}=0x…, from GET /eth/v1/beacon/genesis of a beacon node (or ` +

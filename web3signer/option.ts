@@ -42,6 +42,8 @@ export interface Web3SignerOption {
   readonly isList?: true;
   /** Not one of Web3Signer's. */
   readonly isOurs?: true;
+  /** Web3Signer got it after the revision whose options are listed (docs/reference/web3signer.md). */
+  readonly isNewer?: true;
   readonly becomes: Honoured | Accepted | Refused;
 }
 

@@ -11,7 +11,7 @@ Generated from the source by \`make docs\`. What \`strongroom web3signer [global
 each option of Web3Signer (3522fc87 of 2026-07-15) that concerns \`eth2\`; docs/guides/web3signer.md says how to go
 over. An option is honoured, accepted with one warning at the start that says what happens instead, or refused with
 exit code 78. What is not in the table is refused on the command line and in the YAML file, and warned of in the
-environment. \`eth1\` and \`filecoin\` are refused.
+environment. \`eth1\` and \`filecoin\` are refused. An option that is marked as newer came to Web3Signer later.
 
 Precedence: command line, environment, YAML file. Variables of strongroom itself (\`SVC_…\`,
 docs/reference/configuration.md) go over all of them.
@@ -38,7 +38,7 @@ ${options.map(rowOf).join('\n')}
 }
 
 function rowOf(option: Web3SignerOption): string {
-  const own = option.isOurs === true ? ' (strongroom’s own)' : '';
+  const own = option.isOurs === true ? ' (strongroom’s own)' : option.isNewer === true ? ' (newer)' : '';
   const letter = option.letter === undefined ? [] : [`-${option.letter}`];
   const flags = code([...option.names.map((name) => `--${name}`), ...letter]);
   return `| ${flags}${own} | ${code(variablesOf(option))} | ${code(keysOf(option))} | ${becomesText(option)} |`;

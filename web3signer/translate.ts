@@ -10,7 +10,7 @@ import { numberOf, translateNetwork } from './network.ts';
 import { flagOf } from './option.ts';
 import { Translation } from './translation.ts';
 
-export const SLASHING_RECORD = 'slashing_protection.sqlite';
+const SLASHING_RECORD = 'slashing_protection.sqlite';
 const DEFAULT = 'default';
 const METRICS_PORT = 9001;
 
@@ -59,8 +59,13 @@ function translateListening(given: GivenOptions, hasMetrics: boolean, to: Transl
   to.set('metrics.listen_address', hasMetrics ? (host?.value ?? '127.0.0.1') : '127.0.0.1', host?.origin ?? DEFAULT);
   to.set('metrics.listen_port', hasMetrics ? numberOf(port?.value ?? `${METRICS_PORT}`) : 0, port?.origin ?? DEFAULT);
   for (const one of hasMetrics ? [] : [host, port]) {
-    if (one !== undefined) to.warn(flagOf(one.option), 'does nothing without --metrics-enabled');
+    if (one !== undefined && !isOfImage(one)) to.warn(flagOf(one.option), 'does nothing without --metrics-enabled');
   }
+}
+
+/** The container image sets it for everybody (release/image.ts): nobody who starts one has to be told. */
+function isOfImage({ option, value, origin }: Given): boolean {
+  return origin.startsWith('environment ') && option.names[0] === 'metrics-host' && value === '0.0.0.0';
 }
 
 /** What Web3Signer answers unless it is told otherwise. */
@@ -98,7 +103,10 @@ const KEYSTORES = [
   ['keystores-password-file', 'password_file'],
 ] as const;
 
-/** Where the keys are is as lasting as the keys; the folder of a container's start may be gone with it. */
+/**
+ * Without --data-path it lies beside the keys: their folder lasts as long as they do. The folder of the start may go
+ * with its container.
+ */
 function translateStore(given: GivenOptions, folder: string, to: Translation): void {
   const place = given.get('data-path') ?? given.get('key-store-path') ?? given.get('keystores-path');
   const path = join(resolve(folder, place?.value ?? '.'), SLASHING_RECORD);

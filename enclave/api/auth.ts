@@ -8,7 +8,7 @@ import { MAX_DESCRIPTION_CHARACTERS, policyNameSchema, ruleSchema } from './poli
 /** Names a token in routes, records and audit lines; says nothing about the token. */
 export const ACCESSOR_PATTERN = /^acc_[0-9a-f]{32}$/;
 /** A token that the signer made: 256 random bits in base64url. */
-export const TOKEN_PATTERN = /^sr_(?:client|mgmt)_[A-Za-z0-9_-]{43}$/;
+const TOKEN_PATTERN = /^sr_(?:client|mgmt)_[A-Za-z0-9_-]{43}$/;
 
 /** RFC 3339, UTC. */
 const timestamp = z.iso.datetime();

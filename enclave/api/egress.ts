@@ -8,7 +8,7 @@ import { z } from 'zod';
 export const MAX_EGRESS_ENDPOINTS = 64;
 
 /** vsock ports of the parent that are not free, and why (specification/enclave.md#ports). */
-export const RESERVED_VSOCK_PORTS: ReadonlyMap<number, string> = new Map([
+const RESERVED_VSOCK_PORTS: ReadonlyMap<number, string> = new Map([
   [7000, 'is reserved: the enclave sends its logs there'],
   [7001, 'is reserved: the enclave fetches its configuration there'],
   [7002, 'is reserved: the enclave fetches AWS credentials there'],
@@ -31,7 +31,7 @@ const USED_TWICE = {
 
 const portSchema = z.int(MUST_BE_PORT).min(1, MUST_BE_PORT).max(65_535, MUST_BE_PORT);
 
-export const egressEndpointSchema = z.strictObject({
+const egressEndpointSchema = z.strictObject({
   hostname: z
     .string('must be a host name')
     .regex(HOSTNAME, 'must be a host name')

@@ -3,7 +3,7 @@
 
 import { z } from 'zod';
 
-export const healthCheckSchema = z.object({
+const healthCheckSchema = z.object({
   id: z.enum(['chamber', 'anti_slashing', 'state_watcher', 'keys']),
   /** NOT_OPENED: this replica started sealed and left its slashing store alone, so nothing is known of it. */
   status: z.enum(['UP', 'DOWN', 'NOT_OPENED']),

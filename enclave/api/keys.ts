@@ -9,8 +9,8 @@ const MAX_CURSOR_CHARACTERS = 512;
 
 const timestamp = z.iso.datetime();
 const message = z.string().exactOptional();
-export const keySourceSchema = z.enum(['filesystem', 'dynamodb', 'memory']);
-export const keyStatusSchema = z.enum(['active', 'inactive']);
+const keySourceSchema = z.enum(['filesystem', 'dynamodb', 'memory']);
+const keyStatusSchema = z.enum(['active', 'inactive']);
 
 /** The query of GET /api/v1/chamber/keys. */
 export const keyListQuerySchema = z.strictObject({
@@ -21,7 +21,7 @@ export const keyListQuerySchema = z.strictObject({
   cursor: z.string().min(1).max(MAX_CURSOR_CHARACTERS).optional(),
 });
 
-export const keyRecordSchema = z.object({
+const keyRecordSchema = z.object({
   pubkey: publicKeySchema,
   /** The source of the loaded copy; `dynamodb` where none is loaded. */
   source: keySourceSchema,
@@ -84,7 +84,7 @@ export const keyDeleteAnswerSchema = z.object({
 });
 
 /** One element of a deposit data file, as the staking deposit tool writes it. */
-export const depositDataSchema = z.object({
+const depositDataSchema = z.object({
   pubkey: z.string(),
   withdrawal_credentials: z.string(),
   amount: z.int(),
@@ -105,10 +105,14 @@ const depositTerms = {
   compounding: z.boolean().exactOptional(),
 };
 
-const count = z.int().min(1);
+const generated = {
+  count: z.int().min(1),
+  /** Make no key when the signer has no backup recipients. */
+  require_backup: z.boolean().default(false),
+};
 
-export const keyGenerateSchema = z.strictObject({ count, ...depositTerms });
-export const keyGenerateBlsSchema = z.strictObject({ count });
+export const keyGenerateSchema = z.strictObject({ ...generated, ...depositTerms });
+export const keyGenerateBlsSchema = z.strictObject(generated);
 
 /** `backup`: the armored age file, where there are backup recipients. */
 const generatedKey = z.object({ pubkey: publicKeySchema, backup: z.string().exactOptional() });

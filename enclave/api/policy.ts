@@ -9,17 +9,17 @@ import { canonicalAddress } from '../../formats/address.ts';
 import { canonicalPublicKey } from '../../formats/hex.ts';
 import { OPERATIONS, SCOPES } from './operations.ts';
 
-export const MAX_RULES_PER_POLICY = 256;
+const MAX_RULES_PER_POLICY = 256;
 /**
  * About 100,000 keys is the designed size of one signer (specification/limits.md#keys); twice that leaves room to grow.
  */
-export const MAX_KEYS_PER_RULE = 200_000;
+const MAX_KEYS_PER_RULE = 200_000;
 /** One for each of many customers. As many in one stored policy take about half of its row. */
 export const MAX_FEE_RECIPIENTS_PER_RULE = 4096;
 export const MAX_POLICIES_PER_TOKEN = 64;
 export const MAX_CIDRS_PER_TOKEN = 64;
 /** The longest IPv6 text is 45 characters, its prefix length 4. */
-export const MAX_CIDR_CHARACTERS = 49;
+const MAX_CIDR_CHARACTERS = 49;
 export const MAX_DESCRIPTION_CHARACTERS = 256;
 /** Ten years. */
 export const MAX_TTL_SECONDS = 315_360_000;

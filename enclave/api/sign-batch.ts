@@ -2,13 +2,11 @@
 // (specification/signing.md#batches). It refuses a batch whole when anything in it is malformed, a key is named twice,
 // or there are too many; who may use which key is not its matter.
 
-import { z } from 'zod';
 import { canonicalPublicKey } from '../../formats/hex.ts';
 import { parseStrictJson } from '../../formats/strict-json.ts';
 import type { ErrorReason } from './errors.ts';
 import type { Operation } from './operations.ts';
-import { publicKey } from './primitives.ts';
-import { readSignRequest, SIGN_REQUEST_SCHEMAS, type SignRequest, type WireType } from './sign-request.ts';
+import { readSignRequest, type SignRequest, type WireType } from './sign-request.ts';
 
 /** What many keys sign alike. */
 export const BATCH_OPERATIONS = [
@@ -19,12 +17,6 @@ export const BATCH_OPERATIONS = [
   'SYNC_COMMITTEE_SELECTION_PROOF',
   'PAYLOAD_ATTESTATION_MESSAGE',
 ] as const satisfies readonly (Operation & WireType)[];
-
-/** For the OpenAPI document alone: `parseSignBatch` reads what it says. */
-export const SIGN_BATCH_SCHEMA = z.object({
-  identifiers: z.array(publicKey).min(1).meta({ description: 'public keys, each once' }),
-  signing_request: z.union(BATCH_OPERATIONS.map((operation) => SIGN_REQUEST_SCHEMAS[operation])),
-});
 
 export interface SignBatch {
   /** As the client spells them. */

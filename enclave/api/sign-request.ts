@@ -10,7 +10,7 @@ import {
   executionPayloadBid,
   payloadAttestationData,
   proposerPreferences,
-} from './gloas-messages.ts';
+} from './messages/gloas-messages.ts';
 import {
   aggregateAndProof,
   aggregationSlot,
@@ -22,10 +22,10 @@ import {
   syncCommitteeMessage,
   validatorRegistration,
   voluntaryExit,
-} from './messages.ts';
+} from './messages/messages.ts';
+import { executionPayloadEnvelope } from './messages/payload-envelope.ts';
+import { readPlainAttestation } from './messages/plain-attestation.ts';
 import type { Operation } from './operations.ts';
-import { executionPayloadEnvelope } from './payload-envelope.ts';
-import { readPlainAttestation } from './plain-attestation.ts';
 import { forkVersion, refuse, root, uint64, upperCaseWord } from './primitives.ts';
 
 /**

@@ -62,11 +62,7 @@ export function parseSafeCidrs(texts: readonly string[]): readonly Cidr[] | Cidr
   return cidrs;
 }
 
-/** Whether the address lies in the range. IPv4-mapped addresses count as IPv4; what is no address is in no range. */
-export function cidrContains(cidr: Cidr, address: string): boolean {
-  return anyCidrContains([cidr], address);
-}
-
+/** Whether the address is in one of the ranges. IPv4-mapped addresses count as IPv4; what is no address is in none. */
 export function anyCidrContains(cidrs: readonly Cidr[], address: string): boolean {
   const bytes = parsePeerAddress(address);
   return bytes !== undefined && cidrs.some((cidr) => matchesPrefix(cidr, bytes));

@@ -49,11 +49,7 @@ export interface CompiledAccess {
 /** What a caller may do that is bound to a policy which does not exist: nothing. */
 export const NO_ACCESS: CompiledAccess = Object.freeze({ allows: [], denies: [] });
 
-export function compilePolicies(policies: readonly Policy[]): CompiledAccess {
-  return joinAccess(policies.map(compilePolicy));
-}
-
-/** One policy alone. Callers bound to the same policy share what this returns, so its keys are in memory once. */
+/** Callers bound to the same policy share what this returns, so its keys are in memory once. */
 export function compilePolicy(policy: Policy): CompiledAccess {
   const compile = (rule: Rule) => compileRule(policy.name, rule);
   return {

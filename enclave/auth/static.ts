@@ -36,9 +36,6 @@ export interface StaticAuthOptions {
 
 const DIGEST_KEY_BYTES = 32;
 
-/** A deployment without `static_auth`. */
-export const NO_STATIC_AUTH: StaticAuthOptions = Object.freeze({ policies: [], anonymousPolicies: [], tokens: [] });
-
 export interface StaticAuthenticator extends Authenticator {
   /**
    * From now on these policies and tokens are in force and no others, also for requests under way.

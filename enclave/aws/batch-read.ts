@@ -2,10 +2,8 @@
 
 import { strict as assert } from 'node:assert';
 import { setTimeout as pause } from 'node:timers/promises';
-import { type AttributeValue, BatchGetItemCommand, type DynamoDBClient, ofOneTable } from './dynamodb.ts';
+import { BatchGetItemCommand, type DynamoDBClient, type Item, ofOneTable } from './dynamodb.ts';
 import { jittered, RETRY_PAUSE_MS } from './dynamodb-transact.ts';
-
-type Item = Record<string, AttributeValue>;
 
 /** Keys of one BatchGetItem: the service's own limit. */
 export const MAX_BATCH_GET_ITEMS = 100;

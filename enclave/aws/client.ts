@@ -5,10 +5,10 @@
 import { type AwsFault, awsFault } from './errors.ts';
 
 /** Attempts of one call, the first included; the SDK waits between them with full jitter. */
-export const MAX_ATTEMPTS = 3;
-export const CONNECT_TIMEOUT_MS = 1_000;
-export const REQUEST_TIMEOUT_MS = 2_000;
-export const MAX_SOCKETS = 256;
+const MAX_ATTEMPTS = 3;
+const CONNECT_TIMEOUT_MS = 1_000;
+const REQUEST_TIMEOUT_MS = 2_000;
+const MAX_SOCKETS = 256;
 
 export interface AwsCredentials {
   readonly accessKeyId: string;

@@ -1,7 +1,7 @@
 // The one file through which the DynamoDB client enters the program. The service trusts nothing it is told here beyond
 // what the SDK authenticates (TLS to the endpoint); whoever reads an item checks that item's own integrity.
 
-import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { type AttributeValue, DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { type AwsClientOptions, awsClientConfiguration, CALL_WATCHER_STEP, callWatcher } from './client.ts';
 
 export type {
@@ -28,6 +28,9 @@ export {
   UpdateItemCommand,
   waitUntilTableExists,
 } from '@aws-sdk/client-dynamodb';
+
+/** A row as DynamoDB takes it and gives it. */
+export type Item = Record<string, AttributeValue>;
 
 /** The entry of a BatchGetItem of one table, whether the answer calls the table by its name or by its ARN. */
 export function ofOneTable<Entry>(byTable: Readonly<Record<string, Entry>> | undefined): Entry | undefined {

@@ -1,4 +1,4 @@
-// What goes on beside the requests: polling the slashing database for /healthcheck, and reading off the gauges.
+// The work beside the requests: it polls the slashing database for /healthcheck, and sets the gauges.
 
 import type { Config } from '../config/options.ts';
 import { countKeys } from '../keys/counts.ts';

@@ -1,7 +1,7 @@
-// The boot order, as one list of awaited steps. It reads like the runbook: each step gives a result, or ends the start
-// with a message that names the step. What a step opens is closed in the opposite order, also when a later step fails.
-// A step takes what it needs of these, in this order: its sections of the configuration, what earlier steps gave, the
-// world, and the stack that closes what it opens. It trusts a configuration that config/ has checked.
+// The boot order, as one list of awaited steps. Each step returns a result, or ends the start with a message that names
+// the step. The signer closes what the steps opened in the opposite order, also when a later step fails. A step takes
+// what it needs of these, in this order: its sections of the configuration, the results of earlier steps, the world,
+// and the stack that closes what it opens. It trusts a configuration that config/ has checked.
 
 import type { Config } from '../config/options.ts';
 import { keyTurns } from '../keys/turns.ts';

@@ -1,7 +1,7 @@
-// Step "credentials": how this process reaches AWS. Outside an enclave the SDK's own chain decides; inside, the region
-// is that of the declared DynamoDB endpoint, KMS is called with the parent's credentials and encrypts what it gives to
-// this process, and the tables are called with the parent's credentials too, or with sealed ones that only this image
-// opens.
+// Step "credentials": how this process reaches AWS. Outside an enclave, the SDK's own chain decides. Inside, the region
+// is that of the declared DynamoDB endpoint. The enclave calls KMS with the parent's credentials, and KMS encrypts its
+// answers to this process. It calls the tables with the parent's credentials, too, or with sealed credentials that only
+// this image can open.
 
 import { ceremonyArns } from '../../ceremony/definition.ts';
 import type { AwsClientOptions, AwsCredentials } from '../aws/client.ts';

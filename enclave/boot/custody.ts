@@ -1,9 +1,10 @@
-// Step "custody": the state table, the custody keys, and the chamber that they unseal (or that a latch keeps sealed).
-// Nothing of this exists without `signer_state`.
+// Step "custody": the state table, the custody keys, and the chamber, which the custody keys unseal or a latch keeps
+// sealed. It exists only with `signer_state`.
 
 import type { Ceremony } from '../../ceremony/definition.ts';
 import { ceremonyArns, parseCeremony } from '../../ceremony/definition.ts';
 import { deploymentOf } from '../../ceremony/deployment.ts';
+import { MASTER_KEY_BYTES } from '../../ceremony/shares.ts';
 import { encodeHex } from '../../formats/hex.ts';
 import { replaceRootToken } from '../auth/stateful/root-token.ts';
 import { createToken } from '../auth/tokens.ts';
@@ -16,7 +17,6 @@ import { type BindingTable, bindingTable } from '../chamber/binding-table.ts';
 import { bootChamber, type MakeRootToken, type UnsealParts, unsealOnly } from '../chamber/boot-chamber.ts';
 import { Chamber } from '../chamber/chamber.ts';
 import { type CustodyKeyHealth, custodyHealth } from '../chamber/custody-health.ts';
-import { MASTER_KEY_BYTES } from '../chamber/master-key.ts';
 import { type StateTable, stateTable } from '../chamber/state-table.ts';
 import type { Config } from '../config/options.ts';
 import type { Network } from '../signing/networks.ts';

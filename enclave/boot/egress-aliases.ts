@@ -1,4 +1,4 @@
-// Step "egress aliases": in an enclave, the declared ways out. Outside there is nothing to open.
+// Step "egress aliases": in an enclave, the declared connections to the outside. Elsewhere it does nothing.
 
 import type { Config } from '../config/options.ts';
 import { openEgress } from '../tee/parent/egress.ts';

@@ -1,7 +1,7 @@
-// The one deadline of ending: server.graceful_shutdown_timeout_seconds for everything, from the requests under way to
-// the slashing store. Requests are cut a little before it, so that a store that is well is closed in order; whatever
-// hangs is left behind at the deadline, because the process ends then and nothing that is not durable by now was
-// signed.
+// The one deadline for the end of the process: server.graceful_shutdown_timeout_seconds for everything, from the
+// requests under way to the slashing store. Requests are cut off a little before the deadline, so that a healthy store
+// is closed in order. At the deadline the process ends, even when something still hangs. This is safe, because nothing
+// was signed that is not durable by then.
 
 import type { Clock } from '../../observe/clock.ts';
 

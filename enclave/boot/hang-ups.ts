@@ -1,6 +1,6 @@
-// SIGHUP (`systemctl reload`): read again what may change while the signer runs. One that comes during the start counts
-// too. The configuration was read when the start began, which may wait long for a store, and what was revoked since
-// must not stay in force.
+// SIGHUP (`systemctl reload`): the signer reads again what may change while it runs. A SIGHUP during the start counts,
+// too. The signer read the configuration when the start began, and may then wait long for a store. A token that was
+// revoked meanwhile must not stay valid.
 
 import type { EventEmitter } from 'node:events';
 import type { Log } from '../../observe/log.ts';

@@ -1,4 +1,4 @@
-// Step "HTTP application": what a request meets, put together from the configuration.
+// Step "HTTP application": it builds the parts that a request passes through, from the configuration.
 
 import type { FastifyInstance } from 'fastify';
 import { encodeHex } from '../../formats/hex.ts';

@@ -1,6 +1,7 @@
-// Step "keys": the store, and a load of every source that goes on in the background. A directory or table that is not
-// there ends the start; bad files are counted and make /healthcheck DOWN, refused rows of the table are counted, and
-// the keys that are loaded sign meanwhile. A key that two sources have stays with the one that loaded it first.
+// Step "keys": the store, and a load of every source, which continues in the background. A missing directory or table
+// ends the start. Bad files are counted, and make /healthcheck DOWN. Refused rows of the table are counted. Meanwhile
+// the signer signs with the keys that are loaded. A key that two sources have stays with the source that loaded it
+// first.
 
 import { availableParallelism } from 'node:os';
 import { SignerError } from '../api/errors.ts';

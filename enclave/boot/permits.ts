@@ -1,4 +1,5 @@
-// Step "permits": how much is signed at once, and what of that is kept for the priority operations.
+// Step "permits": how many messages are signed at once, and how many of these permits are reserved for the priority
+// operations.
 
 import type { Config } from '../config/options.ts';
 import { createPermits, type Permits } from '../signing/permits.ts';

@@ -1,7 +1,6 @@
 // What a signer reads again while it runs, on SIGHUP or POST /reload: the tokens and policies of `static_auth` with
-// `tls.known_clients`, the TLS files and the key folders, in this order, so that what was revoked is refused first.
-// Nothing else of the configuration changes without a restart, and the log says which options would. What cannot be
-// read leaves what is in force as it is.
+// `tls.known_clients`, the TLS files and the key folders. This order refuses revoked tokens first. All other options
+// need a restart, and the log names those that changed. When something cannot be read, the version in force stays.
 
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../../observe/clock.ts';
@@ -9,7 +8,7 @@ import type { Log } from '../../observe/log.ts';
 import type { ReloadStatus } from '../api/reload.ts';
 import type { Loaded } from '../config/load.ts';
 import { type Config, OPTION_PATHS, type OptionPath } from '../config/options.ts';
-import { wipeSecrets } from '../config/secret.ts';
+import { wipeSecrets } from '../config/values/secret.ts';
 import type { FilesystemLoad } from '../keys/files/load-report.ts';
 import { whileStopped } from '../keys/management/stop.ts';
 import type { KeyTurns } from '../keys/turns.ts';

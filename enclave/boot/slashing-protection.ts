@@ -1,5 +1,5 @@
-// Step "slashing protection": the configured store, bound to the network, with the grouping in front of it and pruning
-// behind it.
+// Step "slashing protection": the configured store, bound to the network, with the grouping of checks in front of it
+// and pruning in the background.
 
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Log } from '../../observe/log.ts';

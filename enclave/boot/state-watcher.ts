@@ -1,5 +1,5 @@
-// Step "state watcher": what looks at the state table from now on, and seals the chamber when a latch appears there. It
-// starts when everything that holds secrets is open. Nothing of this exists without `signer_state`.
+// Step "state watcher": it watches the state table from now on, and seals the chamber when a latch appears there. It
+// starts when everything that holds secrets is open. It exists only with `signer_state`.
 
 import { Watcher, type WatcherParts } from '../chamber/watcher.ts';
 import type { Config } from '../config/options.ts';

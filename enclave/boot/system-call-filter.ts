@@ -1,5 +1,5 @@
-// Step "system call filter": what server.seccomp asks for, as early as it can be had, so that secrets are only ever in
-// a filtered process. No later step starts a program, mounts, or changes its user.
+// Step "system call filter": it installs the filter of server.seccomp as early as possible, so that only a filtered
+// process ever holds secrets. No later step starts a program, mounts a file system, or changes its user.
 
 import type { Config } from '../config/options.ts';
 import { applySystemCallPolicy } from '../harden/seccomp.ts';

@@ -1,6 +1,6 @@
-// Step "time": what slots and lifetimes are judged by. In an enclave it is the time of the security module, the
-// hypervisor's, which the parent does not set; the one clock that reads it serves slashing protection and tokens alike.
-// Elsewhere it is the system's clock. A module that stops answering stops nothing: the last reading is carried on.
+// Step "time": the clock for slots and lifetimes. In an enclave, it is the time of the security module, which comes
+// from the hypervisor and which the parent cannot set. One clock reads it, for slashing protection and tokens alike.
+// Elsewhere it is the system's clock. When the module stops answering, the clock runs on from the last reading.
 
 import type { Clock } from '../../observe/clock.ts';
 import { keepReading, openNsmClock } from '../tee/nsm/time.ts';

@@ -1,5 +1,5 @@
-// The first request of a process would pay for compiling the parser and the hasher (60 ms measured): it is paid at
-// boot.
+// Compiles the parser and the hasher at boot. Otherwise the first request of a process would pay for this (60 ms
+// measured).
 
 import { parseSignRequest } from '../api/sign-request.ts';
 import type { Network } from '../signing/networks.ts';

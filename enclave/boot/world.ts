@@ -1,4 +1,4 @@
-// What every step of the boot has beside its configuration and the results of earlier steps. It knows no step.
+// What every step of the boot gets besides its configuration and the results of earlier steps. It knows no step.
 
 import type { Clock } from '../../observe/clock.ts';
 import type { Logger } from '../../observe/logger.ts';

@@ -1,10 +1,11 @@
-// The row SLASHING_STORE of the state table: the one slashing store that a fleet signs over. Which store it is, and how
-// far its revision has come, stand under HMACs of the master key; the heartbeat beside them is a plain counter, because
-// whoever can write it can at most keep a signer from signing.
-// A row that fails its HMAC counts as a row of another store: nobody signs over it, and it is taken over like one.
+// The row SLASHING_STORE of the state table: the one slashing store over which a fleet signs. HMACs of the master key
+// protect the name of the store and its revision. The heartbeat beside them is a plain counter: whoever can write it
+// can only stop a signer from signing. A row with a wrong HMAC counts as a row of another store. Nobody signs over it,
+// and a signer takes it over like one.
 
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import { type Item, MalformedRow, wholeNumber } from './state-rows.ts';
+import type { Item } from '../aws/dynamodb.ts';
+import { MalformedRow, wholeNumber } from './state-rows.ts';
 
 export const SLASHING_STORE = 'SLASHING_STORE';
 

@@ -1,10 +1,9 @@
-// The calls on the row SLASHING_STORE: conditional writes and strongly consistent reads. What is unclear after the
-// SDK's attempts is an error (`state_stale`), never an answer.
+// The calls on the row SLASHING_STORE: conditional writes and strongly consistent reads. When the outcome is unclear
+// after the SDK's attempts, the result is an error (`state_stale`), and never an answer.
 
-import { type DynamoDBClient, GetItemCommand, PutItemCommand, UpdateItemCommand } from '../aws/dynamodb.ts';
+import { type DynamoDBClient, GetItemCommand, type Item, PutItemCommand, UpdateItemCommand } from '../aws/dynamodb.ts';
 import { awsFault } from '../aws/errors.ts';
 import { type BindingCodes, type BindingRow, type BoundStore, decodeBinding, SLASHING_STORE } from './binding-row.ts';
-import type { Item } from './state-rows.ts';
 import { keyOf, reading } from './table-calls.ts';
 
 /** Who writes. */

@@ -1,7 +1,7 @@
-// How a replica comes to its master key (specification/custody.md#states): read the table, then sealed, auto-init or
-// auto-unseal, rotation, root-token re-creation. Any number of replicas may do this at once: every write is one
-// transaction with a condition, and whoever loses a race starts over from what the winner wrote.
-// It trusts nothing of the table before the share binding verifies.
+// How a replica gets its master key (specification/custody.md#states): it reads the table, then stays sealed,
+// initialises, or unseals, and after that rotates or makes the root token again where needed. Any number of replicas
+// may do this at once. Every write is one transaction with a condition, and a replica that loses a race starts over
+// from what the winner wrote. It trusts nothing of the table before the share binding verifies.
 
 import type { CustodyKeys } from '../../ceremony/custody-keys.ts';
 import { type EnvelopeTerms, unwrapMasterKey, wrapMasterKey } from '../../ceremony/envelope.ts';
@@ -9,12 +9,13 @@ import { serializeRecord } from '../../ceremony/record.ts';
 import { sealRootToken } from '../../ceremony/root-token.ts';
 import type { Clock } from '../../observe/clock.ts';
 import type { Log } from '../../observe/log.ts';
+import type { AuthHead, AuthWrite } from '../auth/stateful/state.ts';
 import type { MemoryPolicy } from '../native/load.ts';
 import { masterKeyLost, recordIn, servedOrThrow } from './custody-failure.ts';
 import { MasterKey } from './master-key.ts';
 import { patiently, StateTableFailure } from './startup-failures.ts';
-import type { AuthHead, MasterKeyRow, SealOverride } from './state-rows.ts';
-import type { AuthWrite, BootRows, StateTable } from './state-table.ts';
+import type { Latch, MasterKeyRow } from './state-rows.ts';
+import type { BootRows, StateTable } from './state-table.ts';
 
 /** Times a replica starts over because another one was faster. Each time something was written, so this ends early. */
 const MAX_ROUNDS = 10;
@@ -45,7 +46,7 @@ export interface BootChamberParts {
 }
 
 export type Booted =
-  | { readonly kind: 'sealed'; readonly latch: SealOverride }
+  | { readonly kind: 'sealed'; readonly latch: Latch }
   /** `isNewTable`: this start has initialised the table, so no other signer has used it yet. */
   | { readonly kind: 'unsealed'; readonly masterKey: MasterKey; readonly isNewTable: boolean };
 
@@ -53,10 +54,10 @@ export type Booted =
 export async function bootChamber(parts: BootChamberParts): Promise<Booted> {
   for (let round = 1; round <= MAX_ROUNDS; round++) {
     const rows = await patiently(parts.table, () => parts.table.readBoot());
-    if (rows.sealOverride !== undefined) {
-      const { reason, sealedAt } = rows.sealOverride;
+    if (rows.latch !== undefined) {
+      const { reason, sealedAt } = rows.latch;
       parts.log.warn({ reason, sealed_at: sealedAt }, 'SEAL_OVERRIDE is there: this replica stays sealed');
-      return { kind: 'sealed', latch: rows.sealOverride };
+      return { kind: 'sealed', latch: rows.latch };
     }
     const isNewTable = rows.masterKey === undefined;
     const masterKey = await (rows.masterKey === undefined
@@ -76,8 +77,8 @@ export type UnsealParts = Pick<BootChamberParts, 'table' | 'terms' | 'custodyKey
  */
 export async function unsealOnly(parts: UnsealParts): Promise<MasterKey> {
   const { table } = parts;
-  const { sealOverride, masterKey } = await patiently(table, () => table.readBoot());
-  if (sealOverride !== undefined) {
+  const { latch, masterKey } = await patiently(table, () => table.readBoot());
+  if (latch !== undefined) {
     throw new StateTableFailure(table.tableName, 'SEAL_OVERRIDE is there: nothing is unsealed until it is deleted');
   }
   if (masterKey === undefined) {
@@ -95,8 +96,8 @@ async function autoInit(rows: BootRows, parts: BootChamberParts): Promise<Master
   if (rows.hasRootToken || rows.hasAuthHead) throw masterKeyLost(table);
   if (!(await patiently(table, () => table.isEmpty()))) {
     // What another replica writes at this moment comes with a MASTER_KEY; what is there without one was left behind.
-    const { masterKey: written, sealOverride } = await patiently(table, () => table.readBoot());
-    if (written === undefined && sealOverride === undefined) throw masterKeyLost(table);
+    const { masterKey: written, latch } = await patiently(table, () => table.readBoot());
+    if (written === undefined && latch === undefined) throw masterKeyLost(table);
     return 'raced';
   }
   const masterKey = MasterKey.generate(parts.memory, await parts.randomness?.());

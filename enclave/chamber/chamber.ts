@@ -7,11 +7,11 @@ import type { Log } from '../../observe/log.ts';
 import type { ChamberState } from '../api/chamber.ts';
 import { SignerError } from '../api/errors.ts';
 import type { MasterKey } from './master-key.ts';
-import type { SealOverride } from './state-rows.ts';
+import type { Latch } from './state-rows.ts';
 import type { StateTable } from './state-table.ts';
 
 export interface ChamberParts {
-  readonly table: Pick<StateTable, 'writeSealOverride'>;
+  readonly table: Pick<StateTable, 'writeLatch'>;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -20,10 +20,10 @@ export class Chamber {
   readonly #parts: ChamberParts;
   readonly #wipes: (() => void)[] = [];
   #masterKey: MasterKey | undefined;
-  #latch: SealOverride | undefined;
+  #latch: Latch | undefined;
 
   /** Unsealed with a master key, Sealed with the latch that was found. */
-  constructor(found: { readonly masterKey: MasterKey } | { readonly latch: SealOverride }, parts: ChamberParts) {
+  constructor(found: { readonly masterKey: MasterKey } | { readonly latch: Latch }, parts: ChamberParts) {
     this.#parts = parts;
     if ('latch' in found) this.#latch = found.latch;
     else this.#masterKey = found.masterKey;
@@ -34,7 +34,7 @@ export class Chamber {
   }
 
   /** The latch that sealed this replica. */
-  get latch(): SealOverride | undefined {
+  get latch(): Latch | undefined {
     return this.#latch;
   }
 
@@ -55,18 +55,18 @@ export class Chamber {
    * @throws SignerError `state_stale` when the latch could not be written; nothing is sealed then, and the call can be
    * repeated
    */
-  async seal(reason: string | null, accessor: string): Promise<SealOverride> {
+  async seal(reason: string | null, accessor: string): Promise<Latch> {
     if (this.#latch !== undefined) return this.#latch;
     const { table, clock, log } = this.#parts;
     const sealedAt = new Date(clock.now()).toISOString();
-    const latch = await table.writeSealOverride({ reason, accessor, sealedAt });
+    const latch = await table.writeLatch({ reason, accessor, sealedAt });
     log.warn({ accessor, reason }, 'break-glass: the latch is written, every replica will seal');
     this.sealBecauseOf(latch);
     return latch;
   }
 
   /** The latch is in the table: forget everything, at once and for good. */
-  sealBecauseOf(latch: SealOverride): void {
+  sealBecauseOf(latch: Latch): void {
     if (this.state === 'Sealed') return;
     this.#latch = latch;
     this.close();

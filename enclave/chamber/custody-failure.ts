@@ -1,4 +1,5 @@
-// Why there is no master key: custody keys that do not serve, a record that cannot be read, or one that is lost.
+// The reasons why there is no master key: custody keys that do not work, a record that cannot be read, or a lost
+// record.
 
 import { strict as assert } from 'node:assert';
 import { describeKeyResult, type KeyResult } from '../../ceremony/custody-keys.ts';

@@ -1,5 +1,5 @@
-// Which custody keys this replica could use now, for the chamber's status. The keys are asked at most every few seconds
-// and once at a time, however many callers want to know.
+// Which custody keys this replica could use now, for the chamber's status. It asks the keys at most every few seconds,
+// and never twice at once, however many callers want to know.
 
 import type { KeyAttempt } from '../../ceremony/custody-keys.ts';
 import type { CustodyKey } from '../../ceremony/definition.ts';

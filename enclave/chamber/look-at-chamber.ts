@@ -5,7 +5,7 @@ import { refuseRecord } from '../../ceremony/envelope.ts';
 import type { BootChamberParts } from './boot-chamber.ts';
 import { CustodyFailure, masterKeyLost, recordIn } from './custody-failure.ts';
 import { patiently } from './startup-failures.ts';
-import type { SealOverride } from './state-rows.ts';
+import type { Latch } from './state-rows.ts';
 
 /**
  * Whether a start could go on with what the table holds, as far as that is known without opening a share and without
@@ -15,9 +15,9 @@ import type { SealOverride } from './state-rows.ts';
 export async function lookAtChamber({
   table,
   terms,
-}: Pick<BootChamberParts, 'table' | 'terms'>): Promise<{ readonly latch: SealOverride | undefined }> {
+}: Pick<BootChamberParts, 'table' | 'terms'>): Promise<{ readonly latch: Latch | undefined }> {
   const rows = await patiently(table, () => table.readBoot());
-  if (rows.sealOverride !== undefined) return { latch: rows.sealOverride };
+  if (rows.latch !== undefined) return { latch: rows.latch };
   if (rows.masterKey === undefined) {
     if (rows.hasRootToken || rows.hasAuthHead) throw masterKeyLost(table);
     return { latch: undefined };

@@ -1,14 +1,13 @@
-// The master key: 32 bytes from which every other key of the signer is derived, one sub-key a purpose. It owns the only
-// lasting copy, off the JavaScript heap and locked when the native addon is there, and gives the bytes themselves to
-// one caller only: the envelope that splits them. After `wipe` it refuses everything.
+// The master key: 32 bytes from which every other key of the signer is derived, one sub-key for each purpose. This file
+// holds the only lasting copy, outside the JavaScript heap, and in locked memory when the native addon is there. It
+// gives the bytes to one caller only: the envelope that splits them. After `wipe` it refuses every call.
 
 import { strict as assert } from 'node:assert';
 import { randomFillSync } from 'node:crypto';
+import { MASTER_KEY_BYTES } from '../../ceremony/shares.ts';
 import { deriveSubKey } from '../../ceremony/sub-key.ts';
 import { SignerError } from '../api/errors.ts';
 import { loadAddon, type MemoryPolicy } from '../native/load.ts';
-
-export const MASTER_KEY_BYTES = 32;
 
 /** HKDF `info` of each purpose (specification/custody.md#master-key). */
 export const PURPOSES = {

@@ -1,5 +1,5 @@
-// What the start says when the state table cannot be used (specification/operating.md#startup-failures, 8), with what
-// to do about it; and the patience of a start: faults that pass are tried again a bounded number of times before the
+// What the start says when it cannot use the state table (specification/operating.md#startup-failures, 8), and what to
+// do about it. It also limits the patience of a start: it retries transient faults a bounded number of times before the
 // process gives up.
 
 import { setTimeout as pause } from 'node:timers/promises';

@@ -1,16 +1,14 @@
-// The rows of the signer-state table (specification/tables.md#state-table) and how they are spelled as
-// items. Whoever can write the table can write anything here, so decoding only checks the shape: what a row is worth is
-// decided by its HMAC (auth rows, MASTER_KEY), and a latch counts however it looks.
+// The rows of the signer-state table (specification/tables.md#state-table), and their form as items. Whoever can write
+// to the table can write anything here, so decoding only checks the form. The HMAC of a row decides whether it is valid
+// (auth rows, MASTER_KEY). A latch counts in any form.
 
-import type { AttributeValue, CreateTableCommandInput } from '../aws/dynamodb.ts';
-import { tableDefinition } from '../aws/table-definition.ts';
+import type { AuthHead, AuthRow } from '../auth/stateful/state.ts';
+import type { Item } from '../aws/dynamodb.ts';
 
 export const MASTER_KEY = 'MASTER_KEY';
 export const ROOT_TOKEN_BOOTSTRAP = 'ROOT_TOKEN_BOOTSTRAP';
 export const SEAL_OVERRIDE = 'SEAL_OVERRIDE';
 export const AUTH_REVISION = 'AUTH_REVISION';
-
-export type Item = Record<string, AttributeValue>;
 
 /** The envelope of the master key as one text, and its generation beside it for the watcher. */
 export interface MasterKeyRow {
@@ -25,27 +23,12 @@ export interface RootTokenRow {
   readonly createdAt: string;
 }
 
-/** Members are null when somebody made the row by hand without them: it seals all the same. */
-export interface SealOverride {
+/** SEAL_OVERRIDE. Members are null when somebody made the row by hand without them: it seals all the same. */
+export interface Latch {
   readonly reason: string | null;
   readonly accessor: string | null;
   /** RFC 3339. */
   readonly sealedAt: string | null;
-}
-
-/** A policy or a token. Structurally auth's AuthRow. */
-export interface AuthRow {
-  readonly pk: string;
-  readonly revision: number;
-  readonly content: string;
-  readonly mac: Uint8Array;
-}
-
-/** AUTH_REVISION. Structurally auth's AuthHead. */
-export interface AuthHead {
-  readonly revision: number;
-  readonly manifest: string;
-  readonly mac: Uint8Array;
 }
 
 /** A row that cannot be read as what it has to be: altered by hand, or written by another program or version. */
@@ -54,10 +37,6 @@ export class MalformedRow extends Error {
     super(`the row ${pk} ${problem}`);
     this.name = 'MalformedRow';
   }
-}
-
-export function stateTableDefinition(tableName: string): CreateTableCommandInput {
-  return tableDefinition(tableName);
 }
 
 export function encodeMasterKey({ generation, record }: MasterKeyRow): Item {
@@ -74,7 +53,7 @@ export function encodeRootToken({ value, createdAt }: RootTokenRow): Item {
   return { pk: { S: ROOT_TOKEN_BOOTSTRAP }, value: { S: value }, created_at: { S: createdAt } };
 }
 
-export function encodeSealOverride({ reason, accessor, sealedAt }: SealOverride): Item {
+export function encodeLatch({ reason, accessor, sealedAt }: Latch): Item {
   return {
     pk: { S: SEAL_OVERRIDE },
     ...(reason === null ? {} : { reason: { S: reason } }),
@@ -83,7 +62,7 @@ export function encodeSealOverride({ reason, accessor, sealedAt }: SealOverride)
   };
 }
 
-export function decodeSealOverride(item: Item | undefined): SealOverride | undefined {
+export function decodeLatch(item: Item | undefined): Latch | undefined {
   if (item === undefined) return undefined;
   const sealedAt = item['sealed_at']?.S ?? '';
   return {

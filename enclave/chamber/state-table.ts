@@ -1,42 +1,33 @@
-// The calls on the signer-state table: strongly consistent reads and conditional transactions, nothing else. Reads are
-// complete or fail: a row that was not answered is never taken for one that is not there. Writes say whether their
-// condition held; what is unclear after all attempts is an error, never a refusal.
+// The calls on the signer-state table: only strongly consistent reads and conditional transactions. A read is complete
+// or fails: a row that was not answered never counts as a missing row. A write says whether its condition held. When
+// the outcome is unclear after all attempts, the result is an error, and never a refusal.
 
-import { type DynamoDBClient, GetItemCommand, type TransactWriteItem } from '../aws/dynamodb.ts';
+import type { AuthHead, AuthState, AuthWrite } from '../auth/stateful/state.ts';
+import { type DynamoDBClient, GetItemCommand, type Item, type TransactWriteItem } from '../aws/dynamodb.ts';
 import type { WriteOutcome } from '../aws/dynamodb-transact.ts';
 import {
   AUTH_REVISION,
-  type AuthHead,
-  type AuthRow,
   decodeAuthHead,
   decodeAuthRow,
+  decodeLatch,
   decodeMasterKey,
-  decodeSealOverride,
   encodeAuthHead,
   encodeAuthRow,
+  encodeLatch,
   encodeMasterKey,
   encodeRootToken,
-  encodeSealOverride,
-  type Item,
+  type Latch,
   MASTER_KEY,
   type MasterKeyRow,
   ROOT_TOKEN_BOOTSTRAP,
   type RootTokenRow,
   SEAL_OVERRIDE,
-  type SealOverride,
   wholeNumber,
 } from './state-rows.ts';
 import { isEmptyTable, keyOf, readBatch, reading, readSnapshot, transact } from './table-calls.ts';
 
-export type AuthChange = { readonly put: AuthRow } | { readonly delete: string };
-
-export interface AuthWrite {
-  readonly changes: readonly AuthChange[];
-  readonly head: AuthHead;
-}
-
 export interface BootRows {
-  readonly sealOverride: SealOverride | undefined;
+  readonly latch: Latch | undefined;
   readonly masterKey: MasterKeyRow | undefined;
   readonly hasRootToken: boolean;
   readonly hasAuthHead: boolean;
@@ -44,9 +35,9 @@ export interface BootRows {
 
 /** Beside a latch nothing else counts, nor is it looked at: a row that cannot be read keeps nobody from sealing. */
 export type WatchedRows =
-  | { readonly sealOverride: SealOverride }
+  | { readonly latch: Latch }
   | {
-      readonly sealOverride: undefined;
+      readonly latch: undefined;
       /** Undefined when the row is gone. */
       readonly generation: number | undefined;
       readonly authHead: Pick<AuthHead, 'revision' | 'mac'> | undefined;
@@ -55,25 +46,16 @@ export type WatchedRows =
 /**
  * Every method throws SignerError `state_stale` when the table cannot be used; its detail names the fault or the row.
  */
-export interface StateTable {
+export interface StateTable extends AuthState {
   readonly tableName: string;
   /** One snapshot: never the middle of another replica's initialisation. */
   readBoot(): Promise<BootRows>;
   /** Whether there is no row of any name. */
   isEmpty(): Promise<boolean>;
   watch(): Promise<WatchedRows>;
-  readSealOverride(): Promise<SealOverride | undefined>;
+  readLatch(): Promise<Latch | undefined>;
   readMasterKey(): Promise<MasterKeyRow | undefined>;
   readHead(): Promise<AuthHead | undefined>;
-  /** auth's AuthState: of these pks, 100 at most, those that are there. */
-  readRows(pks: readonly string[]): Promise<readonly AuthRow[]>;
-  /**
-   * auth's AuthState: the head and these rows from one moment, so that a table that is being written reads
-   * consistently.
-   */
-  readTogether(
-    pks: readonly string[],
-  ): Promise<{ readonly head: AuthHead | undefined; readonly rows: readonly AuthRow[] }>;
   /**
    * MASTER_KEY, ROOT_TOKEN_BOOTSTRAP and the first auth rows, on the condition that there is none of them and no latch.
    */
@@ -87,13 +69,7 @@ export interface StateTable {
     auth: AuthWrite,
   ): Promise<WriteOutcome>;
   /** The latch that is there afterwards: this one, or the one that was there first. */
-  writeSealOverride(override: SealOverride): Promise<SealOverride>;
-  /** auth's AuthState: one transaction, on the condition that the head is still at `expectedRevision`. */
-  commit(
-    expectedRevision: number | undefined,
-    changes: readonly AuthChange[],
-    head: AuthHead,
-  ): Promise<'committed' | 'conflict'>;
+  writeLatch(latch: Latch): Promise<Latch>;
 }
 
 export function stateTable(client: DynamoDBClient, tableName: string): StateTable {
@@ -117,12 +93,12 @@ export function stateTable(client: DynamoDBClient, tableName: string): StateTabl
     });
   }
 
-  const readSealOverride = () => readOne(SEAL_OVERRIDE, decodeSealOverride);
+  const readLatch = () => readOne(SEAL_OVERRIDE, decodeLatch);
   const readHead = () => readOne(AUTH_REVISION, decodeAuthHead);
 
   return {
     tableName,
-    readSealOverride,
+    readLatch,
     readHead,
     readMasterKey: () => readOne(MASTER_KEY, decodeMasterKey),
 
@@ -130,7 +106,7 @@ export function stateTable(client: DynamoDBClient, tableName: string): StateTabl
       reading(async () => {
         const rows = await readSnapshot(client, tableName, BOOT_ROWS);
         return {
-          sealOverride: decodeSealOverride(rows.get(SEAL_OVERRIDE)),
+          latch: decodeLatch(rows.get(SEAL_OVERRIDE)),
           masterKey: decodeMasterKey(rows.get(MASTER_KEY)),
           hasRootToken: rows.has(ROOT_TOKEN_BOOTSTRAP),
           hasAuthHead: rows.has(AUTH_REVISION),
@@ -142,11 +118,11 @@ export function stateTable(client: DynamoDBClient, tableName: string): StateTabl
     watch: () =>
       reading(async () => {
         const rows = await readBatch(client, tableName, [SEAL_OVERRIDE, MASTER_KEY, AUTH_REVISION], WATCHED);
-        const sealOverride = decodeSealOverride(rows.get(SEAL_OVERRIDE));
-        if (sealOverride !== undefined) return { sealOverride };
+        const latch = decodeLatch(rows.get(SEAL_OVERRIDE));
+        if (latch !== undefined) return { latch };
         const masterKey = rows.get(MASTER_KEY);
         return {
-          sealOverride,
+          latch,
           generation: masterKey && wholeNumber(masterKey, MASTER_KEY, 'generation'),
           authHead: watchedHead(rows.get(AUTH_REVISION)),
         };
@@ -179,11 +155,11 @@ export function stateTable(client: DynamoDBClient, tableName: string): StateTabl
     recreateRootToken: (rootToken, expectedRevision, auth) =>
       write([put(encodeRootToken(rootToken)), ...authItems(auth, expectedRevision)]),
 
-    async writeSealOverride(override) {
-      const outcome = await write([put(encodeSealOverride(override))]);
-      if (outcome === 'written') return override;
+    async writeLatch(latch) {
+      const outcome = await write([put(encodeLatch(latch))]);
+      if (outcome === 'written') return latch;
       // deleted again within a moment: it was there, so this replica seals
-      return (await readSealOverride()) ?? override;
+      return (await readLatch()) ?? latch;
     },
 
     async commit(expectedRevision, changes, head) {

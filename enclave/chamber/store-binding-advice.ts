@@ -1,4 +1,4 @@
-// What the log says when a fleet and its slashing store come apart, and what to do then.
+// What the log says, and what to do, when a fleet and its slashing store do not belong together.
 
 export const LOST =
   'this signer lost the right to sign: its fleet is bound to another slashing store now, or to this one anew. ' +

@@ -1,18 +1,18 @@
-// Keeps a fleet on one slashing store. The state table names the store that the fleet signs over, with a heartbeat of
-// whoever uses it. A signer with that store beats and signs. A signer with another one signs nothing while the
-// heartbeat moves; once it has stood still for longer than any signer may go on without one, this signer takes the
-// binding over, with a jump of its own store first, so that nothing it does not know of can be contradicted.
+// Keeps a fleet on one slashing store. The state table names the store over which the fleet signs, with a heartbeat of
+// the signers that use it. A signer with that store writes heartbeats and signs. A signer with another store signs
+// nothing while the heartbeat moves. When the heartbeat has not moved for longer than any signer may sign without one,
+// this signer takes over the binding. It first makes a jump of its own store, so that it cannot contradict a message
+// that it does not know.
 //
-// Why two stores never sign at once. A signer may sign until `boundMs` after it BEGAN its last heartbeat that
-// succeeded, by its monotonic clock, judged at each signature: one that was frozen has lost the right when it wakes.
-// Another signer takes over no sooner than `boundMs + marginMs` after it has SEEN the last change of the row. The
-// change was made before it was seen, so the first one's right ended `marginMs` earlier, which covers clocks of
-// different speed.
+// Why two stores never sign at once. A signer may sign until `boundMs` after it BEGAN its last successful heartbeat.
+// Its monotonic clock decides this at each signature, so a signer that was frozen has lost the right when it wakes.
+// Another signer takes over no sooner than `boundMs + marginMs` after it has SEEN the last change of the row. The first
+// signer made this change before the other one saw it. So the first signer's right ended `marginMs` earlier. The margin
+// covers clocks of different speed.
 //
-// It also notices copies. The row notes the store's revision, which signers count up: a store that has a lower one than
-// was noted has lost records, or is an older copy beside the store in use. Nobody can tell which, so it counts as
-// another store. A store for one signer (sqlite) also has a seat: its file, which a lock keeps to one process. A copied
-// file has another.
+// It also detects copies. The row has the store's revision, which signers count up. A store with a lower revision has
+// lost records, or is an older copy of the store in use. Nobody can tell which, so it counts as another store. A store
+// for one signer (sqlite) also has a seat: its file, which a lock keeps to one process. A copied file has another seat.
 
 import type { Clock } from '../../observe/clock.ts';
 import type { Log } from '../../observe/log.ts';

@@ -1,15 +1,19 @@
-// How the state table is called: reads that are complete or fail, transactions that are tried again with one token
-// until their outcome is known. A fault that stays is SignerError `state_stale`, with the fault or the row in its
-// detail.
+// How the state table is called. Reads are complete or fail. A transaction is tried again with the same token until its
+// outcome is known. A lasting fault becomes SignerError `state_stale`, with the fault or the row in its detail.
 
 import { strict as assert } from 'node:assert';
 import { setTimeout as pause } from 'node:timers/promises';
 import { SignerError } from '../api/errors.ts';
 import { readBatchOfItems } from '../aws/batch-read.ts';
-import { type DynamoDBClient, ScanCommand, TransactGetItemsCommand, type TransactWriteItem } from '../aws/dynamodb.ts';
+import {
+  type DynamoDBClient,
+  type Item,
+  ScanCommand,
+  TransactGetItemsCommand,
+  type TransactWriteItem,
+} from '../aws/dynamodb.ts';
 import { jittered, RETRY_PAUSE_MS, transactWrite, type WriteOutcome } from '../aws/dynamodb-transact.ts';
 import { awsFault } from '../aws/errors.ts';
-import type { Item } from './state-rows.ts';
 
 /** Rounds of one batch read while the service leaves rows unprocessed. */
 const MAX_READ_ROUNDS = 5;

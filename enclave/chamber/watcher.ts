@@ -1,12 +1,13 @@
-// Keeps sight of the state table: latch, generation and auth head, read consistently every interval. Seals when the
-// latch is there, has the auth state read again when the table says something else than this replica holds (newer,
-// older, or a fork at the same revision), and says `stale` after too long without a successful refresh. Time comes from
-// the injected clock, so a process that was stopped is stale the moment it goes on.
+// Watches the state table: it reads latch, generation and auth head consistently in every interval. It seals when the
+// latch is there. It starts a new read of the auth state when the table differs from what this replica holds (newer,
+// older, or a fork at the same revision). It says `stale` after too long without a successful refresh. Time comes from
+// the injected clock, so a process that was stopped is stale as soon as it continues.
 
 import { strict as assert } from 'node:assert';
 import type { Clock } from '../../observe/clock.ts';
 import { type Log, toMilli } from '../../observe/log.ts';
-import type { AuthHead, SealOverride } from './state-rows.ts';
+import type { AuthHead } from '../auth/stateful/state.ts';
+import type { Latch } from './state-rows.ts';
 import type { StateTable } from './state-table.ts';
 
 /** specification/custody.md#watching: no successful read for max(5 intervals, 10 s) is stale. */
@@ -34,7 +35,7 @@ export type WatchedHead = Pick<AuthHead, 'revision' | 'mac'>;
 
 export interface WatcherParts {
   readonly table: Pick<StateTable, 'watch'>;
-  readonly onLatch: (latch: SealOverride) => void;
+  readonly onLatch: (latch: Latch) => void;
   readonly auth: {
     /** What this replica holds now. */
     head(): WatchedHead | undefined;
@@ -97,9 +98,9 @@ export class Watcher {
     try {
       const rows = await this.#parts.table.watch();
       if (this.#stopped) return;
-      if (rows.sealOverride !== undefined) {
+      if (rows.latch !== undefined) {
         this.stop();
-        this.#parts.onLatch(rows.sealOverride);
+        this.#parts.onLatch(rows.latch);
         return;
       }
       this.#noteGeneration(rows.generation);

@@ -5,11 +5,12 @@
 import { accessSync, constants, readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { renderPath, type Violation } from '../../command-line/violations.ts';
+import { errorCode } from '../../formats/error-code.ts';
 import { readNetwork } from '../config/network.ts';
 import type { Config, OptionPath } from '../config/options.ts';
 import type { ConfigWarning } from '../config/warnings.ts';
 import { DESCRIPTOR_NAME, KEYSTORE_NAME } from '../keys/files/listing.ts';
-import { parsePostgresUrl } from '../slashing/postgres/address.ts';
+import { parsePostgresUrl } from '../slashing/postgres/connection/address.ts';
 import { certificateWarning, clientCaWarning, readCertificatePair } from '../tls/file.ts';
 import { readKnownClientsFile } from '../tls/known-clients-file.ts';
 import { lookAtKeyFiles } from './check-keys.ts';
@@ -185,7 +186,7 @@ function failure(run: () => unknown): string | undefined {
     run();
     return undefined;
   } catch (error) {
-    return error instanceof Error && 'code' in error ? String(error.code) : 'unreadable';
+    return errorCode(error) ?? 'unreadable';
   }
 }
 

@@ -23,7 +23,8 @@ export async function lookAtStart(config: Config, { offline }: { readonly offlin
   const listeners = await lookAtListeners(config);
   const found: Found[] = [files, listeners, ...(await lookAtHardening(config))];
   const isStoreBroken = files.violations.some(({ path }) => path.startsWith('anti_slashing.'));
-  if (!files.violations.some(({ path }) => path.startsWith('custom_network'))) {
+  // A config.yaml, or the schedule beside it, that does not hold: there is no network then.
+  if (!files.violations.some(({ path }) => /^(custom_network|network)\b/.test(path))) {
     const network = networkOf(config);
     const { signerRuns } = listeners;
     if (!isStoreBroken) found.push(await lookAtStore(config, { network, signerRuns, clock: systemClock }));

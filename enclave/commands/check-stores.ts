@@ -11,7 +11,7 @@ import type { Config, OptionPath } from '../config/options.ts';
 import type { ConfigWarning } from '../config/warnings.ts';
 import type { Network } from '../signing/networks.ts';
 import { lookAtSlashingTable } from '../slashing/dynamodb/look.ts';
-import { parsePostgresUrl } from '../slashing/postgres/address.ts';
+import { parsePostgresUrl } from '../slashing/postgres/connection/address.ts';
 import { lookAtPostgres } from '../slashing/postgres/look.ts';
 import { lookAtDatabase } from '../slashing/sqlite/look.ts';
 import type { Found } from './check.ts';

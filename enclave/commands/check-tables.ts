@@ -47,7 +47,7 @@ async function lookAtState(config: Config, network: Network): Promise<Found> {
 
 const AS_SAID = 'do as it says; docs/guides/custody.md has the actions that the signer’s role needs';
 
-/** A start needs the threshold; whatever is missing beyond is said. */
+/** A start needs the threshold of keys; the check names every key that does not serve. */
 async function lookAtCustodyKeys(keys: readonly CustodyKey[], threshold: number, kms: Kms): Promise<Found> {
   const states = await Promise.all(keys.map(async ({ arns }) => kms.reachable(arns)));
   const missing = states.flatMap((state, index) =>

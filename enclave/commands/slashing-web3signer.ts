@@ -4,10 +4,10 @@
 
 import { conflictLines } from '../../command-line/conflicts.ts';
 import { EXIT } from '../../command-line/exit-codes.ts';
-import { BrokenReference } from '../config/broken-reference.ts';
-import { readSecret } from '../config/secret.ts';
-import { type PostgresAddress, parsePostgresUrl } from '../slashing/postgres/address.ts';
-import { PostgresConnections } from '../slashing/postgres/connections.ts';
+import { BrokenReference } from '../config/values/broken-reference.ts';
+import { readSecret } from '../config/values/secret.ts';
+import { type PostgresAddress, parsePostgresUrl } from '../slashing/postgres/connection/address.ts';
+import { PostgresConnections } from '../slashing/postgres/connection/connections.ts';
 import type { ImportSummary, ValidatorHistory } from '../slashing/types.ts';
 import { readWeb3Signer, type Web3SignerFindings } from '../slashing/web3signer/database.ts';
 import { mergeWeb3Signer } from '../slashing/web3signer/merge.ts';

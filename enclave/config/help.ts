@@ -1,8 +1,8 @@
 // What `strongroom server` says of itself, from the option table.
 
 import type { Description, Flag } from '../../command-line/command.ts';
+import { SERVER_FLAGS } from './layers/server-flags.ts';
 import { flagOf, OPTION_PATHS, type OptionPath, optionAt, variableOf } from './options.ts';
-import { SERVER_FLAGS } from './server-flags.ts';
 
 export function serverDescription(): Description {
   const withoutFlag = OPTION_PATHS.filter((path) => flagOf(path) === undefined);

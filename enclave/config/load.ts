@@ -6,12 +6,10 @@ import { readFileSync } from 'node:fs';
 import type { Ceremony } from '../../ceremony/definition.ts';
 import { renderPath, type Violation } from '../../command-line/violations.ts';
 import { explainIssue } from '../api/issues.ts';
-import { BrokenReference } from './broken-reference.ts';
-import { type Environment, readEnvironment, unknownVariables } from './environment.ts';
-import { EMPTY_LAYER, readConfigurationFile, refused } from './file.ts';
-import { type Flags, readFlags } from './flags.ts';
-import type { Layer, MemberSetting, Setting } from './layer.ts';
-import { withMember } from './members.ts';
+import { type Environment, readEnvironment, unknownVariables } from './layers/environment.ts';
+import { EMPTY_LAYER, readConfigurationFile, refused } from './layers/file.ts';
+import { type Flags, readFlags } from './layers/flags.ts';
+import type { Layer, Setting } from './layers/layer.ts';
 import {
   type Config,
   OPTION_PATHS,
@@ -24,8 +22,8 @@ import {
 import { remedyFor } from './remedy.ts';
 import type { Facts, Finding } from './rules/rule.ts';
 import { RULES } from './rules/rules.ts';
-import { readSecret, Secret, type SecretSources, surrounded, wipeSecrets } from './secret.ts';
-import { withSecrets } from './static-auth.ts';
+import { resolveSettings } from './settings.ts';
+import { Secret, wipeSecrets } from './values/secret.ts';
 import { type ConfigWarning, warningsOf } from './warnings.ts';
 
 export interface LoadInput {
@@ -67,7 +65,10 @@ export function loadConfig(input: LoadInput, build: Build): Loaded {
   const file = readFileLayer(flags, input.readFile ?? ((path) => readFileSync(path)));
   const environment = readEnvironment(input.env);
   const layers: readonly Layer[] = [flags, environment, file];
-  const { settings, referenced } = resolve(layers, input.env, build);
+  const { settings, referenced } = resolveSettings(layers, input.env, {
+    isEnclaveBuild: build.compiledCeremony !== false,
+    withoutTokens: build.withoutTokens === true,
+  });
 
   const violations = layers.flatMap((layer) => layer.violations);
   const unknown = unknownVariables(input.env, referenced);
@@ -123,69 +124,8 @@ function readFileLayer({ configPath }: Flags, readFile: (path: string) => Uint8A
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? ` (${String(error.code)})` : '';
     const remedy = 'name a file that this user may read';
-    return refused([{ path: 'the file', problem: `cannot be read${code}`, remedy, origin: 'flag --config' }]);
+    return refused([{ path: configPath, problem: `cannot be read${code}`, remedy, origin: 'flag --config' }]);
   }
-}
-
-/** The setting that takes effect for each option, with secrets already secret. */
-function resolve(
-  layers: readonly Layer[],
-  env: Environment,
-  { compiledCeremony, withoutTokens = false }: Build,
-): { readonly settings: ReadonlyMap<OptionPath, Setting>; readonly referenced: readonly string[] } {
-  const settings = new Map<OptionPath, Setting>();
-  for (const layer of layers.toReversed()) {
-    for (const [path, setting] of layer.settings) settings.set(path, setting);
-  }
-  for (const member of layers.flatMap(({ members = [] }) => members)) {
-    settings.set(member.option, overlaid(settings.get(member.option), member));
-  }
-  // Also where the file is only checked on the way into an image, whose signer finds no environment.
-  const isForEnclave = compiledCeremony !== false || settings.get('tee.platform')?.value === 'nitro';
-  const sources = { env: isForEnclave ? undefined : env, unsetIsFine: withoutTokens };
-  const referenced = [
-    ...readTokens(settings, sources),
-    ...readUrl(settings, { env: sources.env }),
-    ...readPersistSecret(settings, sources),
-  ];
-  return { settings, referenced };
-}
-
-/** An option with one of its members set by a layer of its own. */
-function overlaid(base: Setting | undefined, { within, value, originAt }: MemberSetting): Setting {
-  const isThere = (path: readonly PropertyKey[]) => within.every((name, index) => path[index] === name);
-  return {
-    value: withMember(base?.value, within, value),
-    originAt: (path) => (base === undefined || isThere(path) ? originAt(path) : base.originAt(path)),
-  };
-}
-
-/** Answers the variables that tokens refer to, as does `readUrl`. */
-function readTokens(settings: Map<OptionPath, Setting>, sources: SecretSources): readonly string[] {
-  const setting = settings.get('static_auth');
-  if (setting === undefined) return [];
-  const { value, variables } = withSecrets(setting.value, sources);
-  settings.set('static_auth', { ...setting, value });
-  return variables;
-}
-
-/** The database's URL may stand in a variable of any name or in a file, as tokens may. */
-function readUrl(settings: Map<OptionPath, Setting>, sources: SecretSources): readonly string[] {
-  const setting = settings.get('anti_slashing.url');
-  if (typeof setting?.value !== 'string') return [];
-  const { secret, variable } = readSecret(setting.value, sources);
-  const text = secret instanceof BrokenReference ? '' : secret.reveal().toString('utf8');
-  const broken = secret instanceof BrokenReference ? secret : surrounded(text);
-  settings.set('anti_slashing.url', { ...setting, value: broken ?? text });
-  return variable === undefined ? [] : [variable];
-}
-
-function readPersistSecret(settings: Map<OptionPath, Setting>, sources: SecretSources): readonly string[] {
-  const setting = settings.get('key_sources.memory.persist_secret');
-  if (typeof setting?.value !== 'string') return [];
-  const { secret, variable } = readSecret(setting.value, sources);
-  settings.set('key_sources.memory.persist_secret', { ...setting, value: secret });
-  return variable === undefined ? [] : [variable];
 }
 
 function validate(

@@ -2,8 +2,8 @@
 
 import type { Policy } from '../api/policy.ts';
 import type { Cidr } from '../auth/cidr.ts';
-import type { Secret } from './secret.ts';
-import type { Kind } from './values.ts';
+import type { Secret } from './values/secret.ts';
+import type { Kind } from './values/values.ts';
 
 export interface Option<Value = unknown> {
   readonly kind: Kind<Value>;

@@ -6,11 +6,11 @@ import { PAYMENT_OPERATIONS } from '../api/operations.ts';
 import { MAX_FEE_RECIPIENTS_PER_RULE } from '../api/policy.ts';
 import { MAX_KNOWN_CLIENT_LINES } from '../tls/known-clients-file.ts';
 import { defaultText } from './help.ts';
-import { MAX_KNOWN_CLIENTS } from './known-clients.ts';
+import { SERVER_FLAGS } from './layers/server-flags.ts';
 import { flagOf, OPTION_PATHS, type OptionPath, optionAt, variableOf } from './options.ts';
 import { RULES } from './rules/rules.ts';
-import { SERVER_FLAGS } from './server-flags.ts';
-import { MAX_STATIC_POLICIES, MAX_STATIC_TOKENS, MIN_SECRET_CHARACTERS } from './static-auth.ts';
+import { MAX_KNOWN_CLIENTS } from './values/known-clients.ts';
+import { MAX_STATIC_POLICIES, MAX_STATIC_TOKENS, MIN_SECRET_CHARACTERS } from './values/static-auth.ts';
 import { WARNINGS } from './warnings.ts';
 
 export function configurationReference(): string {

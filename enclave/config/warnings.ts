@@ -3,9 +3,9 @@
 // said where it is found.
 
 import { isAbsolute } from 'node:path';
-import { remarksOn } from '../api/rule-remarks.ts';
+import { paymentRemarksOn, scopeRemarksOn } from '../api/reference/rule-remarks.ts';
 import { parseTableArn } from '../aws/table-name.ts';
-import { USED_POOL_CONNECTIONS } from '../slashing/postgres/pool.ts';
+import { USED_POOL_CONNECTIONS } from '../slashing/postgres/connection/pool.ts';
 import type { Config, OptionPath, SectionPath } from './options.ts';
 import type { Facts } from './rules/rule.ts';
 import { USELESS_OPTIONS } from './without-effect.ts';
@@ -41,7 +41,14 @@ export const WARNINGS: readonly WarningRule[] = [
     says:
       'has a policy whose fee_recipients or max_gas_limit change nothing: the rule leaves no payment operation, or another ' +
       'rule of the policy allows the same payments without. Compare its rules (docs/guides/authorization.md)',
-    applies: ({ static_auth: { policies } }) => policies.some(({ rules }) => remarksOn(rules).length > 0),
+    applies: ({ static_auth: { policies } }) => policies.some(({ rules }) => paymentRemarksOn(rules).length > 0),
+  },
+  {
+    at: 'static_auth',
+    says:
+      'has a rule with operations beside other scopes than sign: requests of those have no operation, so the rule says ' +
+      'nothing about them. Write a rule without operations for those (docs/guides/authorization.md)',
+    applies: ({ static_auth: { policies } }) => policies.some(({ rules }) => scopeRemarksOn(rules).length > 0),
   },
   {
     at: 'server.listen_address',

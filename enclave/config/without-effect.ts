@@ -1,5 +1,6 @@
-// Options that were set and change nothing in this configuration: somebody expects something of them. Those that would
-// leave keys unprotected or a database unused are refused instead (rules/); these start, and are said.
+// Options that were set and change nothing in this configuration: somebody expects something of them. The server starts
+// all the same, with a warning for each. It refuses those that would leave keys unprotected or a database unused
+// (rules/).
 
 import type { Config, OptionPath, SectionPath } from './options.ts';
 

@@ -1,6 +1,6 @@
-// The one way a route refuses: it throws SignerError, and app.ts writes the answer. A thrown refusal cannot be passed
-// over: the route gets the value, or does not go on. What decides elsewhere returns a refusal as a value, because it
-// was expected; `accepted` is where a route takes the decision.
+// The one way in which a route refuses: it throws SignerError, and app.ts writes the answer. Nobody can ignore a thrown
+// refusal: the route gets the value, or does not continue. Code outside the routes expects refusals, so it returns them
+// as values. A route passes such a value to `accepted`.
 
 import { type ErrorReason, SignerError } from '../api/errors.ts';
 
@@ -11,10 +11,10 @@ interface Refused {
   readonly hint?: string;
 }
 
-type Decision = { readonly kind: string };
+type Kinded = { readonly kind: string };
 
 /** @returns the outcome, which is no refusal @throws SignerError the refusal */
-export function accepted<Outcome extends Decision>(outcome: Outcome | Refused): Exclude<Outcome, { kind: 'refused' }> {
+export function accepted<Outcome extends Kinded>(outcome: Outcome | Refused): Exclude<Outcome, { kind: 'refused' }> {
   if (isRefused(outcome)) throw refusal(outcome);
   return outcome as Exclude<Outcome, { kind: 'refused' }>;
 }
@@ -23,6 +23,6 @@ export function refusal({ reason, hint }: Pick<Refused, 'reason' | 'hint'>): Sig
   return new SignerError(reason, hint === undefined ? {} : { hint });
 }
 
-function isRefused(outcome: Decision | Refused): outcome is Refused {
+function isRefused(outcome: Kinded | Refused): outcome is Refused {
   return outcome.kind === 'refused';
 }

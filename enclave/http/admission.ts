@@ -1,7 +1,8 @@
-// What is decided when a request's headers are in, before a byte of its body is read, in the order of
-// specification/signing.md#refusal-order: size 413, sealed or stale 503, credentials 401, policy 403, unknown key 404.
-// A flood is refused here. What a body may hold is decided while it comes in; and again, when it is here: who was
-// revoked, or what was sealed or lost meanwhile, gets nothing done.
+// Decides what can be decided when the headers of a request have arrived, before a byte of its body is read. The order
+// is that of specification/signing.md#refusal-order: size 413, sealed or stale 503, credentials 401, policy 403,
+// unknown key 404. So a flood is refused here. The routes limit the body while it arrives. When the body is complete,
+// they decide again: a token that was revoked, or a signer that was sealed or lost its state meanwhile, gets nothing
+// done.
 
 import { canonicalPublicKey } from '../../formats/hex.ts';
 import { type ErrorReason, SignerError } from '../api/errors.ts';

@@ -5,8 +5,8 @@ import type { ServerResponse } from 'node:http';
 import { encodeHex } from '../../formats/hex.ts';
 import type { Clock } from '../../observe/clock.ts';
 import type { Log } from '../../observe/log.ts';
-import type { AuditLine } from '../api/audit-members.ts';
 import { ERROR_REASONS, type ErrorReason } from '../api/errors.ts';
+import type { AuditLine } from '../api/reference/audit-members.ts';
 import { type ClientAddressOptions, clientAddress } from '../auth/client-address.ts';
 import type { HttpRequest, RequestContext } from './context.ts';
 import { headerValues } from './header-values.ts';
@@ -115,7 +115,7 @@ function messageMembers({ operation, position, signingRoot }: RequestContext) {
   };
 }
 
-/** Each key of a batch as if it came alone; what was signed for a client that is gone was not answered. */
+/** Each key of a batch counts as a single request would; what was signed for a client that is gone was not answered. */
 function countSigning({ batch, operation, reason }: RequestContext, seconds: number, observer: HttpObserver): void {
   if (batch === undefined) {
     observer.signingEnded(operation, reason ?? 'signed', seconds, 1);

@@ -1,6 +1,6 @@
-// What is not HTTP, or too much of it, in the shape of every other error (specification/signing.md#errors). Such a
-// request never reaches the application; the connection is closed after the answer. Who has sent nothing at all gets
-// none.
+// Answers input that is not HTTP, or exceeds a limit of HTTP, in the form of every other error
+// (specification/signing.md#errors). Such a request never reaches the application, and the connection closes after the
+// answer. A client that has sent nothing gets no answer.
 
 import { randomUUIDv7 } from 'node:crypto';
 import { STATUS_CODES } from 'node:http';

@@ -1,5 +1,5 @@
-// What the server knows of one request while it lives: who asks, for what, since when, and how it ended. Each request
-// of an authenticated route leaves exactly one audit line made from it (specification/operating.md#logs).
+// What the server knows of one request while it lives: the caller, what it asks for, when it began, and how it ended.
+// Each request of an authenticated route gets exactly one audit line from it (specification/operating.md#logs).
 
 import { randomUUIDv7 } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';

@@ -1,7 +1,7 @@
-// Turns for work that anybody may ask for without a credential: a few at a time, the others wait in a bounded queue.
-// Who asks is known by address only, so the addresses take turns, and each gets its own requests in the order of their
-// arrival: whoever asks most waits most. When the queue is full, the one who holds most of it gives up its newest
-// place.
+// Gives turns to work that anybody may ask for without a credential: a few requests at a time, while the others wait in
+// a bounded queue. A caller is known by address only. So the addresses take turns, and each gets its own requests in
+// the order of their arrival: the address with the most requests waits longest. When the queue is full, the address
+// with the most places loses its newest one.
 
 import { SignerError } from '../api/errors.ts';
 

@@ -1,5 +1,5 @@
-// What was thrown while a request was served, as a reason of the catalogue. What nobody expected is `internal_error`:
-// its text stays in the log, and no client sees it.
+// Turns an error that was thrown while a request was served into a reason of the catalogue. An unexpected error becomes
+// `internal_error`: its text goes to the log only, and no client sees it.
 
 import { SignerError } from '../api/errors.ts';
 

@@ -1,6 +1,6 @@
-// Every value of one header, in order, as node:http read them. `headers` drops all but the first Authorization in
-// silence and joins others; `headersDistinct` makes a table of all headers for each request that asks. This looks at
-// the names.
+// Returns every value of one header, in order, as node:http read them. Node's own views do not fit: `headers` silently
+// drops all but the first Authorization and joins others, and `headersDistinct` makes a table of all headers for each
+// request that asks.
 
 import type { IncomingMessage } from 'node:http';
 

@@ -1,6 +1,6 @@
-// Every request from its headers to its end, whatever the end is: answered, refused, given up by the client, or cut
-// with its connection. What a request holds is given back here and nowhere else, so a client that goes away cannot keep
-// it, and what it did is recorded. A connection may have only so many requests without an answer.
+// Follows every request from its headers to its end: answered, refused, given up by the client, or cut off with its
+// connection. Only this file returns what a request holds, so a client that goes away cannot keep it. It also records
+// what the request did. A connection may have only a limited number of requests without an answer.
 
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';

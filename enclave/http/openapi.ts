@@ -8,8 +8,7 @@ import { chamberStatusSchema, sealAnswerSchema, sealRequestSchema } from '../api
 import { ERROR_REASONS, type ErrorReason } from '../api/errors.ts';
 import { healthSchema } from '../api/health.ts';
 import { inputJsonSchema } from '../api/primitives.ts';
-import { SIGN_BATCH_SCHEMA } from '../api/sign-batch.ts';
-import { SIGN_REQUEST_SCHEMAS } from '../api/sign-request.ts';
+import { signBatchJsonSchema, signRequestJsonSchema } from '../api/sign-request-openapi.ts';
 
 const ERROR_BODY = {
   type: 'object',
@@ -92,7 +91,7 @@ export const signRouteSchema = {
   tags: ['signing'],
   security: CREDENTIALS,
   params: { type: 'object', required: ['identifier'], properties: { identifier: PUBLIC_KEY } },
-  body: { oneOf: Object.values(SIGN_REQUEST_SCHEMAS).map((schema) => z.toJSONSchema(schema, { io: 'input' })) },
+  body: signRequestJsonSchema(),
   response: responses(
     {
       'application/json': { type: 'object', required: ['signature'], properties: { signature: SIGNATURE } },
@@ -108,7 +107,7 @@ export const signBatchRouteSchema = {
     'A result for each key, in the order of the identifiers. Remote Signing API, pull request 29: a draft, and versioned with it.',
   tags: ['signing'],
   security: CREDENTIALS,
-  body: inputJsonSchema(SIGN_BATCH_SCHEMA),
+  body: signBatchJsonSchema(),
   response: responses({ 'application/json': { type: 'array', items: KEY_RESULT } }, [400, 401, 403, 413, 503]),
 };
 

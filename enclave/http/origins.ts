@@ -1,7 +1,7 @@
-// Web pages that use the API: what a browser is told of the allowed ones (CORS), and which requests it sends for a page
-// of somebody else: with them the page would use the network position of its reader. It trusts the two headers that no
-// page can set (Fetch Standard, forbidden request headers); whoever is no browser sets them as it likes and gains
-// nothing by it, because every token is asked for all the same.
+// Rules for web pages that use the API: it tells a browser which origins are allowed (CORS), and refuses the requests
+// that a browser sends for other pages, because such a page would use its reader's place in the network. It trusts two
+// headers that no page can set (Fetch Standard, forbidden request headers). Other clients can set them freely, but gain
+// nothing: every request needs a token all the same.
 
 import type { IncomingHttpHeaders } from 'node:http';
 import cors from '@fastify/cors';

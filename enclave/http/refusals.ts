@@ -1,6 +1,5 @@
-// How a refusal leaves the server: the body of specification/signing.md#errors, with the headers its status calls for.
-// app.ts writes them, for admission and for what is thrown. No route imports this file: a route throws SignerError
-// (accepted.ts).
+// Writes a refusal: the body of specification/signing.md#errors, with the headers that its status needs. app.ts uses
+// it, for admission and for thrown errors. No route imports this file: a route throws SignerError (accepted.ts).
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type ErrorBody, type ErrorReason, SignerError } from '../api/errors.ts';

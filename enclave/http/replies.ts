@@ -1,4 +1,4 @@
-// How answers are sent. A route says only that it was done: what it refuses it throws (accepted.ts).
+// Sends answers. A route only says that it has succeeded; it throws its refusals (accepted.ts).
 
 import type { FastifyReply } from 'fastify';
 
@@ -31,7 +31,7 @@ export function sendJson(reply: FastifyReply, status: Success, body: object): Fa
   return reply.code(status).type('application/json; charset=utf-8').send(JSON.stringify(body));
 }
 
-/** 204. @param _done proof that the change was made: whoever passes a refusal over has none */
+/** 204. @param _done proof that the change was made: a caller that ignores a refusal has none */
 export function sendNothing(reply: FastifyReply, _done: { readonly kind: 'done' }): FastifyReply {
   return reply.code(204).send();
 }

@@ -1,6 +1,6 @@
-// Turns of the event loop for work that comes in large pieces: one piece a turn, whoever it is for, so that between two
-// of them everything else is served. Nothing waits for a timer: on a signer that does nothing else the next turn comes
-// at once.
+// Splits work that comes in large pieces over turns of the event loop. Each turn does one piece, for any request, so
+// the signer serves everything else between two pieces. No piece waits for a timer: on an idle signer the next turn
+// comes at once.
 
 export interface Turns {
   /** Resolves when it is the caller's turn; pieces that ask in the same turn get one after the other, in order. */

@@ -1,6 +1,6 @@
-// The limits of a route that does long work: how much of it at once, and how long a client waits for an answer. Beyond
-// the first the request is refused before it is looked at (503 overloaded), beyond the second it is answered 503
-// request_timeout.
+// The limits of a route that does long work: how many requests it works on at once, and how long a client waits for an
+// answer. Beyond the first limit, the route refuses a request unread (503 overloaded). Beyond the second, it answers
+// 503 request_timeout.
 
 import { SignerError } from '../api/errors.ts';
 

@@ -33,7 +33,7 @@ export interface KeyBatch {
   remove(publicKey: string): void;
 }
 
-export const MAX_LOADED_KEYS = 500_000;
+const MAX_LOADED_KEYS = 500_000;
 
 export class KeyStore {
   readonly #vault: SecretKeyVault;

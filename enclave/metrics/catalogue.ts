@@ -1,38 +1,25 @@
-// THE table of metrics: every name, type, help, label with all of its values, and bucket
-// (specification/operating.md#metrics). createMetrics makes handles from it and docs/reference/metrics.md is generated
-// from it, so a metric that is not here does not exist. Labels are bounded by construction: no public key, address,
-// accessor or name of a policy is ever one.
+// THE table of metrics: every name, type, help, label and bucket (specification/operating.md#metrics). createMetrics
+// makes handles from it and docs/reference/metrics.md is generated from it, so a metric that is not here does not
+// exist.
 
 import { COMMIT } from '../api/commit.ts';
-import { MAX_EGRESS_ENDPOINTS } from '../api/egress.ts';
-import { ERROR_REASONS, type ErrorReason, SLASHING_KEY_FAULTS, SLASHING_REFUSALS } from '../api/errors.ts';
-import { OPERATIONS } from '../api/operations.ts';
 import { VERSION } from '../api/version.ts';
-
-/** A label that takes these values and no others. */
-export interface ClosedLabel<Value extends string = string> {
-  readonly values: readonly Value[];
-  readonly foldsOthers: false;
-}
-
-/** A label whose value comes from elsewhere: what is not listed counts as `unknown`. */
-export interface FoldedLabel {
-  readonly values: readonly string[];
-  readonly foldsOthers: true;
-}
-
-export type Labels = Readonly<Record<string, ClosedLabel | FoldedLabel>>;
-
-export interface MetricEntry<Type extends string = 'counter' | 'gauge' | 'histogram', L extends Labels = Labels> {
-  readonly type: Type;
-  readonly name: string;
-  readonly help: string;
-  readonly labels: L;
-  /** Upper bounds of a histogram, ascending, in the unit of its name. */
-  readonly buckets: readonly number[];
-}
-
-export const UNKNOWN = 'unknown';
+import { closed, counter, gauge, histogram, type MetricEntry } from './entry.ts';
+import {
+  authReason,
+  callOutcome,
+  dynamodbCall,
+  egressEndpoint,
+  jumpCause,
+  keySource,
+  kmsCall,
+  nsmCall,
+  operation,
+  pool,
+  route,
+  signingOutcome,
+  slashingReason,
+} from './labels.ts';
 
 /**
  * Counters and histograms with at most so many series start with all of them at zero, so that rates have a beginning.
@@ -43,78 +30,6 @@ const SIGNING_BUCKETS_SECONDS = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05,
 const COMMIT_BUCKETS_SECONDS = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 const CALL_BUCKETS_SECONDS = [0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 const BATCH_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
-
-const operation = folded(...OPERATIONS);
-const signingOutcome = closed('signed', ...(Object.keys(ERROR_REASONS) as ErrorReason[]));
-const pool = closed('normal', 'priority');
-const callOutcome = closed(
-  'ok',
-  'condition_failed',
-  'conflict',
-  'throttled',
-  'not_found',
-  'denied',
-  'unreachable',
-  'failed',
-);
-const keySource = closed('filesystem', 'dynamodb', 'memory');
-const slashingReason = closed(...SLASHING_REFUSALS, ...SLASHING_KEY_FAULTS);
-const jumpCause = closed('boot', 'other_server', 'lost_records', 'other_store');
-const authReason = folded(
-  'missing_credentials',
-  'malformed_credentials',
-  'client_certificate_expired',
-  'client_certificate_untrusted',
-  'client_certificate_unknown',
-  'auth_sealed',
-  'invalid_token',
-  'peer_not_allowed',
-  'foreign_origin',
-  'foreign_host',
-  'denied',
-  'fee_recipient_not_allowed',
-  'gas_limit_not_allowed',
-);
-const dynamodbCall = folded(
-  'GetItem',
-  'BatchGetItem',
-  'Query',
-  'Scan',
-  'PutItem',
-  'UpdateItem',
-  'DeleteItem',
-  'BatchWriteItem',
-  'BatchExecuteStatement',
-  'TransactGetItems',
-  'TransactWriteItems',
-  'DescribeTable',
-);
-const kmsCall = folded('Encrypt', 'Decrypt', 'GenerateRandom', 'DescribeKey');
-const nsmCall = closed('DescribeNSM', 'DescribePCR', 'ExtendPCR', 'LockPCR', 'GetRandom', 'Attestation');
-const egressEndpoint = closed(...Array.from({ length: MAX_EGRESS_ENDPOINTS }, (_, index) => String(index)));
-/** As they are mounted. */
-const route = folded(
-  '/upcheck',
-  '/healthcheck',
-  '/api/openapi.json',
-  '/api/v1/attestation',
-  '/api/v1/eth2/sign/:identifier',
-  '/api/v1/eth2/publicKeys',
-  '/api/v1/auth/policies',
-  '/api/v1/auth/policies/:name',
-  '/api/v1/auth/tokens',
-  '/api/v1/auth/tokens/:accessor',
-  '/api/v1/auth/tokens/lookup-self',
-  '/api/v1/auth/tokens/renew-self',
-  '/api/v1/chamber/seal',
-  '/api/v1/chamber/status',
-  '/api/v1/chamber/keys',
-  '/api/v1/chamber/keys/generate',
-  '/api/v1/chamber/keys/generate-keys',
-  '/api/v1/chamber/keys/deposit-data',
-  '/api/v1/chamber/slashing-protection',
-  '/eth/v1/keystores',
-);
 
 export const METRICS = {
   buildInfo: gauge(
@@ -324,28 +239,3 @@ export const METRICS = {
   ),
   processStartTime: gauge('svc_process_start_time_seconds', 'Unix time at which the process started.', {}),
 } as const satisfies Readonly<Record<string, MetricEntry>>;
-
-function closed<const Value extends string>(...values: Value[]): ClosedLabel<Value> {
-  return { values, foldsOthers: false };
-}
-
-function folded(...values: string[]): FoldedLabel {
-  return { values: [...values, UNKNOWN], foldsOthers: true };
-}
-
-function counter<L extends Labels>(name: string, help: string, labels: L): MetricEntry<'counter', L> {
-  return { type: 'counter', name, help, labels, buckets: [] };
-}
-
-function gauge<L extends Labels>(name: string, help: string, labels: L): MetricEntry<'gauge', L> {
-  return { type: 'gauge', name, help, labels, buckets: [] };
-}
-
-function histogram<L extends Labels>(
-  name: string,
-  help: string,
-  labels: L,
-  buckets: readonly number[],
-): MetricEntry<'histogram', L> {
-  return { type: 'histogram', name, help, labels, buckets };
-}

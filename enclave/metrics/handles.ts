@@ -1,7 +1,8 @@
 // What a metric of the catalogue is to whoever records it: its type says which labels and which of their values there
 // are.
 
-import type { ClosedLabel, Labels, METRICS, MetricEntry } from './catalogue.ts';
+import type { METRICS } from './catalogue.ts';
+import type { ClosedLabel, Labels, MetricEntry } from './entry.ts';
 
 type LabelValues<L extends Labels> = {
   readonly [Name in keyof L]: L[Name] extends ClosedLabel<infer Value> ? Value : string;

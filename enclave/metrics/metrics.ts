@@ -6,7 +6,8 @@ import assert from 'node:assert/strict';
 import { Counter, Gauge, Histogram, Registry } from '@prometheus-io/client';
 import { COMMIT } from '../api/commit.ts';
 import { VERSION } from '../api/version.ts';
-import { type Labels, MAX_INITIAL_SERIES, METRICS, type MetricEntry, UNKNOWN } from './catalogue.ts';
+import { MAX_INITIAL_SERIES, METRICS } from './catalogue.ts';
+import { type Labels, type MetricEntry, UNKNOWN } from './entry.ts';
 import type { MetricHandles } from './handles.ts';
 import { watchProcess } from './process.ts';
 

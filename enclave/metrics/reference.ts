@@ -1,6 +1,7 @@
 // docs/reference/metrics.md, generated from the catalogue: the metrics are an interface, and described like one.
 
-import { type Labels, MAX_INITIAL_SERIES, METRICS, type MetricEntry, UNKNOWN } from './catalogue.ts';
+import { MAX_INITIAL_SERIES, METRICS } from './catalogue.ts';
+import { type Labels, type MetricEntry, UNKNOWN } from './entry.ts';
 
 export function metricsReference(): string {
   const entries: readonly MetricEntry[] = Object.values(METRICS);

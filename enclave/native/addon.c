@@ -9,10 +9,12 @@
 
 #include "arguments.h"
 #include "core-calls.h"
+#include "descriptors.h"
 #include "memory.h"
 #include "nsm.h"
 #include "process.h"
 #include "seccomp.h"
+#include "vsock-connect.h"
 #include "vsock.h"
 
 /** The largest buffer allocateSecret gives. */
@@ -81,7 +83,8 @@ NAPI_MODULE_INIT() {
       {"installSystemCallFilter", install_filter},
   };
   REQUIRE(export_functions(env, exports, functions, sizeof functions / sizeof *functions) && export_core(env, exports) &&
-              export_vsock(env, exports) && export_nsm(env, exports),
+              export_vsock(env, exports) && export_vsock_connect(env, exports) && export_descriptors(env, exports) &&
+              export_nsm(env, exports),
           "strongroom addon: the exports cannot be made");
   return exports;
 }

@@ -15,6 +15,10 @@ enum { MAX_THREADS = 256 };
 /** Distinguishes our external from any other that might be passed in its place. */
 static const napi_type_tag KEYRING_TAG = {0x5c1e0a7d1f3b4d6aULL, 0x9b0f6b7c2e8d4a11ULL};
 
+#define REQUIRE_OPEN(core, function) REQUIRE((core) != NULL && !(core)->closed, function ": not an open keyring")
+#define REQUIRE_BATCH(handles, count, function) \
+  REQUIRE((handles) != NULL && (count) >= 1 && (count) <= MAX_BATCH_JOBS, function ": 1 to 16 handles")
+
 static struct core *get_core(napi_env env, napi_value value) {
   bool is_ours = false;
   void *core = NULL;
@@ -28,8 +32,8 @@ static napi_value sign_batch(napi_env env, napi_callback_info info) {
   REQUIRE(get_arguments(env, info, 3, arguments), "signBatch(keyring, handles, roots)");
   struct core *core = get_core(env, arguments[0]);
   const double *handles = get_elements(env, arguments[1], napi_float64_array, &count);
-  REQUIRE(core != NULL && !core->closed, "signBatch: not an open keyring");
-  REQUIRE(handles != NULL && count >= 1 && count <= MAX_BATCH_JOBS, "signBatch: 1 to 16 handles");
+  REQUIRE_OPEN(core, "signBatch");
+  REQUIRE_BATCH(handles, count, "signBatch");
   const unsigned char *roots = get_bytes(env, arguments[2], count * ROOT_BYTES);
   REQUIRE(roots != NULL, "signBatch: one root of 32 bytes for each handle");
   return begin_batch(env, core, handles, count, roots, ROOT_BYTES, false);
@@ -42,8 +46,8 @@ static napi_value sign_group(napi_env env, napi_callback_info info) {
   struct core *core = get_core(env, arguments[0]);
   const double *handles = get_elements(env, arguments[1], napi_float64_array, &count);
   const unsigned char *root = get_bytes(env, arguments[2], ROOT_BYTES);
-  REQUIRE(core != NULL && !core->closed, "signGroup: not an open keyring");
-  REQUIRE(handles != NULL && count >= 1 && count <= MAX_BATCH_JOBS, "signGroup: 1 to 16 handles");
+  REQUIRE_OPEN(core, "signGroup");
+  REQUIRE_BATCH(handles, count, "signGroup");
   REQUIRE(root != NULL, "signGroup: one root of 32 bytes");
   return begin_batch(env, core, handles, count, root, 0, true);
 }
@@ -54,8 +58,8 @@ static napi_value public_keys(napi_env env, napi_callback_info info) {
   REQUIRE(get_arguments(env, info, 2, arguments), "publicKeys(keyring, handles)");
   struct core *core = get_core(env, arguments[0]);
   const double *handles = get_elements(env, arguments[1], napi_float64_array, &count);
-  REQUIRE(core != NULL && !core->closed, "publicKeys: not an open keyring");
-  REQUIRE(handles != NULL && count >= 1 && count <= MAX_BATCH_JOBS, "publicKeys: 1 to 16 handles");
+  REQUIRE_OPEN(core, "publicKeys");
+  REQUIRE_BATCH(handles, count, "publicKeys");
   return begin_batch(env, core, handles, count, NULL, 0, true);
 }
 
@@ -97,7 +101,7 @@ static napi_value add_key(napi_env env, napi_callback_info info) {
   struct core *core = get_core(env, arguments[0]);
   const unsigned char *secret_key = get_bytes(env, arguments[1], SECRET_KEY_BYTES);
   unsigned char *public_key = get_bytes(env, arguments[2], PUBLIC_KEY_BYTES);
-  REQUIRE(core != NULL && !core->closed, "addKey: not an open keyring");
+  REQUIRE_OPEN(core, "addKey");
   REQUIRE(secret_key != NULL && public_key != NULL, "addKey: a secret key of 32 bytes, room for a public key of 48");
 
   uint64_t handle = 0;
@@ -122,7 +126,7 @@ static napi_value take_keys(napi_env env, napi_callback_info info) {
   REQUIRE(get_arguments(env, info, 3, arguments), "takeKeys(keyring, secretKeys, handles)");
   struct core *core = get_core(env, arguments[0]);
   double *handles = get_elements(env, arguments[2], napi_float64_array, &count);
-  REQUIRE(core != NULL && !core->closed, "takeKeys: not an open keyring");
+  REQUIRE_OPEN(core, "takeKeys");
   REQUIRE(handles != NULL && count >= 1 && count <= MAX_KEYS_AT_ONCE, "takeKeys: room for 1 to 1024 handles");
   const unsigned char *secret_keys = get_bytes(env, arguments[1], count * SECRET_KEY_BYTES);
   REQUIRE(secret_keys != NULL, "takeKeys: a secret key of 32 bytes for each handle");

@@ -11,8 +11,8 @@
 
 _Static_assert((int)MAX_DERIVATIONS >= (int)MAX_BATCH_JOBS, "public keys of a batch are made together");
 /**
- * How far the threads that sign for groups stand back: the main thread, the database's and whoever signs a message that
- * came alone get a core at once, and beside a busy neighbour the groups still get a tenth of one.
+ * How far the threads that sign for groups stand back: the main thread, the database's and whoever signs a single
+ * message get a core at once, and beside a busy neighbour the groups still get a tenth of one.
  */
 enum { GROUP_NICE = 10 };
 

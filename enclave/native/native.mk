@@ -1,17 +1,19 @@
 # Builds the native addon with plain `cc`: our C files and blst's sources from the npm package c-kzg (pinned by the lockfile), no
 # node-gyp and nothing downloaded. Included by the Makefile; paths are from the project root.
 
-native_sources := addon arguments core core-calls derive keyring memory multiples nsm process seccomp sign threads vsock
+native_sources := addon arguments core core-calls derive descriptors keyring memory multiples nsm process seccomp sign threads vsock \
+  vsock-connect vsock-socket
 native_directory := build/native
 native_blst := node_modules/c-kzg/deps/blst
 native_headers := node_modules/node-api-headers/include
-# The pinned Node's own libuv, of which vsock.c (Linux) waits for a connect. After native_headers, which have the Node-API.
-native_libuv := $(wildcard node_modules/node-linux-*/include/node)
+# The pinned Node's own libuv, of which vsock-connect.c (Linux) waits for a connect. After native_headers, which have the Node-API.
+# Looked for when a file is compiled: `make install native` installs it after this line is read.
+native_libuv = $(shell ls -d node_modules/node-linux-*/include/node 2>/dev/null)
 
 # blst as its own build.sh compiles it. __BLST_PORTABLE__: both the ADX and the plain code are in, the CPU decides when the addon is
 # loaded, so one binary is safe on every CPU of its architecture.
 native_blst_flags := -O2 -fno-builtin -fPIC -fvisibility=hidden -D__BLST_PORTABLE__
-native_flags := -std=c11 -D_GNU_SOURCE -DNAPI_VERSION=8 -O2 -fPIC -fvisibility=hidden -pthread \
+native_flags = -std=c11 -D_GNU_SOURCE -DNAPI_VERSION=8 -O2 -fPIC -fvisibility=hidden -pthread \
   -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -Wall -Wextra -Werror \
   -isystem $(native_blst)/bindings -isystem $(native_headers) $(addprefix -isystem ,$(native_libuv))
 
@@ -24,7 +26,7 @@ endif
 native_objects := $(native_sources:%=$(native_directory)/%.o) $(native_directory)/blst.o $(native_directory)/blst-assembly.o
 
 .PHONY: native
-native: $(native_directory)/strongroom.node
+native: $(native_directory)/strongroom.node ## Build the native signing core again, after a change in enclave/native
 
 # Linked beside its place and moved into it, so that a running process never sees half a file.
 $(native_directory)/strongroom.node: $(native_objects)

@@ -6,10 +6,10 @@ import { closeSync, constants, fstatSync, openSync } from 'node:fs';
 import type { Addon } from './load.ts';
 import { describeErrno } from './system-error.ts';
 
-export const NSM_PATH = '/dev/nsm';
+const NSM_PATH = '/dev/nsm';
 
 /** What went wrong on the way to the device, with the system's code. The device's own refusals are answers. */
-export class NsmDeviceError extends Error {
+class NsmDeviceError extends Error {
   readonly code: string;
 
   constructor(code: string, message: string) {

@@ -1,4 +1,4 @@
-// vsock sockets for enclave/native/vsock.ts: descriptors only, streams are Node's own.
+// Listening vsock sockets and CIDs for enclave/native/vsock.ts: descriptors only, streams are Node's own.
 #ifndef STRONGROOM_VSOCK_H
 #define STRONGROOM_VSOCK_H
 
@@ -6,10 +6,7 @@
 
 #include <stdbool.h>
 
-/**
- * Export vsockBind, vsockListen, vsockConnect, vsockCancel, vsockPeerCid, vsockLocalCid, unixStream, unixListener,
- * replaceDescriptor.
- */
+/** Export vsockBind, vsockListen, vsockPeerCid, vsockLocalCid. */
 bool export_vsock(napi_env env, napi_value exports);
 
 #endif

@@ -15,8 +15,8 @@ export const PARENT_CID = 3;
  * accepts one connection in a round of the event loop, so the queue has to hold a burst. The kernel takes
  * net.core.somaxconn when that is less.
  */
-export const DEFAULT_BACKLOG = 4096;
-export const DEFAULT_CONNECT_TIMEOUT_MS = 3000;
+const DEFAULT_BACKLOG = 4096;
+const DEFAULT_CONNECT_TIMEOUT_MS = 3000;
 /** setTimeout's limit. */
 const MAX_TIMEOUT_MS = 0x7fff_ffff;
 

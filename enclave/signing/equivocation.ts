@@ -1,8 +1,9 @@
-// At most one signature for different content of what no protocol slashes and would still harm
+// Gives at most one signature for different contents of messages that no protocol slashes but that would still do harm
 // (specification/signing.md#gloas): a payload attestation and an envelope by key and slot, a bid by key, slot and
-// parent. The first content claims its place before it is signed, in one turn: of two at once one is signed. Held in
-// memory for two epochs after the message's slot and after its signature, whichever is later; a process that restarted
-// remembers none, and signers of a fleet do not know of each other. What finds no room is not signed.
+// parent. The first content claims its place before it is signed, in one turn of the event loop, so of two concurrent
+// contents only one is signed. The claim stays in memory for two epochs after the message's slot and after its
+// signature, whichever is later. A restarted process remembers no claims, and the signers of a fleet do not see each
+// other's. When there is no room for a claim, the message is not signed.
 
 import type { Clock } from '../../observe/clock.ts';
 import { type ErrorReason, SignerError } from '../api/errors.ts';

@@ -23,12 +23,6 @@ export function possibleForksAt({ forks }: ForkSchedule, epoch: number): readonl
   return end === -1 ? onwards : onwards.slice(0, end);
 }
 
-/** The one fork in force at an epoch; undefined where the schedule does not say. */
-export function scheduledForkAt(schedule: ForkSchedule, epoch: number): Fork | undefined {
-  const possible = possibleForksAt(schedule, epoch);
-  return possible.length === 1 ? possible[0] : undefined;
-}
-
 export type ScheduleVerdict =
   /** The version names this fork, and the schedule has nothing against it at that epoch. */
   | { readonly kind: 'agrees'; readonly fork: Fork }

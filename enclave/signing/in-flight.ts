@@ -1,6 +1,6 @@
-// Which keys are signing now. A key that is taken out of service stops being found first; then whoever took it out
-// waits here until the signatures under way with it are handed over or given up. Only after that is its slashing
-// history final.
+// Knows which keys are signing now. Whoever takes a key out of service first removes it from the store, so that no
+// request finds it any more. Then they wait here until every signature under way with it is handed over or given up.
+// Only after that is the slashing history of the key final.
 
 export interface InFlightSigning {
   /** In the same turn in which the key was found, so that no removal falls between the two. */

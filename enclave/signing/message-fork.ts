@@ -1,10 +1,10 @@
-// Which fork a message is of. Its fork version says so (specification/signing.md#fork-version): the version that the
-// client's fork_info gives at the message's epoch, which is also that of its domain; so a signature never has one
-// fork's domain over another fork's container. What contradicts that version is refused: a `version` beside it, the
-// network's schedule, a container of another fork. Pure.
+// Decides which fork a message belongs to. The fork version decides (specification/signing.md#fork-version): the
+// version that the client's fork_info gives at the message's epoch. The domain uses the same version, so a signature
+// never has the domain of one fork over the container of another. A message is refused when something contradicts this
+// version: a `version` beside it, the network's schedule, or a container of another fork. Pure.
 
 import { FORK_NAMES, type ForkName } from '../api/forks.ts';
-import { isOfMinimalSlot } from '../api/messages.ts';
+import { isOfMinimalSlot } from '../api/messages/messages.ts';
 import type { ForkInfo, SignRequest } from '../api/sign-request.ts';
 import { forkOfVersion, judgeForkVersion } from './forks.ts';
 import type { Network } from './networks.ts';
@@ -92,7 +92,7 @@ export function signedAt(
 }
 
 /** The fork version in force at an epoch, by the fork the client sent. */
-export function forkVersionAt(epoch: number, fork: ForkInfo): Uint8Array {
+function forkVersionAt(epoch: number, fork: ForkInfo): Uint8Array {
   return epoch < fork.epoch ? fork.previousVersion : fork.currentVersion;
 }
 

@@ -1,7 +1,7 @@
-// What a network fixes for signing: the root that names its chain, its forks with their versions and epochs, and how
-// long its slots and epochs are. Whoever divides by an epoch's slots or counts in slots takes them from here. The
-// constants of the networks that are built in are in network-table.ts; Ephemery's genesis changes and is stated by the
-// configuration.
+// The facts of a network that signing needs: the root that names its chain, its forks with their versions and epochs,
+// and the length of its slots and epochs. All code that counts in slots or epochs takes the lengths from here.
+// network-table.ts has the constants of the built-in networks. The genesis of Ephemery changes, so the configuration
+// gives it.
 
 import { decodeHex } from '../../formats/hex.ts';
 import { FORK_NAMES, type ForkName } from '../api/forks.ts';

@@ -1,7 +1,7 @@
-// The groups of keys that wait for permits of one pool. A group takes as many permits as it has keys, up to a fair
-// share: the permits of the pool divided by the groups and one more. Groups never fill the last share, which stays for
-// requests that come alone, also when the first groups took theirs before the others came. Groups below their share
-// take turns. It trusts its owner for the permits that are free, and never takes more of them than it is given.
+// The groups of keys that wait for permits of one pool. A group takes one permit for each key, up to a fair share: the
+// permits of the pool, divided by the number of groups plus one. The groups never take the last share. It stays for
+// requests for one key, even when the first groups took their shares before the others came. Groups below their share
+// take turns. This file trusts its owner's number of free permits, and never takes more.
 
 import assert from 'node:assert/strict';
 

@@ -1,8 +1,8 @@
-// Admission to the signing path: a fixed number of jobs at once, a priority pool whose permits are carved out of the
-// total, and one bounded queue behind both (specification/signing.md#permits). A full queue refuses at once, before any
-// work is done. A waiter whose signal aborts leaves the queue and frees its place. A group of keys waits in the same
-// queue, a place a key, and its permits come in shares (permit-groups.ts): however many groups there are, one share
-// stays for requests that come alone.
+// Admission to the signing path: a fixed number of jobs at once, a priority pool with a part of these permits, and one
+// bounded queue behind both (specification/signing.md#permits). A full queue refuses at once, before any work is done.
+// A waiter whose signal aborts leaves the queue and frees its place. A group of keys waits in the same queue, with one
+// place for each key, and gets its permits in shares (permit-groups.ts). However many groups there are, one share stays
+// for requests for one key.
 
 import { SignerError } from '../api/errors.ts';
 import type { Lane } from './bls/bls.ts';
@@ -24,7 +24,7 @@ interface Waiter {
 interface Pool {
   free: number;
   readonly permits: number;
-  /** Requests that came alone. */
+  /** Single requests. */
   readonly waiting: Set<Waiter>;
   readonly groups: PermitGroups;
   isTurnOfGroups: boolean;

@@ -1,7 +1,7 @@
-// Bodies that come again: the attesters of a slot that agree send the same bytes, each for a key of its own. What those
-// bytes say, and the signing root of it, is worked out once. Two bodies are the same only when all their bytes are; the
-// digest merely says where to look. Refusals are not remembered, long bodies neither: a whole block does not come
-// again. A body holds no secret.
+// Remembers bodies that come again. The attesters of a slot that agree send the same bytes, each for their own key. The
+// signer parses these bytes and computes their signing root only once. Two bodies are the same only when all their
+// bytes are equal; the digest only says where to look. Refusals are not remembered. Long bodies are not either, because
+// a whole block does not come again. A body contains no secret.
 
 import { type ParsedSignRequest, parseSignRequest, type SignRequest } from '../api/sign-request.ts';
 import type { Network } from './networks.ts';

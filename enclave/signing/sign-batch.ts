@@ -1,7 +1,7 @@
-// One message signed with many keys (specification/signing.md#batches): the path of sign.ts, gone together. There is
-// one root and one hash of it to the curve; each key is checked, recorded and signed as if it came alone, and what
-// becomes of one says nothing of the others. It trusts that the caller was authorised for each of these keys; it
-// refuses what sign.ts refuses.
+// Signs one message with many keys (specification/signing.md#batches), on the path of sign.ts. There is one root, and
+// one hash of it to the curve. Each key is checked, recorded and signed as a single request would be, and its result
+// does not affect the other keys. This file trusts that the caller was authorised for each of these keys. It refuses
+// what sign.ts refuses.
 
 import { SignerError } from '../api/errors.ts';
 import type { SignRequest } from '../api/sign-request.ts';

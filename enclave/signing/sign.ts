@@ -1,7 +1,8 @@
-// The one path from a typed request to a signature; sign-batch.ts goes it with many keys. Nothing else in the program
-// asks a BlsCore to sign for a client. It trusts that the caller was authorised for this key and operation; it refuses
-// other networks and forks, roots it did not compute, whatever slashing protection does not call safe, and other
-// content where one was signed (equivocation.ts). The slashing record is durable before the key signs.
+// The one path from a typed request to a signature; sign-batch.ts uses it for many keys. Nothing else in the program
+// asks a BlsCore to sign for a client. This file trusts that the caller was authorised for this key and operation. It
+// refuses other networks and forks, roots that it did not compute, every message that slashing protection does not call
+// safe, and a second content where one was signed (equivocation.ts). The slashing record is durable before the key
+// signs.
 
 import type { Span } from '../../observe/tracing.ts';
 import type { ErrorReason } from '../api/errors.ts';

@@ -1,25 +1,26 @@
-// When the next batch of slashing checks begins, and how much of it may be messages of groups: what came alone is not
-// to wait for those, and a store that is asked for each message by itself does less.
+// Decides when the next batch of slashing checks begins, and how many messages of groups it may contain. Under load,
+// batches keep a distance, because a store that gets each message alone does less work. A message for one key must not
+// wait long for groups.
 
 import type { Clock } from '../../observe/clock.ts';
 import type { CheckQueue, WaitingCheck } from './check-queue.ts';
 import type { SlashingBackend } from './types.ts';
 
 /**
- * Messages of groups in one commit, at most: when nothing has come alone for a second, when something has, and beside
- * what came alone. Such a message waits for one commit and then for its own: on SQLite for 3, 1 and 0.5 ms, and for
- * two writes to the disk.
+ * Messages of groups in one commit, at most: when no single message has come for a second, when one has, and beside
+ * one. A single message waits for one commit and then for its own: on SQLite for 3, 1 and 0.5 ms, and for two writes to
+ * the disk.
  */
 const MAX_YIELDING = { undisturbed: 128, lately: 48, beside: 16 };
 const LATELY_MS = 1000;
 
 export interface BatchPace {
-  /** A message came that is in no group. */
-  cameAlone(): void;
+  /** A single message came: one that is in no group. */
+  singleCame(): void;
   began(checks: readonly WaitingCheck[]): void;
   /**
-   * Batches that carry several messages keep their distance; a request that is alone, after another alone, does not.
-   * Messages that came alone keep it from others of their kind, and not from groups, which are always there.
+   * Batches that carry several messages keep their distance; one message by itself, after another by itself, does
+   * not. Single messages keep it from others of their kind, and not from groups, which are always there.
    */
   pauseMilliseconds(batchesUnderWay: number): number;
   /** Messages of groups in the next batch, at most. */
@@ -31,13 +32,13 @@ export function batchPace(
   { batchLimits }: Pick<SlashingBackend, 'batchLimits'>,
   clock: Pick<Clock, 'monotonic'>,
 ): BatchPace {
-  let lastAloneAt = Number.NEGATIVE_INFINITY;
-  /** When a batch began that had messages which came alone. */
+  let lastSingleAt = Number.NEGATIVE_INFINITY;
+  /** When a batch began that had single messages. */
   let lastOfOthersAt = Number.NEGATIVE_INFINITY;
   let lastBatch = { startedAt: Number.NEGATIVE_INFINITY, size: 0 };
   return {
-    cameAlone() {
-      lastAloneAt = clock.monotonic();
+    singleCame() {
+      lastSingleAt = clock.monotonic();
     },
     began(checks) {
       const startedAt = clock.monotonic();
@@ -52,7 +53,7 @@ export function batchPace(
     },
     mostYielding() {
       if (queue.hasOthers) return MAX_YIELDING.beside;
-      const isUndisturbed = clock.monotonic() - lastAloneAt > LATELY_MS;
+      const isUndisturbed = clock.monotonic() - lastSingleAt > LATELY_MS;
       return isUndisturbed ? MAX_YIELDING.undisturbed : MAX_YIELDING.lately;
     },
   };

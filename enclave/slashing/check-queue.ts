@@ -1,6 +1,6 @@
-// The order in which checks reach the backend: first come first served, but never two of one key at once. A key whose
-// check is under way keeps its later ones back until it is released. Checks of groups wait behind those that came
-// alone, and get a share all the same. Bounded by its owner, who asks for `size`.
+// The order in which checks reach the backend: first come, first served, but never two checks of one key at once. While
+// a check of a key is under way, the later checks of this key wait. Checks of groups wait behind checks for one key,
+// but get a fixed share. The owner bounds the queue, by `size`.
 
 import type { Decision } from './history/rules.ts';
 import { keyLine } from './key-line.ts';

@@ -1,4 +1,4 @@
-// Which entries of an import are slashable, for whoever has to look after them.
+// Lists the slashable entries of an import, up to a limit, for the report to the operator.
 
 import type { ConflictingEntry, ImportConflict, PublicKeyHex } from './types.ts';
 

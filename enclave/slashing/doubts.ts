@@ -1,6 +1,7 @@
-// What this process remembers of each key, whatever the store says: the marks it knows to be recorded (the store must
-// never hold less: a rolled-back store is noticed) and the last message whose commit failed (it may be on disk or not:
-// another message in its place is a doubt, and we never sign on a doubt). Held by number of keys, 24 bytes a key.
+// What this process remembers of each key, whatever the store says. First, the marks that it knows to be recorded: when
+// the store holds less, the store was rolled back. Second, the last message whose commit failed. Nobody knows whether
+// it is on disk, so another message in its place is a doubt, and the signer never signs in doubt. The memory is indexed
+// by key number, with 24 bytes for each key.
 
 import type { HighWaterMarks, PublicKeyHex, SlashableMessage } from './types.ts';
 

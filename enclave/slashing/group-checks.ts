@@ -1,6 +1,6 @@
-// The checks of one group of messages, which are answered together: each is queued, judged and recorded as if it came
-// alone, and what becomes of one says nothing of the others. One listener serves all of them when the request is given
-// up.
+// The checks of one group of messages, which are answered together. Each check is queued, judged and recorded as a
+// single one would be, and its result does not affect the others. One listener serves all of them when the client gives
+// the request up.
 
 import type { CheckQueue, WaitingCheck } from './check-queue.ts';
 import type { Decision } from './history/rules.ts';

@@ -1,7 +1,8 @@
-// The jump: what a store refuses after records may have been lost. Nothing that was lost can lie beyond the present, so
-// every key's marks are raised to the present epoch and slot, with a tolerance for clocks; then signing goes on. It
-// costs a validator at most one vote. It rests on the clock: one that is behind what any key has signed is not
-// believed, and whoever jumps must also have kept its keys from signing far ahead of the clock (local-floor.ts). Pure.
+// The jump: which messages a store refuses after it may have lost records. The lost records are never beyond the
+// present. So the jump raises every key's marks to the present epoch and slot, with a tolerance for clocks, and then
+// signing continues. It costs a validator at most one vote. The jump depends on the clock: it refuses a clock that is
+// behind what any key has signed. Its caller must also have kept the keys from signing far ahead of the clock
+// (local-floor.ts). Pure.
 
 import { SignerError } from '../api/errors.ts';
 import type { HighWaterMarks, SlashingBackend, StoreFloor, StoreIdentity } from './types.ts';

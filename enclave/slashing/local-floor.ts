@@ -1,7 +1,8 @@
-// A store behind a floor of this process, for enclaves: whoever holds the tables may have put older ones back around
-// the restart, so what was signed before this process began is refused whatever the store says. Nothing signed before
-// lies beyond the floor, because no process behind one signs ahead of its clock either: that is refused here too. It
-// trusts the clock that it is given (in an enclave the security module's) and adds to the store, never takes away.
+// A store behind a floor of this process, for enclaves. Whoever holds the tables may have restored older ones around
+// the restart. So this process refuses everything that an earlier process may have signed, whatever the store says.
+// Such a message is never beyond the floor, because no process behind a floor signs ahead of its clock; this file
+// refuses that, too. It trusts the clock that it is given (in an enclave, the security module's). It only adds refusals
+// to those of the store.
 
 import { forwardedStore } from './forwarded-store.ts';
 import { historyOfFloor } from './history/export.ts';

@@ -1,46 +1,35 @@
-// Slashing protection as the signing path sees it: one call that says safe, refused, or throws. It groups concurrent
-// requests into batches for the backend, keeps the order of each key, and remembers what this process has signed.
-// It trusts nothing a backend does not say plainly: a failed, short or unknown answer is a doubt, and a doubt is 503.
+// Slashing protection as the signing path sees it: one call that answers safe or refused, or throws. It groups
+// concurrent requests into batches for the backend, keeps the order of each key, and remembers what this process has
+// signed. It trusts only plain answers of a backend: a failed, short or unknown answer is a doubt, and the signer
+// answers a doubt with 503.
 
 import { strict as assert } from 'node:assert';
 import type { Clock } from '../../observe/clock.ts';
 import type { Log } from '../../observe/log.ts';
-import { type ErrorReason, SignerError } from '../api/errors.ts';
+import { SignerError } from '../api/errors.ts';
 import { type BatchPace, batchPace } from './batch-pace.ts';
+import { type AnswerHooks, answerCheck, callHook } from './check-answers.ts';
 import { checkQueue, type WaitingCheck } from './check-queue.ts';
 import { signingMemory } from './doubts.ts';
 import { type GroupCheckOutcome, waitForGroup } from './group-checks.ts';
 import type { Decision } from './history/rules.ts';
-import type { KeyFault, SlashableMessage, SlashingBackend, SlashingRefusal, Verdict } from './types.ts';
+import { type SlashingHealth, StoreHealth } from './store-health.ts';
+import type { SlashableMessage, SlashingBackend, Verdict } from './types.ts';
 
 /** Requests that wait for their batch, at most; the next one is `overloaded`. */
-export const MAX_QUEUED_CHECKS = 16_384;
+const MAX_QUEUED_CHECKS = 16_384;
 /**
  * Closing waits so long for the batches under way, at most; then the store is closed, and what it has not answered is
  * 503.
  */
 export const CLOSE_WAIT_MS = 10_000;
 
-export interface SlashingProtectionOptions {
+export interface SlashingProtectionOptions extends AnswerHooks {
   readonly maxQueuedChecks?: number;
-  /**
-   * Why nothing may be signed over this store now; undefined when it may. Asked before a check reaches the store and
-   * again before its answer is released: a process that was stopped in between may have lost the right meanwhile.
-   */
-  readonly hindrance?: () => ErrorReason | undefined;
-  /** A store holds less than this process knows to be recorded; called once for each such answer. */
-  readonly onRollback?: () => void;
   /** After each batch: how many messages, how long it took, and whether its commit succeeded. */
   readonly onBatch?: (size: number, seconds: number, outcome: 'committed' | 'failed') => void;
   /** The store is left alone: nothing can be said of its health. */
   readonly unopened?: boolean;
-  readonly onRefusal?: (reason: SlashingRefusal | KeyFault) => void;
-}
-
-export interface SlashingHealth {
-  readonly status: 'up' | 'down' | 'unopened';
-  /** Wall time of the answer or failure this comes from, milliseconds since the Unix epoch. */
-  readonly since: number;
 }
 
 export class SlashingProtection {
@@ -57,7 +46,7 @@ export class SlashingProtection {
   #wakeUp: NodeJS.Timeout | undefined;
   #turnScheduled = false;
   #closed = false;
-  #health: SlashingHealth;
+  readonly #health: StoreHealth;
 
   constructor(
     backend: SlashingBackend,
@@ -69,11 +58,11 @@ export class SlashingProtection {
     this.#clock = clock;
     this.#log = log;
     this.#pace = batchPace(this.#queue, backend, clock);
-    this.#health = { status: options.unopened === true ? 'unopened' : 'up', since: clock.now() };
+    this.#health = new StoreHealth(backend, options.unopened === true, { clock, log });
   }
 
   get health(): SlashingHealth {
-    return this.#health;
+    return this.#health.now;
   }
 
   get load(): { readonly queued: number; readonly inFlight: number } {
@@ -98,14 +87,14 @@ export class SlashingProtection {
       const check: WaitingCheck = { message, yields: false, resolve, reject, detach };
       signal?.addEventListener('abort', giveUp, { once: true });
       this.#queue.add(check);
-      this.#pace.cameAlone();
+      this.#pace.singleCame();
       this.#scheduleTurn();
     });
   }
 
   /**
    * Check and record messages of different keys, each as `check` does; they share their commits with each other and
-   * with whatever else comes, and messages that came alone overtake them. Resolves when all are decided, in the order
+   * with whatever else comes, and single messages overtake them. Resolves when all are decided, in the order
    * of the messages.
    * @throws as `check` does before anything is decided: overloaded, shutting_down, the signal's reason
    */
@@ -118,15 +107,8 @@ export class SlashingProtection {
   }
 
   /** Ask the store now; resolves with the new health and never rejects. */
-  async checkHealth(signal: AbortSignal): Promise<SlashingHealth> {
-    if (this.#options.unopened === true) return this.#health;
-    try {
-      await this.backend.checkHealth(signal);
-      this.#setHealth('up');
-    } catch (error) {
-      this.#setHealth('down', error);
-    }
-    return this.#health;
+  checkHealth(signal: AbortSignal): Promise<SlashingHealth> {
+    return this.#health.ask(signal);
   }
 
   /**
@@ -233,62 +215,17 @@ export class SlashingProtection {
     // The memory first: whoever reads the answers must find it up to date.
     let place = 0;
     for (const { message } of checks) this.#remember(message, failure, verdicts[place++]);
-    this.#setHealth(failure === undefined ? 'up' : 'down', failure);
+    this.#health.heard(failure === undefined ? 'up' : 'down', failure);
     const seconds = (this.#clock.monotonic() - started) / 1000;
-    this.#tell(() => this.#options.onBatch?.(checks.length, seconds, failure === undefined ? 'committed' : 'failed'));
+    const outcome = failure === undefined ? 'committed' : 'failed';
+    callHook(() => this.#options.onBatch?.(checks.length, seconds, outcome), this.#log);
     place = 0;
-    for (const check of checks) this.#settle(check, failure, verdicts[place++]);
+    const told = { hooks: this.#options, log: this.#log };
+    for (const check of checks) answerCheck(check, { failure, verdict: verdicts[place++] }, told);
   }
 
   #remember(message: SlashableMessage, failure: unknown, verdict: Verdict | undefined): void {
     if (failure !== undefined) this.#memory.attempted(message);
     else if (verdict?.kind === 'safe') this.#memory.recorded(message);
-  }
-
-  #settle(check: WaitingCheck, failure: unknown, verdict: Verdict | undefined): void {
-    if (failure !== undefined || verdict === undefined) {
-      check.reject(
-        failure instanceof SignerError ? failure : new SignerError('slashing_unavailable', { cause: failure }),
-      );
-      return;
-    }
-    const hindrance = verdict.kind === 'safe' ? this.#options.hindrance?.() : undefined;
-    if (hindrance !== undefined) {
-      check.reject(new SignerError(hindrance));
-      return;
-    }
-    if (verdict.kind === 'safe') {
-      check.resolve({ kind: 'safe', repeat: verdict.repeat });
-      return;
-    }
-    const { reason } = verdict;
-    this.#tell(() => this.#options.onRefusal?.(reason));
-    if (verdict.kind === 'refused') {
-      check.resolve({ kind: 'refused', reason: verdict.reason });
-      return;
-    }
-    this.#log.error(
-      { public_key: check.message.publicKey, reason: verdict.reason },
-      'slashing protection fails for a key',
-    );
-    if (reason === 'slashing_rollback') this.#tell(() => this.#options.onRollback?.());
-    check.reject(new SignerError(verdict.reason));
-  }
-
-  /** A counter that fails holds up no answer. */
-  #tell(hook: () => void): void {
-    try {
-      hook();
-    } catch (error) {
-      this.#log.error({ err: error }, 'a hook of slashing protection failed');
-    }
-  }
-
-  #setHealth(status: 'up' | 'down', cause?: unknown): void {
-    if (status !== this.#health.status) {
-      if (status === 'up') this.#log.info({ backend: this.backend.name }, 'slashing protection is available again');
-      else this.#log.error({ backend: this.backend.name, err: cause }, 'slashing protection is unavailable');
-    }
-    this.#health = { status, since: this.#clock.now() };
   }
 }

@@ -1,5 +1,5 @@
-// Stands in for the slashing store of a replica that started sealed: there is no master key, so no row could be
-// verified, and nothing may be signed. Every call is refused; the real store is not touched, so nothing is said of its
+// Replaces the slashing store in a replica that started sealed. Without a master key, no row can be verified, and
+// nothing may be signed. It refuses every call. It does not touch the real store, so it says nothing about the store's
 // health.
 
 import { SignerError } from '../api/errors.ts';

@@ -1,5 +1,5 @@
-// What slashing protection is asked and what it answers. Backends implement SlashingBackend; the signing path sees
-// only SlashingProtection (protection.ts), which groups requests and remembers what this process has signed.
+// The questions to slashing protection, and its answers. Backends implement SlashingBackend. The signing path sees only
+// SlashingProtection (protection.ts), which groups requests and remembers what this process has signed.
 
 import type { SLASHING_KEY_FAULTS, SLASHING_REFUSALS } from '../api/errors.ts';
 

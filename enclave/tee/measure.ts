@@ -6,7 +6,7 @@ import { extendedOnce, PCR_BYTES } from '../../formats/register.ts';
 import type { Nsm, NsmDescription } from './nsm/nsm.ts';
 
 /** The image's (0, 1, 2), its signature's (8), and ours. */
-export const REPORTED_PCRS = [0, 1, 2, 8, 16, 17] as const;
+const REPORTED_PCRS = [0, 1, 2, 8, 16, 17] as const;
 /** Zero in debug mode, whatever the image is (specification/evidence.md#checks, debug). */
 const IMAGE_PCRS = [0, 1, 2] as const;
 const NEEDED_PCRS = 18;

@@ -5,6 +5,7 @@
 import { constants, createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createSecureContext, type SecureContextOptions, type Server as TlsServer } from 'node:tls';
+import { errorCode } from '../../formats/error-code.ts';
 import type { Log } from '../../observe/log.ts';
 import { type ClientCa, parseClientCa } from './client-ca.ts';
 
@@ -164,7 +165,7 @@ async function readNamed(option: string, path: string): Promise<Buffer> {
   try {
     return await readFile(path);
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable';
+    const code = errorCode(error) ?? 'unreadable';
     throw new Error(`${option}: ${path} cannot be read (${code})`, { cause: error });
   }
 }

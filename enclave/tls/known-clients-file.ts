@@ -3,6 +3,7 @@
 // does not understand: skipping one would keep a client out, or in, without a word.
 
 import { readFileSync } from 'node:fs';
+import { errorCode } from '../../formats/error-code.ts';
 
 export interface KnownClientLine {
   readonly commonName: string;
@@ -23,7 +24,7 @@ export function readKnownClientsFile(path: string): readonly KnownClientLine[] {
     if (bytes.length > MAX_FILE_BYTES) throw new Error('it is larger than any list of clients');
     text = bytes.toString('utf8');
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : 'too large';
+    const code = errorCode(error) ?? 'too large';
     throw new Error(`tls.known_clients: ${path} cannot be read (${code})`, { cause: error });
   }
   return parseKnownClients(text, path);

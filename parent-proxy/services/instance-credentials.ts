@@ -16,7 +16,7 @@ export interface Credentials {
 
 export type CredentialsProvider = () => Promise<Credentials>;
 
-export class CredentialsTimeoutError extends Error {
+class CredentialsTimeoutError extends Error {
   readonly code = 'ETIMEDOUT';
 
   constructor() {

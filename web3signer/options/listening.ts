@@ -61,7 +61,14 @@ export const LISTENING: readonly Web3SignerOption[] = [
         '127.0.0.1, where nobody looks',
     ),
   ),
-  option('metrics-host', 'text', honoured(`\`metrics.listen_address\`, ${NO_METRICS_ALONE}; 127.0.0.1 unless given`)),
+  option(
+    'metrics-host',
+    'text',
+    honoured(
+      `\`metrics.listen_address\`, ${NO_METRICS_ALONE} (but the variable with 0.0.0.0, which the container image ` +
+        'sets, does so without a word); 127.0.0.1 unless given',
+    ),
+  ),
   option('metrics-port', 'number', honoured(`\`metrics.listen_port\`, ${NO_METRICS_ALONE}; 9001 unless given`)),
   option(
     'metrics-host-allowlist',

@@ -4,7 +4,7 @@
 import { accepted, honoured, refused, type Web3SignerOption } from '../option.ts';
 
 /** The hidden options of Web3Signer that move a fork. */
-export const MOVED_FORKS = ['altair', 'bellatrix', 'capella', 'deneb', 'electra', 'fulu'] as const;
+export const MOVED_FORKS = ['altair', 'bellatrix', 'capella', 'deneb', 'electra', 'fulu', 'gloas'] as const;
 
 export const GENESIS_VALIDATORS_ROOT = 'genesis-validators-root';
 
@@ -34,6 +34,7 @@ export const NETWORK: readonly Web3SignerOption[] = [
       names: [`Xnetwork-${fork}-fork-epoch`],
       scope: 'eth2',
       form: 'number',
+      ...(fork === 'gloas' ? { isNewer: true } : {}),
       becomes: honoured(`\`network.fork_schedule.${fork}\`; an epoch that contradicts the network is refused`),
     }),
   ),

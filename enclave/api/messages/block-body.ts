@@ -4,7 +4,7 @@
 // presets/mainnet/phase0.yaml); minimal's lists are the same.
 
 import { z } from 'zod';
-import { bitlist, bytes, list, publicKey, root, signature, uint64, vector } from './primitives.ts';
+import { bitlist, bytes, list, publicKey, root, signature, uint64, vector } from '../primitives.ts';
 
 export const MAX_VALIDATORS_PER_COMMITTEE = 2048;
 export const MAX_PROPOSER_SLASHINGS = 16;
@@ -73,6 +73,3 @@ export const altairBody = phase0Body.extend({
     sync_committee_signature: signature,
   }),
 });
-
-export type Phase0Body = z.output<typeof phase0Body>;
-export type AltairBody = z.output<typeof altairBody>;

@@ -2,7 +2,7 @@
 // (specification/signing.md#gloas). Members keep the specification's names. None of them decides which container it is:
 // its fork version does.
 
-import { address, boolean, byteList, bytes, list, refuse, root, slotOrEpoch, uint64 } from './primitives.ts';
+import { address, boolean, byteList, bytes, list, refuse, root, slotOrEpoch, uint64 } from '../primitives.ts';
 import { bareOrVersioned } from './shapes.ts';
 
 /** MAX_BUILDER_AUTH_DATA_SIZE of the builder specification. */

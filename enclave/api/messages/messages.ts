@@ -3,8 +3,7 @@
 // Unknown members are ignored at every level; a fork whose container we do not know is refused, never guessed.
 
 import { z } from 'zod';
-import { altairBody, MAX_VALIDATORS_PER_COMMITTEE, phase0Body, SYNC_COMMITTEE_BYTES } from './block-body.ts';
-import { anyStatedFork, statedFork } from './forks.ts';
+import { anyStatedFork, statedFork } from '../forks.ts';
 import {
   address,
   bitlist,
@@ -15,7 +14,8 @@ import {
   slotOrEpoch,
   uint64,
   upperCaseWord,
-} from './primitives.ts';
+} from '../primitives.ts';
+import { altairBody, MAX_VALIDATORS_PER_COMMITTEE, phase0Body, SYNC_COMMITTEE_BYTES } from './block-body.ts';
 import { bareOrVersioned, oneShape } from './shapes.ts';
 
 /** MAX_VALIDATORS_PER_COMMITTEE * MAX_COMMITTEES_PER_SLOT: one Electra aggregate spans every committee of a slot. */

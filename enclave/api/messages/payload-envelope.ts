@@ -3,7 +3,7 @@
 // is theirs.
 
 import { z } from 'zod';
-import type { ForkName } from './forks.ts';
+import type { ForkName } from '../forks.ts';
 import {
   address,
   byteList,
@@ -15,7 +15,7 @@ import {
   slotOrEpoch,
   uint64,
   uint256,
-} from './primitives.ts';
+} from '../primitives.ts';
 import { bareOrVersioned } from './shapes.ts';
 
 const MAX_EXTRA_DATA_BYTES = 32;

@@ -4,9 +4,9 @@
 // its refusals. Only values of JSON.parse come here.
 
 import type { z } from 'zod';
-import { decodeHex } from '../../formats/hex.ts';
+import { decodeHex } from '../../../formats/hex.ts';
+import { readSlotOrEpoch, readUint64 } from '../primitives.ts';
 import type { attestationData } from './messages.ts';
-import { readSlotOrEpoch, readUint64 } from './primitives.ts';
 
 /** As the schema gives it, which the compiler compares where this one is used. */
 export interface AttestationRequest {

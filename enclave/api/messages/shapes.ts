@@ -3,8 +3,8 @@
 // body that fits one shape badly is never taken for another.
 
 import { z } from 'zod';
-import { anyStatedFork, type ForkName } from './forks.ts';
-import { delegate, inputJsonSchema, refuse } from './primitives.ts';
+import { anyStatedFork, type ForkName } from '../forks.ts';
+import { delegate, inputJsonSchema, refuse } from '../primitives.ts';
 
 /** One of several shapes. `choose` says which is meant, or why none can be. */
 export function oneShape<T extends readonly [z.ZodType, ...z.ZodType[]]>(

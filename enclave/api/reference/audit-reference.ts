@@ -1,8 +1,8 @@
 // docs/reference/audit.md, generated from the tables that audit lines are made with.
 
+import { OPERATIONS } from '../operations.ts';
+import { POSITION_MEMBERS, type Position } from '../positions.ts';
 import { AUDIT_MEMBERS } from './audit-members.ts';
-import { OPERATIONS } from './operations.ts';
-import { POSITION_MEMBERS, type Position } from './positions.ts';
 
 const LOG_NAMES = {
   slot: 'slot',
@@ -15,9 +15,10 @@ export function auditReference(): string {
   return [
     '# Audit lines',
     '',
-    'Generated from `enclave/api/audit-members.ts`. Every request of an authenticated route leaves one line (`request`)',
-    'in the log with `audit: true`, and each key of a batch that is not signed one more (`key of a batch`). They are of',
-    'the module `audit`, whose level only `audit=LEVEL` in `logging.level` changes. A member without a value is left out.',
+    'Generated from `enclave/api/reference/audit-members.ts`. Every request of an authenticated route leaves one line',
+    '(`request`) in the log with `audit: true`, and each key of a batch that is not signed one more (`key of a batch`).',
+    'They are of the module `audit`, whose level only `audit=LEVEL` in `logging.level` changes. A member without a value',
+    'is left out.',
     '',
     '| Member | What it says |',
     '|---|---|',

@@ -1,7 +1,7 @@
 // docs/reference/errors.md, from the catalogue of reasons.
 
+import { ERROR_REASONS, type ErrorReason } from '../errors.ts';
 import { REMEDIES } from './error-remedies.ts';
-import { ERROR_REASONS, type ErrorReason } from './errors.ts';
 
 export function errorReference(): string {
   const rows = Object.entries(ERROR_REASONS).map(

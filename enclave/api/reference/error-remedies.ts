@@ -1,7 +1,7 @@
 // What to do about each refusal, for docs/reference/errors.md. The compiler demands one for every reason. Nothing of it
 // goes over the wire.
 
-import type { ErrorReason } from './errors.ts';
+import type { ErrorReason } from '../errors.ts';
 
 const NOTHING_SLASHABLE =
   'Nothing was signed. Find who asked: two clients with one key, say ([runbook](../runbooks/slashing-incident.md#refused))';

@@ -1,11 +1,31 @@
-// What rules about payments say and their author can hardly have meant: valid, and worth a remark where they are
-// written (the configuration, `operator auth policy`). Nothing is refused for it, and no decision is taken here.
+// What rules say and their author can hardly have meant: valid, and worth a remark where they are written (the
+// configuration, `operator auth policy`). Nothing is refused for it, and no decision is taken here.
 
-import { PAYMENT_OPERATIONS, type PaymentOperation } from './operations.ts';
-import type { Rule } from './policy.ts';
+import { PAYMENT_OPERATIONS, type PaymentOperation } from '../operations.ts';
+import type { Rule } from '../policy.ts';
 
 /** @returns what is odd about the rules, each as a sentence without its end; rules are counted from 1 */
 export function remarksOn(rules: readonly Rule[]): string[] {
+  return [...paymentRemarksOn(rules), ...scopeRemarksOn(rules)];
+}
+
+/** A stated operation is not met by a request that has none (specification/authorization.md#rules). */
+export function scopeRemarksOn(rules: readonly Rule[]): string[] {
+  return rules.flatMap(({ scopes = [], operations }, index) => {
+    const without = operations === undefined ? [] : scopes.filter((scope) => scope !== SCOPE_OF_OPERATIONS);
+    if (without.length === 0) return [];
+    const effect = without.length === scopes.length ? 'it matches nothing' : 'it says nothing about them';
+    return [
+      `rule ${index + 1} states operations, and requests of ${without.join(', ')} have none, so ${effect}: write a rule ` +
+        'without operations for them',
+    ];
+  });
+}
+
+/** The only one whose requests have an operation. */
+const SCOPE_OF_OPERATIONS = 'sign';
+
+export function paymentRemarksOn(rules: readonly Rule[]): string[] {
   const open = rules.filter((rule) => rule.effect === 'allow' && !isAboutPayments(rule));
   return rules.flatMap((rule, index) => {
     if (!isAboutPayments(rule)) return [];

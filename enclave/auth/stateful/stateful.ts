@@ -10,20 +10,16 @@ import type { Authentication, AuthenticationRefusal, Authenticator, Caller } fro
 import { anyCidrContains } from '../cidr.ts';
 import type { Credential } from '../credentials.ts';
 import { tokenDigest } from '../tokens.ts';
-import { AuthHeadRejected, type HeadProblem, loadAuth, type RejectedRow } from './load.ts';
-import type { RowKind } from './rows.ts';
+import { AuthHeadRejected, loadAuth } from './load.ts';
+import { type RejectionHooks, Rejections } from './rejections.ts';
 import { type AuthSnapshot, type BoundCaller, findCaller, isExpired } from './snapshot.ts';
 import type { AuthHead, AuthKeys, AuthState } from './state.ts';
 import { type Change, isApplied, prepare } from './write.ts';
 
-export interface StatefulAuthParts {
+export interface StatefulAuthParts extends RejectionHooks {
   readonly state: AuthState;
   readonly clock: Clock;
   readonly log: Log;
-  /** A row of the table counts as missing. */
-  readonly onRowRejected?: (row: RowKind) => void;
-  /** The head is not believed: what is held stays, and `refresh` fails until it is put right. */
-  readonly onHeadRejected?: (problem: HeadProblem) => void;
 }
 
 export interface ChangeRefused {
@@ -57,10 +53,6 @@ export const MAX_WAITING_CHANGES = 64;
  * by a replica that runs, and whoever may renew a token cannot keep every replica reading the whole state.
  */
 export const LOOK_AGAIN_SECONDS = 60;
-/** Rejected rows that are logged one by one. */
-const MAX_LOGGED_ROWS = 20;
-const MAX_SHOWN_CHARACTERS = 100;
-
 export class StatefulAuthenticator implements Authenticator {
   readonly #parts: StatefulAuthParts;
   readonly #keys: AuthKeys;
@@ -71,7 +63,7 @@ export class StatefulAuthenticator implements Authenticator {
   #lookedAgainAt = Number.NEGATIVE_INFINITY;
   #lastChange: Promise<unknown> = Promise.resolve();
   #waitingChanges = 0;
-  #reportedHead: HeadProblem | undefined;
+  readonly #rejections: Rejections;
 
   /**
    * Takes the keys over and wipes them when it is sealed. Until the first `refresh` it answers as if it were sealed.
@@ -79,6 +71,7 @@ export class StatefulAuthenticator implements Authenticator {
   constructor(keys: AuthKeys, parts: StatefulAuthParts) {
     this.#keys = keys;
     this.#parts = parts;
+    this.#rejections = new Rejections(parts.log, parts);
   }
 
   /** 0 before the first `refresh` and once sealed. */
@@ -179,14 +172,14 @@ export class StatefulAuthenticator implements Authenticator {
       const trustsHeld = now - this.#lookedAgainAt < LOOK_AGAIN_SECONDS * 1000;
       const loaded = await loadAuth(this.#keys.rows, this.#parts.state, this.#snapshot, trustsHeld);
       this.#assertUnsealed(); // the keys may have been wiped in the middle of it
-      this.#reportedHead = undefined;
+      this.#rejections.headIsGood();
       if (loaded === undefined) return;
       if (!trustsHeld) this.#lookedAgainAt = now;
       this.#install(loaded.snapshot);
-      this.#reportRows(loaded.rejected);
+      this.#rejections.rows(loaded.rejected);
     } catch (error) {
       this.#assertUnsealed();
-      if (error instanceof AuthHeadRejected) this.#reportHead(error);
+      if (error instanceof AuthHeadRejected) this.#rejections.head(error, this.revision);
       throw error;
     }
   }
@@ -230,29 +223,7 @@ export class StatefulAuthenticator implements Authenticator {
   #assertUnsealed(): void {
     if (this.#sealed) throw new SignerError('auth_sealed');
   }
-
-  #reportRows(rejected: readonly RejectedRow[]): void {
-    const { log, onRowRejected } = this.#parts;
-    for (const { kind } of rejected) onRowRejected?.(kind);
-    for (const { pk, why } of rejected.slice(0, MAX_LOGGED_ROWS)) {
-      log.error({ pk: pk.slice(0, MAX_SHOWN_CHARACTERS), why }, 'an auth row is not believed and counts as missing');
-    }
-    if (rejected.length > MAX_LOGGED_ROWS) {
-      log.error({ rows: rejected.length }, 'more auth rows are not believed than are logged');
-    }
-  }
-
-  #reportHead({ problem, detail }: AuthHeadRejected): void {
-    this.#parts.onHeadRejected?.(problem);
-    if (this.#reportedHead === problem) return;
-    this.#reportedHead = problem;
-    this.#parts.log.error({ problem, revision: detail?.['revision'], held: this.revision }, HEAD_ADVICE);
-  }
 }
-
-const HEAD_ADVICE =
-  'the row AUTH_REVISION is not believed: policies and tokens stay as they are and signing will stop. Find out who wrote the ' +
-  'state table; restart every replica to accept a table that was restored on purpose';
 
 function refused(reason: AuthenticationRefusal): Authentication {
   return { kind: 'refused', reason };

@@ -1,6 +1,6 @@
-// The log of a signer in an enclave: every line goes to the parent as JSON, through the ring. The console has the start
-// in any case, and the rest in debug mode, in the configured format: nobody else can read it, and an emulated serial
-// line is too slow for audit lines.
+// The log of a signer in an enclave. Every line goes to the parent as JSON, through the ring. The console gets the
+// lines of the start; in debug mode it gets all other lines, too, in the configured format. Outside debug mode nobody
+// can read the console, and an emulated serial line is too slow for audit lines.
 
 import { textLine } from '../../../observe/log-text.ts';
 import {

@@ -1,6 +1,6 @@
-// The start inside an enclave image, up to the configuration: describe the NSM, get the configuration's bytes, measure
-// them and the ceremony, and only then read what they say (specification/enclave.md#measured-configuration). There are
-// no arguments and no variables here: what is measured is all that decides.
+// The start inside an enclave image, up to the configuration. It describes the NSM, gets the configuration's bytes,
+// measures them and the ceremony, and only then parses them (specification/enclave.md#measured-configuration). There
+// are no arguments and no environment variables: only measured input decides.
 
 import { createHash } from 'node:crypto';
 import { type Ceremony, ceremonyDigest, parseCeremony } from '../../../ceremony/definition.ts';
@@ -11,7 +11,7 @@ import { CONFIGURATION_PATH, type CompiledImage } from '../../compiled.ts';
 import { loadConfig } from '../../config/load.ts';
 import type { Config } from '../../config/options.ts';
 import type { ConfigWarning } from '../../config/warnings.ts';
-import { parsePostgresUrl } from '../../slashing/postgres/address.ts';
+import { parsePostgresUrl } from '../../slashing/postgres/connection/address.ts';
 import { describeNsm, isDebugMode, type Measurements, measureOnce, readMeasurements } from '../../tee/measure.ts';
 import { createNsm, type NsmOutcome } from '../../tee/nsm/client.ts';
 import type { NsmOperation } from '../../tee/nsm/messages.ts';

@@ -4,7 +4,7 @@
 import { toMilli } from '../../../observe/log.ts';
 import type { ChamberStatus, SealAnswer } from '../../api/chamber.ts';
 import { VERSION } from '../../api/version.ts';
-import type { SealOverride } from '../../chamber/state-rows.ts';
+import type { Latch } from '../../chamber/state-rows.ts';
 import type { StoreBinding } from '../../chamber/store-binding.ts';
 import type { Watcher } from '../../chamber/watcher.ts';
 import type { Config } from '../../config/options.ts';
@@ -91,10 +91,10 @@ function slashingStatus({ slashing, binding, floor }: StatusParts): Omit<Chamber
   };
 }
 
-function sealAnswer({ reason, sealedAt }: SealOverride): SealAnswer {
+function sealAnswer({ reason, sealedAt }: Latch): SealAnswer {
   return { state: 'Sealed', sealed_at: sealedAt, reason };
 }
 
-function latchOf({ reason, accessor, sealedAt }: SealOverride): NonNullable<ChamberStatus['latch']> {
+function latchOf({ reason, accessor, sealedAt }: Latch): NonNullable<ChamberStatus['latch']> {
   return { sealed_at: sealedAt, reason, accessor };
 }

@@ -1,8 +1,8 @@
-// What /healthcheck says, from facts at hand: no backend is asked while a client waits.
+// The answer of /healthcheck, from facts that are already known: it asks no backend while a client waits.
 
 import { ERROR_REASONS } from '../../api/errors.ts';
 import type { HealthCheck } from '../../api/health.ts';
-import type { SealOverride } from '../../chamber/state-rows.ts';
+import type { Latch } from '../../chamber/state-rows.ts';
 import type { StoreBinding } from '../../chamber/store-binding.ts';
 import type { Readiness } from '../../http/routes/health.ts';
 import type { KeyStore } from '../../keys/store.ts';
@@ -17,7 +17,7 @@ export interface ReadinessParts {
   /** Undefined without a key table. */
   readonly keyTable: { readonly stale: boolean; readonly refusedRows: number } | undefined;
   /** What sealed this replica. */
-  readonly latch: () => SealOverride | undefined;
+  readonly latch: () => Latch | undefined;
   readonly custodyRefusal: () => 'sealed' | 'state_stale' | undefined;
 }
 
@@ -31,7 +31,7 @@ export function readinessOf(state: SignerState, parts: ReadinessParts): Readines
       const refusal = parts.custodyRefusal();
       return [
         chamberCheck(state, refusal, parts.latch()),
-        slashingCheck(parts.slashing, parts.binding),
+        slashingCheck(parts.slashing, parts.binding, refusal),
         check('state_watcher', refusal === 'state_stale' ? 'the signer has lost sight of its state table' : undefined),
         check('keys', keysDown(state, parts.keys, parts.keyTable)),
       ];
@@ -46,7 +46,7 @@ export function readinessOf(state: SignerState, parts: ReadinessParts): Readines
 function chamberCheck(
   { shuttingDown }: SignerState,
   refusal: 'sealed' | 'state_stale' | undefined,
-  latch: SealOverride | undefined,
+  latch: Latch | undefined,
 ): HealthCheck {
   if (refusal === 'sealed') {
     const { sealedAt: sealed_at = null, reason = null, accessor = null } = latch ?? {};
@@ -56,14 +56,20 @@ function chamberCheck(
   return check('chamber', shuttingDown ? 'the signer is shutting down' : undefined);
 }
 
-function slashingCheck({ health }: ReadinessParts['slashing'], binding: ReadinessParts['binding']): HealthCheck {
+function slashingCheck(
+  { health }: ReadinessParts['slashing'],
+  binding: ReadinessParts['binding'],
+  refusal: 'sealed' | 'state_stale' | undefined,
+): HealthCheck {
   if (health.status === 'unopened') {
     const detail = 'the signer started sealed and has not opened its slashing protection backend';
     return { id: 'anti_slashing', status: 'NOT_OPENED', detail };
   }
   if (health.status !== 'up') return check('anti_slashing', 'the slashing protection backend is down');
-  const unbound = binding?.hindrance === undefined ? undefined : ERROR_REASONS.slashing_unbound.message;
-  return check('anti_slashing', unbound);
+  if (binding?.hindrance === undefined) return check('anti_slashing', undefined);
+  // It has let go of the store by itself: nobody has to look for another one.
+  if (refusal === 'sealed') return check('anti_slashing', 'the signer is sealed and signs over no store');
+  return check('anti_slashing', ERROR_REASONS.slashing_unbound.message);
 }
 
 function check(id: HealthCheck['id'], down: string | undefined): HealthCheck {

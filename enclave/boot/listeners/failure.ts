@@ -1,6 +1,7 @@
 // Why a listener could not be opened, with the option that decides it: for the start, and for `server --check`, which
 // opens each listener for a moment. The system says only EADDRINUSE, and a signer has three listeners.
 
+import { errorCode } from '../../../formats/error-code.ts';
 import type { ListenAddress } from '../../http/listeners/listen.ts';
 
 /** The section of the configuration whose `listen_address` and `listen_port` a listener has. */
@@ -20,7 +21,7 @@ export function listeningProblem(
   { host, port }: ListenAddress,
   error: unknown,
 ): ListeningProblem {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : 'failed';
+  const code = errorCode(error) ?? 'failed';
   const atPort = `${section}.listen_port` as const;
   const atAddress = `${section}.listen_address` as const;
   const isInUse = code === 'EADDRINUSE';

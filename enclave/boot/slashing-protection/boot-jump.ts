@@ -1,7 +1,7 @@
-// Part of the step "slashing protection": the jump at boot. What an earlier process of this signer may have signed is
-// refused, whatever the store says, because whoever holds the tables may have put older ones back around the restart.
-// On in an enclave, whose parent holds them, by the time of its security module; elsewhere by the system's clock, where
-// it is asked for.
+// Part of the step "slashing protection": the jump at boot. The signer refuses everything that an earlier process of it
+// may have signed, whatever the store says, because whoever holds the tables may have restored older ones around the
+// restart. In an enclave, whose parent holds the tables, the jump is on by default and uses the time of the security
+// module. Elsewhere it is off by default and uses the system's clock.
 
 import type { Config } from '../../config/options.ts';
 import type { Network } from '../../signing/networks.ts';

@@ -1,6 +1,6 @@
-// Why a slashing store could not be opened, as one line: the option that names the store, what is wrong with it, what
-// the system said, and what to do. The last line of a start is often all that anybody reads. No password is in it: a
-// URL is shown without.
+// Why a slashing store could not be opened, as one line: the option that names the store, the fault, the system's
+// message, and what to do. The last line of a start is often the only one that people read. The line contains no
+// password: it shows a URL without one.
 
 import { SignerError } from '../../api/errors.ts';
 import type { Config } from '../../config/options.ts';

@@ -1,5 +1,5 @@
-// Part of the step "slashing protection": which store this signer's fleet signs over, when there is a state table to
-// say so. Without one nothing can notice a second signer, and nothing is bound.
+// Part of the step "slashing protection": the store over which this signer's fleet signs, as the state table names it.
+// Without a state table, nothing is bound, and nothing can detect a second signer.
 
 import { randomBytes } from 'node:crypto';
 import { statSync } from 'node:fs';

@@ -2,11 +2,11 @@
 // belongs to the operator commands, was injected by Kubernetes for a Service, or is a mistake. A mistake is refused,
 // because a mistyped name would otherwise leave its option at the default unnoticed.
 
-import { renderName, suggest, type Violation } from '../../command-line/violations.ts';
+import { renderName, suggest, type Violation } from '../../../command-line/violations.ts';
+import { OPTION_PATHS, type OptionPath, variableOf } from '../options.ts';
 import { isInjectedByKubernetes } from './kubernetes.ts';
 import { type Layer, type MemberSetting, readText, type Setting } from './layer.ts';
 import { MEMBERS, type ObjectMember, readMember } from './members.ts';
-import { OPTION_PATHS, type OptionPath, variableOf } from './options.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 

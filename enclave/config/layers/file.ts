@@ -2,10 +2,10 @@
 // refused with its line. A null or empty section sets nothing but counts as written: `signer_state:` without a table is
 // a mistake to report, not a section to forget.
 
-import { renderPath, suggest, type Violation, yamlViolations } from '../../command-line/violations.ts';
-import { MAX_DOCUMENT_BYTES, parseStrictYaml, type StrictDocument } from '../../formats/yaml.ts';
+import { renderPath, suggest, type Violation, yamlViolations } from '../../../command-line/violations.ts';
+import { MAX_DOCUMENT_BYTES, parseStrictYaml, type StrictDocument } from '../../../formats/yaml.ts';
+import { OPTION_PATHS, type OptionPath, optionWrittenAt, SECTION_PATHS } from '../options.ts';
 import type { Layer, Setting } from './layer.ts';
-import { OPTION_PATHS, type OptionPath, optionWrittenAt, SECTION_PATHS } from './options.ts';
 
 /** @param name what messages call the file: its path as the operator wrote it. */
 export function readConfigurationFile(bytes: Uint8Array, name: string): Layer {

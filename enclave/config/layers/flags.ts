@@ -3,10 +3,10 @@
 // flags, repeated single flags, flags without their value, stray arguments.
 
 import { parseArgs } from 'node:util';
-import type { Flag } from '../../command-line/command.ts';
-import { renderName, suggest, type Violation } from '../../command-line/violations.ts';
+import type { Flag } from '../../../command-line/command.ts';
+import { renderName, suggest, type Violation } from '../../../command-line/violations.ts';
+import { flagOf, OPTION_PATHS, type OptionPath, optionAt } from '../options.ts';
 import { type Layer, readText, type Setting } from './layer.ts';
-import { flagOf, OPTION_PATHS, type OptionPath, optionAt } from './options.ts';
 import { SERVER_FLAGS } from './server-flags.ts';
 
 export interface Flags extends Layer {

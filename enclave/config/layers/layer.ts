@@ -1,9 +1,9 @@
 // One layer of the configuration: what it sets, and where each value was written. Flags and the environment bring text;
 // `readText` turns it into the value the file would hold, so that one schema judges every layer.
 
-import type { Violation } from '../../command-line/violations.ts';
-import { parseStrictYaml } from '../../formats/yaml.ts';
-import { type OptionPath, optionAt } from './options.ts';
+import type { Violation } from '../../../command-line/violations.ts';
+import { parseStrictYaml } from '../../../formats/yaml.ts';
+import { type OptionPath, optionAt } from '../options.ts';
 
 export interface Setting {
   readonly value: unknown;

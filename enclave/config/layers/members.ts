@@ -2,8 +2,8 @@
 // option's schema. What is below a list has no name that a variable could carry; the list is JSON.
 
 import { z } from 'zod';
+import { OPTION_PATHS, type OptionPath, optionAt } from '../options.ts';
 import { readObject } from './layer.ts';
-import { OPTION_PATHS, type OptionPath, optionAt } from './options.ts';
 
 export interface ObjectMember {
   readonly option: OptionPath;

@@ -1,6 +1,6 @@
 // Flags of the server that are not options.
 
-import type { Flags } from '../../command-line/command.ts';
+import type { Flags } from '../../../command-line/command.ts';
 
 export const SERVER_FLAGS = {
   config: { placeholder: 'FILE', short: 'c', meaning: 'Configuration file, YAML' },

@@ -3,7 +3,7 @@
 // call of its kind.
 
 import { type Ceremony, ceremonyArns } from '../../../ceremony/definition.ts';
-import { parsePostgresUrl } from '../../slashing/postgres/address.ts';
+import { parsePostgresUrl } from '../../slashing/postgres/connection/address.ts';
 import { type Destination, dynamodbRegions, isDeclared, kmsDestination, usesDynamoDB } from '../egress-needs.ts';
 import type { Config } from '../options.ts';
 import { type Finding, type Rule, when } from './rule.ts';

@@ -3,8 +3,8 @@
 // by: two could disagree, and it would be a matter of order which of them counts.
 
 import { z } from 'zod';
-import { MAX_CIDRS_PER_TOKEN } from '../api/policy.ts';
-import { fingerprintHex } from '../tls/known-clients-file.ts';
+import { MAX_CIDRS_PER_TOKEN } from '../../api/policy.ts';
+import { fingerprintHex } from '../../tls/known-clients-file.ts';
 import { policyNamesSchema, tokenNameSchema } from './static-auth.ts';
 import { safeCidrSchema } from './values.ts';
 

@@ -1,8 +1,8 @@
 // The kinds of value that describe a network, and what they accept.
 
 import { z } from 'zod';
-import { FORK_NAMES, type ForkName } from '../api/forks.ts';
-import { CONFIG_NAME_PATTERN } from '../signing/config-limits.ts';
+import { FORK_NAMES, type ForkName } from '../../api/forks.ts';
+import { CONFIG_NAME_PATTERN } from '../../signing/config-limits.ts';
 import type { Kind } from './values.ts';
 
 const CONFIG_NAME = 'a name of up to 64 letters, digits, spaces and . _ -';

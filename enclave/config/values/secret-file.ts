@@ -4,6 +4,7 @@
 // no message.
 
 import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats } from 'node:fs';
+import { errorCode } from '../../../formats/error-code.ts';
 import { BrokenReference } from './broken-reference.ts';
 
 /** More than any token or URL. */
@@ -22,7 +23,7 @@ export function readSecretFile(path: string): string | BrokenReference {
     file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
     return refusalOf(path, fstatSync(file)) ?? textOf(path, readFileSync(file));
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable';
+    const code = errorCode(error) ?? 'unreadable';
     return broken(path, `cannot be read (${code})`, 'name a file that the user of the signer may read');
   } finally {
     if (file !== undefined) closeSync(file);

@@ -3,7 +3,7 @@
 // message can repeat one.
 
 import { z } from 'zod';
-import { MAX_CIDRS_PER_TOKEN, MAX_POLICIES_PER_TOKEN, policyNameSchema, policySchema } from '../api/policy.ts';
+import { MAX_CIDRS_PER_TOKEN, MAX_POLICIES_PER_TOKEN, policyNameSchema, policySchema } from '../../api/policy.ts';
 import { BrokenReference } from './broken-reference.ts';
 import { readSecret, Secret, type SecretSources, unsendable } from './secret.ts';
 import { safeCidrSchema } from './values.ts';

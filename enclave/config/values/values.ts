@@ -3,14 +3,14 @@
 
 import { isIP } from 'node:net';
 import { z } from 'zod';
-import { isDeploymentId } from '../../ceremony/deployment.ts';
-import { parseKeyArn } from '../../ceremony/key-arn.ts';
-import { canonicalPublicKey } from '../../formats/hex.ts';
-import { LOG_LEVELS, LOG_MODULES, parseLogFilter } from '../../observe/log-filter.ts';
-import { HOSTNAME } from '../api/egress.ts';
-import { type Cidr, parseCidr, unsafeCidrReason } from '../auth/cidr.ts';
-import { isTable } from '../aws/table-name.ts';
-import { parsePostgresUrl } from '../slashing/postgres/address.ts';
+import { isDeploymentId } from '../../../ceremony/deployment.ts';
+import { parseKeyArn } from '../../../ceremony/key-arn.ts';
+import { canonicalPublicKey } from '../../../formats/hex.ts';
+import { LOG_LEVELS, LOG_MODULES, parseLogFilter } from '../../../observe/log-filter.ts';
+import { HOSTNAME } from '../../api/egress.ts';
+import { type Cidr, parseCidr, unsafeCidrReason } from '../../auth/cidr.ts';
+import { isTable } from '../../aws/table-name.ts';
+import { parsePostgresUrl } from '../../slashing/postgres/connection/address.ts';
 import { BrokenReference } from './broken-reference.ts';
 import { Secret } from './secret.ts';
 

@@ -1,6 +1,6 @@
-// Memory for the bodies of requests, over all connections. It is reserved as bytes arrive: what a client announces, or
-// could send, costs nothing. What is reserved is what is held (request.ts). A body that finds no room is refused; none
-// ever waits for another one's room, so that bodies which are half here cannot hold each other up.
+// The memory for request bodies, over all connections. It is reserved as bytes arrive: a size that a client only
+// announces costs nothing. The reserved memory is always the memory that request.ts holds. A body that finds no room is
+// refused. No body waits for another one's room, so half-received bodies cannot block each other.
 
 import { BODY_BUDGET_BYTES } from '../../api/limits.ts';
 import type { RequestContext } from '../context.ts';

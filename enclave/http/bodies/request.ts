@@ -1,5 +1,6 @@
-// The bytes of a request's body, as they arrive: held in one buffer that admission has given room for, so that a body
-// of a million tiny chunks is no more than its bytes. What is not handed over is wiped: it may hold passwords.
+// Collects the bytes of a request's body as they arrive, in one buffer that admission has given room for. So a body of
+// a million tiny chunks takes no more memory than its bytes. It wipes every byte that it does not hand over, because a
+// body may contain passwords.
 
 import type { Readable } from 'node:stream';
 import { SignerError } from '../../api/errors.ts';

@@ -1,7 +1,8 @@
-// Client certificates of the TLS listener. The handshake asks for one and refuses none: who may do what is decided with
-// each request, and the answer says why (specification/authorization.md#client-certificates). Where a known client is
-// required, a connection of anybody else ends before its first request. A connection is trusted under the CA that its
-// handshake began with, no longer than that one is in force, and no longer than any authority of its chain is valid.
+// Client certificates of the TLS listener. The handshake asks for a certificate and refuses none. Each request decides
+// what the client may do, so the answer can give the reason (specification/authorization.md#client-certificates). Where
+// a known client is required, every other connection ends before its first request. A connection is trusted under the
+// CA with which its handshake began. This trust ends when that CA is no longer in force, or when an authority of the
+// chain expires.
 
 import type { Server as TlsServer } from 'node:https';
 import type { Socket } from 'node:net';

@@ -1,6 +1,6 @@
-// How long a connection may take to become a request. Every listener has both limits: whoever sends nothing, or a byte
-// now and then, holds one of its places for no longer. Node has defaults of 60 and 120 s, and none at all where
-// requestTimeout is 0.
+// The time that a connection may take until it becomes a request. Every listener has both limits, so a client that
+// sends nothing, or a byte now and then, cannot hold a place for longer. Node's defaults are 60 and 120 s, and where
+// requestTimeout is 0 it has none.
 
 import type { ServerOptions } from 'node:http';
 

@@ -1,6 +1,6 @@
-// What is known of a connection beside its bytes. Behind a transport the socket has no address: the listener that read
-// the PROXY header remembers it here, and everything that asks who the peer is asks here: authorization, audit line,
-// logs (specification/enclave.md#shape).
+// What is known of a connection beside its bytes. Behind a transport, the socket has no address. The listener that read
+// the PROXY header remembers the address here. Authorization, the audit line and the logs ask here who the peer is
+// (specification/enclave.md#shape).
 
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';

@@ -1,5 +1,5 @@
-// Sockets around the application: the plain HTTP listener, the optional TLS one, and a shutdown that finishes what was
-// begun. Everything that listens is bounded: connections, header time, idle time.
+// The sockets around the application: the plain HTTP listener, the optional TLS listener, and a shutdown that finishes
+// the requests under way. Every listener has limits: connections, header time, idle time.
 
 import { lookup } from 'node:dns/promises';
 import type http from 'node:http';
@@ -41,7 +41,7 @@ export interface ClosableServer {
 }
 
 /** Connections of the plain listener at most: more than any fleet of clients opens, few enough for memory. */
-export const MAX_PLAIN_CONNECTIONS = 16_384;
+const MAX_PLAIN_CONNECTIONS = 16_384;
 /** Connections that wait to be accepted; the kernel may allow fewer. */
 const BACKLOG = 4096;
 const IDLE_SWEEP_MS = 50;

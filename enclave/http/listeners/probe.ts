@@ -1,5 +1,5 @@
-// The plain listener of an enclave: liveness and readiness, and nothing else (specification/enclave.md#shape). It has
-// no way to the application's routes: whatever else is asked for is not here, whoever asks.
+// The plain listener of an enclave, for liveness and readiness only (specification/enclave.md#shape). It has no
+// connection to the application's routes: it answers every other request as not found, for every caller.
 
 import http from 'node:http';
 import { SignerError } from '../../api/errors.ts';

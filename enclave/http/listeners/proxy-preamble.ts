@@ -1,5 +1,5 @@
-// Takes the PROXY header off the beginning of a stream, and not a byte more: what follows is the client's. A peer that
-// sends something else, too much, too slowly or nothing is refused; the caller cuts it off.
+// Takes exactly the PROXY header off the beginning of a stream: all bytes after it belong to the client. It refuses a
+// peer that sends something else, too much, too slowly or nothing. The caller then closes the connection.
 
 import type { Socket } from 'node:net';
 import {

@@ -1,6 +1,6 @@
-// The RA-TLS listener: PROXY header, TLS 1.3 with an attested certificate, then the application's routes. No session is
-// ever resumed, because that would skip the evidence; without evidence that is good now, no new connection is served
-// (specification/evidence.md#tls). Whatever does not get as far as a request in time is cut off, and counted.
+// The RA-TLS listener: PROXY header, TLS 1.3 with an attested certificate, then the application's routes. It never
+// resumes a session, because a resumed session skips the evidence. Without valid evidence it serves no new connection
+// (specification/evidence.md#tls). It cuts off and counts every connection that does not become a request in time.
 
 import { constants } from 'node:crypto';
 import type { Server as TlsServer } from 'node:https';
@@ -17,7 +17,7 @@ import { createTlsServer } from './listen.ts';
 import { readProxyHeader } from './proxy-preamble.ts';
 import { serveTransport, type TransportServer } from './transport-server.ts';
 
-export const REFUSED_CONNECTIONS = ['limit', 'proxy_header', 'no_evidence', 'handshake'] as const;
+const REFUSED_CONNECTIONS = ['limit', 'proxy_header', 'no_evidence', 'handshake'] as const;
 /** Why a connection never got as far as a request. */
 export type RefusedConnection = (typeof REFUSED_CONNECTIONS)[number];
 

@@ -1,6 +1,6 @@
-// An HTTP server whose connections come from a Transport instead of a port of its own. Node counts, times and closes
-// only what it accepted itself, so that is done here: a limit of open connections, the timeouts of requests, and a
-// close that waits for the last one.
+// An HTTP server whose connections come from a Transport, not from a port of its own. Node counts, times and closes
+// only connections that it accepted itself. So this file limits the open connections, sets the timeouts of requests,
+// and closes when the last connection has ended.
 
 import type { Server } from 'node:http';
 import type { Server as TlsServer } from 'node:https';

@@ -1,8 +1,8 @@
-// GET /api/v1/attestation?nonce=…: a fresh document for the connection it is asked over, on the RA-TLS listener only.
-// Its nonce is made of the client's and of a secret that the two ends of this TLS connection share (RFC 8446 §7.5), so
-// whoever relays the answer over another connection gets nothing that verifies; its user data is of the certificate
-// that this connection was served with. No credentials: it says what everybody may know. So it is bounded: a few
-// documents a connection, a queue, and turns by address (http/fair-queue.ts).
+// GET /api/v1/attestation?nonce=…: a fresh document for the connection of the request, on the RA-TLS listener only. The
+// nonce in the document is made from the client's nonce and from a secret that the two ends of this TLS connection
+// share (RFC 8446 §7.5). So a document that somebody relays over another connection does not verify. The user data is
+// that of the certificate with which this connection was served. The route needs no credentials, because the document
+// is public. So it has limits: a few documents for each connection, a queue, and turns by address (http/fair-queue.ts).
 
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
@@ -22,7 +22,7 @@ import { FairQueue, type FairQueueLimits } from '../fair-queue.ts';
 import { attestedIdentityOf, peerAddressOf } from '../listeners/connections.ts';
 import { attestationRouteSchema } from './attestation-openapi.ts';
 
-export const ATTESTATION_OUTCOMES = ['ok', 'overloaded', 'connection_limit', 'client_closed', 'failed'] as const;
+const ATTESTATION_OUTCOMES = ['ok', 'overloaded', 'connection_limit', 'client_closed', 'failed'] as const;
 /** How a request for a document ended. */
 export type AttestationOutcome = (typeof ATTESTATION_OUTCOMES)[number];
 

@@ -1,6 +1,6 @@
 // The policies of the Auth API (specification/authorization.md#auth-api), for management tokens. Mounted in the
-// stateful mode only. What is answered with success is durable; what is refused says which member of the body, or which
-// object, stands in the way.
+// stateful mode only. A successful answer means that the change is durable. A refusal names the member of the body, or
+// the object, that is the reason.
 
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { SignerError } from '../../api/errors.ts';

@@ -1,6 +1,6 @@
-// The tokens of the Auth API (specification/authorization.md#auth-api): management tokens create, list, show and revoke
-// them; any token may look itself up; client tokens renew themselves. Mounted in the stateful mode only. A token is in
-// the answer to its creation and nowhere else.
+// The tokens of the Auth API (specification/authorization.md#auth-api). Management tokens create, list, show and revoke
+// tokens. Any token may look itself up. Client tokens may renew themselves. Mounted in the stateful mode only. Only the
+// answer to its creation contains a token.
 
 import type { FastifyInstance } from 'fastify';
 import type { Clock } from '../../../observe/clock.ts';

@@ -1,5 +1,5 @@
-// What became of each key of a batch, and the answer made of it (specification/signing.md#batches). Each key that is
-// refused has an audit line of its own; faults are logged once for all keys that have them.
+// The results for the keys of a batch, and the answer made from them (specification/signing.md#batches). Each refused
+// key has its own audit line. A fault is logged once for all keys that it concerns.
 
 import { encodeHex } from '../../../formats/hex.ts';
 import type { Log } from '../../../observe/log.ts';

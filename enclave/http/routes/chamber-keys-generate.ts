@@ -1,5 +1,5 @@
-// Generated keys and deposit data over HTTP (specification/keys.md#chamber-keys), for signers with a key table. Each
-// route is mounted only when enabled. What is refused is refused before a key is made.
+// Generates keys and deposit data over HTTP (specification/keys.md#chamber-keys), for signers with a key table. Each
+// route is mounted only when enabled. It makes every refusal before it makes a key.
 
 import type { FastifyInstance } from 'fastify';
 import { SignerError } from '../../api/errors.ts';
@@ -50,8 +50,9 @@ function mountGenerate(
   const work = limitWork(limits);
   const config = { access: { ...ACCESS, scope: 'chamber_keys_generate' } } as const;
   app.post(`${PATH}/generate`, { config, schema: schemas.generateChamberKeys }, async (request, reply) => {
-    const { count, ...written } = keyRequestBody(request, keyGenerateSchema);
+    const { count, require_backup: requireBackup, ...written } = keyRequestBody(request, keyGenerateSchema);
     assertItems(count, limits);
+    if (requireBackup) assertBackups(options);
     const terms = termsOf(written);
     const made = await work((signal) => generateKeys({ count, terms }, options, withTable(keys), signal));
     const answer: KeyGenerateAnswer = {
@@ -74,8 +75,9 @@ function mountGenerateKeys(
     access: { ...ACCESS, scope: 'chamber_keys_generate_bls', orScope: 'chamber_keys_generate' },
   } as const;
   app.post(`${PATH}/generate-keys`, { config, schema: schemas.generateBlsChamberKeys }, async (request, reply) => {
-    const { count } = keyRequestBody(request, keyGenerateBlsSchema);
+    const { count, require_backup: requireBackup } = keyRequestBody(request, keyGenerateBlsSchema);
     assertItems(count, limits);
+    if (requireBackup) assertBackups(options);
     const made = await work((signal) => generateKeys({ count, terms: undefined }, options, withTable(keys), signal));
     const answer: KeyGenerateBlsAnswer = {
       keys: made.map(({ publicKey, backup }) => ({ pubkey: publicKey, ...backupMember(backup) })),
@@ -137,6 +139,14 @@ function termsOf(written: {
 function withTable({ table, ...keys }: KeyManagementParts): KeyManagementParts & { readonly table: TableParts } {
   if (table === undefined) throw new SignerError('master_key_unavailable');
   return { ...keys, table };
+}
+
+/** @throws SignerError `malformed_body`, before a key is made */
+function assertBackups({ backupRecipients }: GenerationOptions): void {
+  if (backupRecipients.length > 0) return;
+  throw new SignerError('malformed_body', {
+    hint: 'require_backup: this signer has no chamber.keys.backup.recipients; no key was made',
+  });
 }
 
 function backupMember(backup: string | undefined): { backup?: string } {

@@ -1,5 +1,6 @@
-// The chamber's key routes (specification/keys.md#chamber-keys): the inventory, always; import, and lifecycle (PATCH
-// and DELETE), each only when enabled. A request that names a key the caller may not touch is refused as a whole.
+// The chamber's key routes (specification/keys.md#chamber-keys). The inventory is always mounted. Import and lifecycle
+// (PATCH and DELETE) are each mounted only when enabled. When a request names a key that the caller may not touch, the
+// whole request is refused.
 
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { SignerError } from '../../api/errors.ts';

@@ -1,6 +1,6 @@
-// The chamber over HTTP (specification/custody.md#sealing): break-glass seal, mounted only with a signer state, and the
-// status of this replica. Both are for their scope or for a management token. While sealed, nobody can be
-// authenticated: 401.
+// The chamber over HTTP (specification/custody.md#sealing): the break-glass seal, mounted only with a signer state, and
+// the status of this replica. Each needs its scope or a management token. A sealed signer can authenticate nobody, and
+// answers 401.
 
 import type { FastifyInstance } from 'fastify';
 import { type ChamberStatus, type SealAnswer, sealRequestSchema } from '../../api/chamber.ts';

@@ -1,4 +1,5 @@
-// What the key routes of both APIs have in common: the body as a typed value, and who may touch the keys that it names.
+// The common part of the key routes of both APIs: it parses the body into a typed value, and decides who may touch the
+// keys in it.
 
 import type { FastifyRequest } from 'fastify';
 import type { z } from 'zod';

@@ -1,6 +1,6 @@
-// The Key Manager API (ethereum/keymanager-APIs): keystores listed, imported into memory and deleted at runtime.
-// Mounted only with `http.key_manager_api.enabled`. Keys of files and of the key table are listed as readonly, and
-// stay.
+// The Key Manager API (ethereum/keymanager-APIs): it lists keystores, imports them into memory, and deletes them at
+// runtime. Mounted only with `http.key_manager_api.enabled`. It lists keys of files and of the key table as readonly,
+// and never deletes them.
 
 import type { FastifyInstance } from 'fastify';
 import { deleteKeystoresSchema, importKeystoresSchema } from '../../api/key-manager.ts';

@@ -1,6 +1,6 @@
-// A signing body that is too large to be read in one turn of the main thread, or larger than max_request_body_bytes.
-// The limit of 10 MiB is that of envelopes alone: another message that came under it is refused for its size, as it is
-// everywhere else (specification/signing.md#gloas).
+// Reads a signing body that is too large for one turn of the main thread, or larger than max_request_body_bytes. The
+// limit of 10 MiB is for envelopes only. Another message of that size is refused, as it is on every other path
+// (specification/signing.md#gloas).
 
 import { MAX_ENVELOPE_BODY_BYTES } from '../../api/limits.ts';
 import type { ParsedSignRequest } from '../../api/sign-request.ts';

@@ -1,5 +1,5 @@
-// GET and POST /reload: key folders, static tokens, known clients and TLS files are read again, for whoever has the
-// scope `reload`. The answer does not wait for the end, because thousands of keystores take minutes.
+// GET and POST /reload: the signer reads key folders, static tokens, known clients and TLS files again. The caller
+// needs the scope `reload`. The answer does not wait for the end, because thousands of keystores take minutes.
 
 import type { FastifyInstance } from 'fastify';
 import { SignerError } from '../../api/errors.ts';

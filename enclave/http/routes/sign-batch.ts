@@ -1,7 +1,7 @@
-// POST /api/v1/eth2/sign: one message for many keys, one answer with a result for each
-// (specification/signing.md#batches). No key is known before the body is read, so who may use which one is decided
-// here, as on the route of one key: policy, loaded, policy with the operation. Each key is counted and, when it is
-// refused, has an audit line of its own. Long work is done in slices, between which others are served.
+// POST /api/v1/eth2/sign: one message for many keys, and one answer with a result for each key
+// (specification/signing.md#batches). The keys are unknown until the body is read. So this route decides who may use
+// each key, with the steps of the route for one key: policy, loaded, policy with the operation. It counts each key, and
+// writes an audit line for each refused key. It does long work in slices, and serves other requests between them.
 
 import type { FastifyInstance } from 'fastify';
 import { type ErrorReason, SignerError } from '../../api/errors.ts';
@@ -19,7 +19,7 @@ import { type Turns, turnsOfEventLoop } from '../turns.ts';
 import { BatchResults, type ResultParts, SLICE_KEYS } from './batch-results.ts';
 import type { SignHandler } from './sign.ts';
 
-export const SIGN_BATCH_PATH = '/api/v1/eth2/sign';
+const SIGN_BATCH_PATH = '/api/v1/eth2/sign';
 const ACCESS = { kind: 'scope', scope: 'sign', namesKey: false, needsSigning: true } as const;
 
 export interface BatchLimits {

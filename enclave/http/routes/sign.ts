@@ -1,5 +1,6 @@
-// POST /api/v1/eth2/sign/{identifier}: bytes to a typed request, one answer. Who may use the key was decided before the
-// body was read (admission.ts); which message it is, and whether that is allowed, is decided here.
+// POST /api/v1/eth2/sign/{identifier}: turns the bytes into a typed request and answers it. admission.ts has decided
+// who may use the key, before the body was read. This route decides which message it is, and whether the caller may
+// have it signed.
 
 import type { FastifyInstance } from 'fastify';
 import type { Log } from '../../../observe/log.ts';

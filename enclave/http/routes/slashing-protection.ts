@@ -1,7 +1,7 @@
-// The slashing protection records over HTTP, for signers without a shell: EIP-3076 out and in, as streams. A caller
-// sees and touches only the keys its policies allow; an import that names another is refused as a whole, and nothing is
-// merged. A file may take hours: whoever was revoked meanwhile imports nothing, and whoever sends nothing for long is
-// cut off.
+// The slashing protection records over HTTP, for signers without a shell: it exports and imports EIP-3076 files as
+// streams. A caller sees and touches only the keys that its policies allow. An import that names another key is refused
+// as a whole, and nothing is merged. An import may take hours: when the caller is revoked meanwhile, nothing is
+// imported, and a caller that sends nothing for long is cut off.
 
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
@@ -10,8 +10,8 @@ import { SignerError } from '../../api/errors.ts';
 import type { SlashingImportAnswer } from '../../api/slashing-protection.ts';
 import type { CompiledAccess } from '../../auth/evaluate.ts';
 import { evaluate, evaluateBatch } from '../../auth/evaluate.ts';
+import { InterchangeError } from '../../slashing/interchange/error.ts';
 import { readInterchange, writeInterchange } from '../../slashing/interchange/file.ts';
-import { InterchangeError } from '../../slashing/interchange/json-pieces.ts';
 import type { ImportConflict, SlashingBackend, ValidatorHistory } from '../../slashing/types.ts';
 import type { Admission } from '../admission.ts';
 import { callerOf } from '../caller.ts';

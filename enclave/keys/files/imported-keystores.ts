@@ -6,6 +6,7 @@
 
 import { readdir, rename, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
+import { errorCode } from '../../../formats/error-code.ts';
 import type { Log } from '../../../observe/log.ts';
 import type { KeystorePool } from '../keystores/pool.ts';
 import { openKeystores, parseItem, wipeKeystores } from '../keystores/read.ts';
@@ -98,7 +99,7 @@ export class ImportedKeystores {
     try {
       return await readdir(this.#folder);
     } catch (error) {
-      const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable';
+      const code = errorCode(error) ?? 'unreadable';
       const remedy = 'create it, for the user of the signer alone (mode 0700)';
       throw new Error(`key_sources.memory.persist_dir: ${this.#folder} cannot be read (${code}): ${remedy}`, {
         cause: error,

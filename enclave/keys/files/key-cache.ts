@@ -1,54 +1,34 @@
-// The keys of keystores that were decrypted once, in one encrypted file, so that the next start does not derive
-// thousands of keys anew (`key_sources.filesystem.cache`). Its own key comes from the passwords of every keystore in
-// it, by one scrypt: whoever can open the file could have opened each keystore. Each entry is bound to the keystore's
-// uuid, checksum and public key. It trusts nothing of the file: what does not authenticate, does not fit the keystores
-// that are there, or cannot be read costs time and nothing else. Every key is checked against its public key when it is
-// loaded, cached or not.
+// The keys of keystores that were decrypted once, in one encrypted file (key-cache-file.ts), so that the next start
+// does not derive thousands of keys anew (`key_sources.filesystem.cache`). It trusts nothing of the file: what does not
+// authenticate, does not fit the keystores that are there, or cannot be read costs time and nothing else. Every key is
+// checked against its public key when it is loaded, cached or not.
 
-import { createHash, randomBytes } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { rename, unlink } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { z } from 'zod';
+import { errorCode } from '../../../formats/error-code.ts';
 import type { Log } from '../../../observe/log.ts';
 import type { Keystore } from '../keystores/cipher.ts';
 import { syncFolder, writeDurably } from './durable-files.ts';
 import {
-  deriveSealKey,
-  hexOf,
-  NONCE_BYTES,
-  openBytes,
-  parseJson,
-  SALT_BYTES,
-  sealBytes,
-  TAG_BYTES,
-} from './sealed-bytes.ts';
+  CACHE_FILE,
+  type CacheEntry,
+  type CacheFile,
+  nameInFile,
+  openCache,
+  passwordOf,
+  SECRET_BYTES,
+  sealCache,
+} from './key-cache-file.ts';
+import { parseJson } from './sealed-bytes.ts';
 import { readSmallFile } from './small-files.ts';
 
-const FORMAT = 'strongroom-key-cache-1';
-const SECRET_BYTES = 32;
 /** 500,000 entries of some 220 bytes. */
 const MAX_CACHE_BYTES = 2 ** 27;
-
-const ENTRY = z.strictObject({ uuid: z.string().max(64), checksum: hexOf(32), public_key: z.string().max(98) });
-const FILE = z.strictObject({
-  format: z.literal(FORMAT),
-  salt: hexOf(SALT_BYTES),
-  nonce: hexOf(NONCE_BYTES),
-  /** Ascending by their text. */
-  keystores: z.array(ENTRY).min(1),
-  /** The secret keys in the order of the keystores, 32 bytes each, and the tag; base64. */
-  sealed: z.base64(),
-});
-type CacheFile = z.infer<typeof FILE>;
 
 /** What an entry is bound to, as text. */
 export function keystoreName({ uuid, checksum, publicKey }: Keystore): string {
   return [uuid ?? '', Buffer.from(checksum).toString('hex'), publicKey ?? ''].join(' ');
-}
-
-interface Entry {
-  readonly passwordDigest: Buffer;
-  readonly secretKey: Buffer;
 }
 
 /** One look at the folders: what the file had, and what it shall have. Holds secrets until save() or wipe(). */
@@ -56,7 +36,7 @@ export class KeyCache {
   readonly #path: string;
   readonly #log: Log;
   readonly #cached = new Map<string, Buffer>();
-  readonly #entries = new Map<string, Entry>();
+  readonly #entries = new Map<string, CacheEntry>();
   /** A keystore is there whose secret is not at hand: a new file would be without it. */
   #incomplete = false;
 
@@ -72,7 +52,7 @@ export class KeyCache {
   async open(passwords: () => Promise<ReadonlyMap<string, Buffer>>): Promise<void> {
     const file = await this.#read();
     if (file === undefined) return;
-    const names = file.keystores.map(nameOf);
+    const names = file.keystores.map(nameInFile);
     const password = this.#passwordFor(names, await passwords());
     if (password === undefined) return;
     try {
@@ -136,7 +116,7 @@ export class KeyCache {
       const isNews =
         this.#entries.size !== this.#cached.size || ![...this.#entries.keys()].every((name) => this.#cached.has(name));
       if (!isNews || this.#incomplete || this.#entries.size === 0) return;
-      await replaceFile(this.#path, JSON.stringify(await seal(this.#entries)));
+      await replaceFile(this.#path, JSON.stringify(await sealCache(this.#entries)));
       this.#log.info({ file: this.#path, keystores: this.#entries.size }, 'the key cache is written');
     } catch (error) {
       this.#log.warn({ file: this.#path, error: messageOf(error) }, 'the key cache cannot be written');
@@ -154,7 +134,7 @@ export class KeyCache {
 
   async #unseal(file: CacheFile, password: Buffer): Promise<Buffer | undefined> {
     try {
-      const opened = await unseal(file, Buffer.from(file.sealed, 'base64'), password);
+      const opened = await openCache(file, Buffer.from(file.sealed, 'base64'), password);
       if (opened !== undefined) return opened;
       this.#log.warn({ file: this.#path }, `${DOES_NOT_FIT}: it is damaged, or of other passwords`);
     } catch (error) {
@@ -170,71 +150,17 @@ export class KeyCache {
       if (file.refused !== 'does not exist') this.#log.warn({ file: this.#path, reason: file.refused }, DOES_NOT_FIT);
       return undefined;
     }
-    const parsed = FILE.safeParse(parseJson(file.content.toString('utf8')));
+    const parsed = CACHE_FILE.safeParse(parseJson(file.content.toString('utf8')));
     if (parsed.success) return parsed.data;
     this.#log.warn({ file: this.#path }, `${DOES_NOT_FIT}: it is not a cache of this version`);
     return undefined;
   }
 }
 
-function wipeEntry(entry: Entry | undefined): void {
-  entry?.secretKey.fill(0);
-  entry?.passwordDigest.fill(0);
-}
-
 const DOES_NOT_FIT = 'the key cache is not used, and keystores are decrypted one by one';
 
 export function digestPassword(password: Uint8Array): Buffer {
   return createHash('sha256').update(password).digest();
-}
-
-function nameOf({ uuid, checksum, public_key }: CacheFile['keystores'][number]): string {
-  return [uuid, checksum, public_key].join(' ');
-}
-
-/** Every password counts, in the order of the entries. */
-function passwordOf(names: readonly string[], digests: ReadonlyMap<string, Buffer>): Buffer {
-  const hash = createHash('sha256').update(FORMAT);
-  for (const name of names) hash.update(digests.get(name) ?? Buffer.alloc(0));
-  return hash.digest();
-}
-
-/** Everything that is written in clear. */
-function associatedData({ format, salt, keystores }: Pick<CacheFile, 'format' | 'salt' | 'keystores'>): Buffer {
-  return Buffer.from(JSON.stringify({ format, salt, keystores }));
-}
-
-async function seal(entries: ReadonlyMap<string, Entry>): Promise<CacheFile> {
-  const names = [...entries.keys()].sort();
-  const keystores = names.map((name) => {
-    const [uuid = '', checksum = '', public_key = ''] = name.split(' ');
-    return { uuid, checksum, public_key };
-  });
-  const [salt, nonce] = [randomBytes(SALT_BYTES), randomBytes(NONCE_BYTES)];
-  const head = { format: FORMAT, salt: salt.toString('hex'), keystores } as const;
-  const digests = new Map([...entries].map(([name, { passwordDigest }]) => [name, passwordDigest]));
-  const password = passwordOf(names, digests);
-  const key = await deriveSealKey(password, salt).finally(() => password.fill(0));
-  let secrets: Buffer | undefined;
-  try {
-    secrets = Buffer.concat(names.map((name) => entries.get(name)?.secretKey ?? Buffer.alloc(0)));
-    const sealed = sealBytes(secrets, { key, nonce, associatedData: associatedData(head) });
-    return { ...head, nonce: nonce.toString('hex'), sealed: sealed.toString('base64') };
-  } finally {
-    secrets?.fill(0);
-    key.fill(0);
-  }
-}
-
-/** Undefined for what does not authenticate. */
-async function unseal(file: CacheFile, sealed: Buffer, password: Buffer): Promise<Buffer | undefined> {
-  if (sealed.length !== file.keystores.length * SECRET_BYTES + TAG_BYTES) return undefined;
-  const key = await deriveSealKey(password, Buffer.from(file.salt, 'hex'));
-  try {
-    return openBytes(sealed, { key, nonce: Buffer.from(file.nonce, 'hex'), associatedData: associatedData(file) });
-  } finally {
-    key.fill(0);
-  }
 }
 
 /** The old file or the new one is there, whenever the machine stops. */
@@ -251,5 +177,10 @@ async function replaceFile(path: string, text: string): Promise<void> {
 }
 
 function messageOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : String(error);
+  return errorCode(error) ?? String(error);
+}
+
+function wipeEntry(entry: CacheEntry | undefined): void {
+  entry?.secretKey.fill(0);
+  entry?.passwordDigest.fill(0);
 }

@@ -7,8 +7,8 @@ import type { Keystore } from '../keystores/cipher.ts';
 import { parseKeystoreJson } from '../keystores/keystore.ts';
 import { readSmallFile } from './small-files.ts';
 
-export const MAX_KEYSTORE_BYTES = 64 * 1024;
-export const MAX_PASSWORD_FILE_BYTES = 4 * 1024;
+const MAX_KEYSTORE_BYTES = 64 * 1024;
+const MAX_PASSWORD_FILE_BYTES = 4 * 1024;
 
 export interface KeystorePlace {
   readonly keystoreFile: string;

@@ -39,7 +39,7 @@ export interface LoadProgress {
   readonly remainingSeconds: number | undefined;
 }
 
-export const PROGRESS_INTERVAL_SECONDS = 10;
+const PROGRESS_INTERVAL_SECONDS = 10;
 
 export class LoadReport {
   readonly #parts: { readonly log: Log; readonly clock: Clock; readonly onProgress?: (progress: LoadProgress) => void };

@@ -10,7 +10,7 @@ import type { StoredDeposit } from '../table/types.ts';
 import { depositAmountRefusal } from './withdrawal.ts';
 
 /** The release of the tool whose files these are like. */
-export const DEPOSIT_CLI_VERSION = '2.8.0';
+const DEPOSIT_CLI_VERSION = '2.8.0';
 
 export interface DepositNetwork {
   /** What the network calls itself. */

@@ -2,7 +2,7 @@
 // blst's and the words are @scure/bip39's; both enter here. Refuses paths that are not plain `m/…` with 32-bit indices.
 
 import { SecretKey } from '@chainsafe/blst';
-import { entropyToMnemonic, mnemonicToSeedSync } from '@scure/bip39';
+import { entropyToMnemonic } from '@scure/bip39';
 import { wordlist as englishWords } from '@scure/bip39/wordlists/english.js';
 import { encodeHex } from '../../../formats/hex.ts';
 
@@ -12,11 +12,6 @@ export const SIGNING_KEY_PATH = 'm/12381/3600/0/0/0';
 /** The English BIP-39 mnemonic of 16 to 32 bytes of entropy: 32 bytes give 24 words. A string, because words are. */
 export function mnemonicOfEntropy(entropy: Uint8Array): string {
   return entropyToMnemonic(entropy, englishWords);
-}
-
-/** The 64-byte BIP-39 seed of a mnemonic in any language. The caller wipes it. */
-export function seedOfMnemonic(mnemonic: string, passphrase = ''): Uint8Array {
-  return mnemonicToSeedSync(mnemonic, passphrase);
 }
 
 /**

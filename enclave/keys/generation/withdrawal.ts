@@ -18,11 +18,11 @@ export type WithdrawalCredentials = { readonly credentials: Buffer } | { readonl
 
 export const DEFAULT_DEPOSIT_GWEI = 32_000_000_000;
 /** MIN_DEPOSIT_AMOUNT */
-export const MIN_DEPOSIT_GWEI = 1_000_000_000;
+const MIN_DEPOSIT_GWEI = 1_000_000_000;
 /** MIN_ACTIVATION_BALANCE: more than this is swept from a validator that does not compound. */
-export const MAX_DEPOSIT_GWEI = 32_000_000_000;
+const MAX_DEPOSIT_GWEI = 32_000_000_000;
 /** MAX_EFFECTIVE_BALANCE_ELECTRA (EIP-7251) */
-export const MAX_COMPOUNDING_DEPOSIT_GWEI = 2_048_000_000_000;
+const MAX_COMPOUNDING_DEPOSIT_GWEI = 2_048_000_000_000;
 
 const COMPOUNDING = 0x02;
 const ADDRESS = /^0x[0-9a-fA-F]{40}$/;

@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { parentPort } from 'node:worker_threads';
+import { errorCode } from '../../../formats/error-code.ts';
 import { type DecryptedKeystore, decryptKeystore, type Keystore } from './cipher.ts';
 
 export interface KeystoreJob {
@@ -25,7 +26,7 @@ function decryptOnce(keystore: Keystore, password: Uint8Array): KeystoreAnswer {
   try {
     return decryptKeystore(keystore, password);
   } catch (error) {
-    const fault = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
+    const fault = errorCode(error) ?? 'unknown';
     return { fault };
   } finally {
     password.fill(0);

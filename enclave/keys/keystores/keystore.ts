@@ -10,7 +10,7 @@ import { type Keystore, keyDerivationMemoryBytes } from './cipher.ts';
 export type ParsedKeystore = Keystore | { readonly refused: 'malformed_keystore'; readonly reason: string };
 
 /** n = 2^20 with r = 8, four times EIP-2335's own parameters, takes 1 GiB and a little scratch. */
-export const MAX_SCRYPT_MEMORY_BYTES = 1040 * 2 ** 20;
+const MAX_SCRYPT_MEMORY_BYTES = 1040 * 2 ** 20;
 /** The passes over that memory. EIP-2335 uses 1. */
 export const MAX_SCRYPT_PARALLELIZATION = 16;
 /** About 40 times EIP-2335's 2^18: some seconds. */

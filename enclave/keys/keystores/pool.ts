@@ -11,7 +11,7 @@ import { type DecryptedKeystore, type Keystore, keyDerivationMemoryBytes } from 
 import type { KeystoreAnswer, KeystoreJob } from './keystore-worker.ts';
 
 /** One scrypt of EIP-2335's own parameters. */
-export const KEYSTORE_MEMORY_BYTES = 256 * 2 ** 20;
+const KEYSTORE_MEMORY_BYTES = 256 * 2 ** 20;
 export const MAX_WAITING_KEYSTORES = 1024;
 
 export interface KeystorePoolOptions {

@@ -2,6 +2,7 @@
 // names a key the caller may not touch, or brings slashing protection records that cannot be merged, is refused before
 // anything is done.
 
+import { errorCode } from '../../../formats/error-code.ts';
 import { SignerError } from '../../api/errors.ts';
 import type { ImportedKeystore } from '../files/imported-seal.ts';
 import {
@@ -138,7 +139,7 @@ async function keepFiles(
   try {
     return { created: await imported.keep(keystores) };
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : 'a fault';
+    const code = errorCode(error) ?? 'a fault';
     log.error({ error: code }, 'imported keystores cannot be written to key_sources.memory.persist_dir');
     return { problem: `the signer could not write the keystore to its disk (${code}); nothing was imported` };
   }
@@ -163,7 +164,7 @@ async function dropFiles(
   const failed = created.filter((publicKey) => results.get(publicKey)?.status !== 'imported');
   if (failed.length === 0) return;
   await imported?.remove(failed).catch((error: unknown) => {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : 'a fault';
+    const code = errorCode(error) ?? 'a fault';
     log.error({ error: code, public_keys: failed }, 'keystores that were not imported cannot be removed from disk');
   });
 }

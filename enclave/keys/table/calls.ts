@@ -3,10 +3,10 @@
 
 import { SignerError } from '../../api/errors.ts';
 import { readBatchOfItems } from '../../aws/batch-read.ts';
-import { type DynamoDBClient, QueryCommand, type TransactWriteItem } from '../../aws/dynamodb.ts';
+import { type DynamoDBClient, type Item, QueryCommand, type TransactWriteItem } from '../../aws/dynamodb.ts';
 import { transactWrite, type WriteOutcome } from '../../aws/dynamodb-transact.ts';
 import { awsFault } from '../../aws/errors.ts';
-import { type Item, keyOfRevision, partitionOf, revisionIn, SHARDS } from './rows.ts';
+import { keyOfRevision, partitionOf, revisionIn, SHARDS } from './rows.ts';
 
 /** Rounds of one batch read while the service leaves rows unprocessed. */
 const MAX_READ_ROUNDS = 8;

@@ -5,10 +5,10 @@
 
 import { setTimeout as pause } from 'node:timers/promises';
 import { SignerError } from '../../api/errors.ts';
-import type { TransactWriteItem } from '../../aws/dynamodb.ts';
+import type { Item, TransactWriteItem } from '../../aws/dynamodb.ts';
 import { jittered } from '../../aws/dynamodb-transact.ts';
 import { readItems, type TableConnection, transact } from './calls.ts';
-import { encodeRow, type Item, keyOfRevision, keyOfRow, revisionIn, type TableRow } from './rows.ts';
+import { encodeRow, keyOfRevision, keyOfRow, revisionIn, type TableRow } from './rows.ts';
 
 /** Keys of one change: below what one read and one transaction may hold. */
 export const MAX_KEYS_PER_CHANGE = 50;

@@ -7,7 +7,7 @@
 import { SHARDS, shardOf } from './rows.ts';
 
 /** What is remembered of the keys of one shard. */
-export class ShardFreshness {
+class ShardFreshness {
   /** The revision that was read before the last complete read of the shard began; undefined until there was one. */
   #revision: number | undefined;
   /** The generation of every key seen, and of keys that this process deleted until the next complete read. */

@@ -4,11 +4,9 @@
 
 import { createHash, hash } from 'node:crypto';
 import { canonicalPublicKey } from '../../../formats/hex.ts';
-import type { AttributeValue, CreateTableCommandInput } from '../../aws/dynamodb.ts';
+import type { AttributeValue, CreateTableCommandInput, Item } from '../../aws/dynamodb.ts';
 import { tableDefinition } from '../../aws/table-definition.ts';
 import type { KeyStatus } from './types.ts';
-
-export type Item = Record<string, AttributeValue>;
 
 export const SHARDS = Array.from({ length: 16 }, (_, shard) => shard);
 

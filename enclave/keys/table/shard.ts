@@ -8,12 +8,13 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '../../../observe/clock.ts';
 import type { Log } from '../../../observe/log.ts';
 import { SignerError } from '../../api/errors.ts';
+import type { Item } from '../../aws/dynamodb.ts';
 import type { KeyRefusal } from '../loaded-key.ts';
 import type { KeyBatch, KeyStore } from '../store.ts';
 import type { HeldKey } from '../vault.ts';
 import { readPage, type TableConnection } from './calls.ts';
 import type { TableFreshness } from './freshness.ts';
-import { decodeRow, type Item, LOAD_PROJECTION, partitionOf, type TableRow } from './rows.ts';
+import { decodeRow, LOAD_PROJECTION, partitionOf, type TableRow } from './rows.ts';
 import { type KeySealer, SECRET_KEY_BYTES } from './seal.ts';
 import type { KeyStatus } from './types.ts';
 

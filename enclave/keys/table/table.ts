@@ -7,10 +7,11 @@ import type { Clock } from '../../../observe/clock.ts';
 import type { Log } from '../../../observe/log.ts';
 import { SignerError } from '../../api/errors.ts';
 import { MAX_BATCH_GET_ITEMS } from '../../aws/batch-read.ts';
+import type { Item } from '../../aws/dynamodb.ts';
 import { readItems, readPage, type TableConnection } from './calls.ts';
 import { changeShard, MAX_KEYS_PER_CHANGE, type Plan, type Planned } from './change.ts';
 import type { TableFreshness } from './freshness.ts';
-import { decodeRow, digestOfDetails, type Item, keyOfRow, SHARDS, shardOf, type TableRow } from './rows.ts';
+import { decodeRow, digestOfDetails, keyOfRow, SHARDS, shardOf, type TableRow } from './rows.ts';
 import type { KeySealer } from './seal.ts';
 import type { KeyTable, NewTableKey, StoredDeposit, TableKey } from './types.ts';
 
@@ -21,7 +22,7 @@ export interface KeyTableParts extends TableConnection {
   readonly log: Log;
 }
 
-export const MAX_LIST_LIMIT = 1000;
+const MAX_LIST_LIMIT = 1000;
 /** Rows of one read of a list. */
 const LIST_PAGE_ROWS = 250;
 

@@ -1,6 +1,6 @@
-// The one seam between the signing path and BLS arithmetic. Two cores implement it: native.ts (our addon over blst) and
-// portable.ts (@chainsafe/blst in worker threads). The arithmetic is blst's, but for the choice of points from a table
-// of a root's multiples (native/multiples.c).
+// The interface between the signing path and BLS arithmetic. Two cores implement it: native.ts (our addon over blst)
+// and portable.ts (@chainsafe/blst in worker threads). blst does the arithmetic, with one exception: our code chooses
+// points from a table of a root's multiples (native/multiples.c).
 
 import type { SignerError } from '../../api/errors.ts';
 import type { HeldKey, KeyHandle } from '../../keys/vault.ts';

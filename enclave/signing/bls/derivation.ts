@@ -1,12 +1,13 @@
-// Public keys of many secrets that a core has taken already, in batches for its signing threads: what both cores do
-// alike. All of them or none: of keys that nobody is told of, none stays.
+// Derives the public keys of many secrets that a core already holds, in batches for its signing threads. Both cores
+// share this code. When a batch fails, it removes all of these keys from the core, because nobody gets their handles.
+// It removes a secret that blst refuses alone.
 
 import type { HeldKey, KeyHandle } from '../../keys/vault.ts';
 import { MAX_KEYS_AT_ONCE } from './bls.ts';
 import { signingUnavailable } from './queue.ts';
 
 /** Keys of one batch: 1.3 ms of a thread, which is less than what a batch of signatures takes. */
-export const MAX_DERIVATIONS = 16;
+const MAX_DERIVATIONS = 16;
 export const PUBLIC_KEY_BYTES = 48;
 export const SECRET_KEY_BYTES = 32;
 

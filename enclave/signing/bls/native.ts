@@ -1,6 +1,6 @@
-// The BLS core over our native addon: keys lie in the addon's memory, JavaScript holds handles, threads of the addon
-// sign batches. This file only decides which jobs go when. Equal roots need no grouping here: the addon remembers the
-// points of the last roots.
+// The BLS core over our native addon. The keys are in the addon's memory, JavaScript holds handles, and threads of the
+// addon sign batches. This file only decides which jobs go when. It does not group equal roots, because the addon
+// remembers the points of the last roots.
 
 import assert from 'node:assert/strict';
 import { availableParallelism } from 'node:os';
@@ -21,7 +21,7 @@ import {
 
 /** What the addon takes at once. */
 const MAX_BATCH_JOBS = 16;
-/** Jobs that come alone go in small batches: answers go out and new jobs come in while the others are signed. */
+/** Single jobs go in small batches: answers go out and new jobs come in while the others are signed. */
 const MAX_SINGLE_JOBS = 4;
 /**
  * How many batches of each kind a thread has, begun and waiting: enough that no thread waits for the main thread,
@@ -51,7 +51,7 @@ export class NativeBlsCore implements BlsCore {
   readonly #handles = new Float64Array(MAX_BATCH_JOBS);
   readonly #roots = new Uint8Array(MAX_BATCH_JOBS * ROOT_BYTES);
   /**
-   * Batches of each kind: in the addon jobs that came alone overtake those of groups, so neither kind takes the other's
+   * Batches of each kind: in the addon single jobs overtake those of groups, so neither kind takes the other's
    * places.
    */
   readonly #batches: Record<JobKind, number> = { single: 0, grouped: 0 };

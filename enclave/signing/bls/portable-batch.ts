@@ -1,7 +1,8 @@
-// What the portable BLS core sends its workers: for each job the number of the key's slot (4 bytes, little endian) and
-// the root (32 bytes). The answer is 96 bytes a job in the same order, under the batch's number: an answer is never
-// taken for that of another batch, not even when a worker skips one on its way down. Keys whose public keys are asked
-// for go as the numbers of their slots, and come back as 48 bytes each, zeros where blst refuses the secret.
+// The messages between the portable BLS core and its workers. For each job, the core sends the number of the key's slot
+// (4 bytes, little endian) and the root (32 bytes). The worker answers 96 bytes for each job, in the same order, with
+// the number of the batch. So the core never takes an answer for that of another batch, even when a worker skips a
+// batch while it ends. To derive public keys, the core sends slot numbers. The worker answers 48 bytes for each, or
+// zeros where blst refuses the secret.
 
 import { type Job, ROOT_BYTES } from './queue.ts';
 

@@ -7,7 +7,7 @@ import type { KeyHandle } from '../../keys/vault.ts';
 import { countSecretKeys, SECRET_KEY_BYTES } from './derivation.ts';
 
 /** Keys one core can hold. The address range is reserved at the start, the memory taken as keys come. */
-export const MAX_KEYS = 1_048_576;
+const MAX_KEYS = 1_048_576;
 const GROWTH_KEYS = 1024;
 
 interface Slot {

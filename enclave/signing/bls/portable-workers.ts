@@ -1,4 +1,5 @@
-// Who gets the next batch of the portable core: how much a worker has before it, and which of them has the least.
+// Chooses the worker of the portable core for the next batch: it counts the jobs that each worker has, and takes the
+// one with the fewest.
 
 import type { Worker } from 'node:worker_threads';
 import type { SignerError } from '../../api/errors.ts';
@@ -6,7 +7,7 @@ import type { KeyHandle } from '../../keys/vault.ts';
 import type { Job } from './queue.ts';
 
 /** Jobs a worker may have before it: what a priority job waits for at most when all workers are busy. */
-export const MAX_WORKER_JOBS = 16;
+const MAX_WORKER_JOBS = 16;
 
 /**
  * Half of it, so that the next batch already lies with the worker when one is done; and a worker with more gets none,

@@ -4,7 +4,6 @@
 
 import assert from 'node:assert/strict';
 import { availableParallelism } from 'node:os';
-import { Worker } from 'node:worker_threads';
 import { SecretKey } from '@chainsafe/blst';
 import type { Log } from '../../../observe/log.ts';
 import type { HeldKey, KeyHandle } from '../../keys/vault.ts';
@@ -18,6 +17,7 @@ import {
   type SignedMessage,
 } from './portable-batch.ts';
 import { createPortableKeys } from './portable-keys.ts';
+import { SigningThreads } from './portable-threads.ts';
 import {
   busyness,
   type Derivation,
@@ -26,7 +26,6 @@ import {
   leastBusy,
   MAX_BATCH_JOBS,
   type PinnedJob,
-  restartDelayMs,
   type SigningWorker,
 } from './portable-workers.ts';
 import { createJobQueue, type Job, settleJobs, signingUnavailable } from './queue.ts';
@@ -42,23 +41,25 @@ export interface PortableBlsCoreOptions {
 export class PortableBlsCore implements BlsCore {
   readonly kind = 'portable';
   readonly memoryLocked = false;
-  readonly #log: Log;
-  readonly #workerUrl: URL;
   readonly #keys = createPortableKeys();
   readonly #queue = createJobQueue(() => this.#dispatch());
   readonly #derivations: Derivation[] = [];
-  readonly #workers = new Set<SigningWorker>();
-  readonly #restarts = new Set<NodeJS.Timeout>();
+  readonly #threads: SigningThreads;
   #nextBatch = 0;
   #closed = false;
   /** Resolved when, after `close`, no worker has a job any more. */
   readonly #idle = Promise.withResolvers<void>();
 
   constructor(options: PortableBlsCoreOptions) {
-    this.#log = options.log;
-    this.#workerUrl = options.workerUrl ?? new URL('./portable-worker.ts', import.meta.url);
-    const count = options.cores ?? availableParallelism();
-    for (let started = 0; started < count; started++) this.#startWorker(0);
+    this.#threads = new SigningThreads(options.cores ?? availableParallelism(), {
+      log: options.log,
+      url: options.workerUrl ?? new URL('./portable-worker.ts', import.meta.url),
+      region: this.#keys.region,
+      onSigned: (worker, message) => this.#onSigned(worker, message),
+      onDerived: (worker, message) => this.#onDerived(worker, message),
+      onEnded: (worker) => this.#onEnded(worker),
+      onReplaced: () => this.#goOn(),
+    });
   }
 
   unlockedKeys(): number {
@@ -73,7 +74,7 @@ export class PortableBlsCore implements BlsCore {
 
   async addKeys(secretKeys: Uint8Array): Promise<readonly (HeldKey | undefined)[]> {
     if (this.#closed) throw signingUnavailable('the core is closed');
-    if (this.#workers.size === 0) throw signingUnavailable('no signing worker is alive');
+    if (this.#threads.alive.size === 0) throw signingUnavailable('no signing worker is alive');
     const handles = this.#keys.addAll(secretKeys);
     const derive = (batch: readonly KeyHandle[]) => {
       const { promise, resolve, reject } = Promise.withResolvers<readonly (Uint8Array | undefined)[]>();
@@ -91,19 +92,19 @@ export class PortableBlsCore implements BlsCore {
 
   sign(handle: KeyHandle, signingRoot: Uint8Array, lane: Lane): Promise<Uint8Array> {
     if (this.#closed) return Promise.reject(signingUnavailable('the core is closed'));
-    if (this.#workers.size === 0) return Promise.reject(signingUnavailable('no signing worker is alive'));
+    if (this.#threads.alive.size === 0) return Promise.reject(signingUnavailable('no signing worker is alive'));
     return this.#queue.push(handle, signingRoot, lane);
   }
 
   signGroup(handles: readonly KeyHandle[], signingRoot: Uint8Array, lane: Lane): Promise<readonly GroupSignature[]> {
     if (this.#closed) return Promise.reject(signingUnavailable('the core is closed'));
-    if (this.#workers.size === 0) return Promise.reject(signingUnavailable('no signing worker is alive'));
+    if (this.#threads.alive.size === 0) return Promise.reject(signingUnavailable('no signing worker is alive'));
     return this.#queue.pushGroup(handles, signingRoot, lane);
   }
 
   load(): { queued: number; running: number } {
     let running = 0;
-    for (const worker of this.#workers) running += worker.outstanding;
+    for (const worker of this.#threads.alive) running += worker.outstanding;
     return { queued: this.#queue.length, running };
   }
 
@@ -116,40 +117,21 @@ export class PortableBlsCore implements BlsCore {
     this.#closed = true;
     this.#keys.wipe();
     this.#rejectWaiting('the core is closed');
-    for (const restart of this.#restarts) clearTimeout(restart);
+    this.#threads.stopReplacing();
     if (!this.#isIdle) await this.#idle.promise;
-    await Promise.all([...this.#workers].map((worker) => worker.thread.terminate()));
-  }
-
-  #startWorker(failuresInARow: number): void {
-    const thread = new Worker(this.#workerUrl, { workerData: { region: this.#keys.region }, execArgv: [] });
-    const worker: SigningWorker = {
-      thread,
-      batches: new Map(),
-      derivations: new Map(),
-      outstanding: 0,
-      failuresInARow,
-    };
-    thread.unref();
-    thread.on('message', (answer: SignedMessage | DerivedMessage) => {
-      if ('publicKeys' in answer) this.#onDerived(worker, answer);
-      else this.#onSigned(worker, answer);
-    });
-    thread.on('error', (error) => this.#log.error({ err: error }, 'a signing worker failed'));
-    thread.on('exit', () => this.#onExit(worker));
-    this.#workers.add(worker);
+    await this.#threads.terminate();
   }
 
   /** Give the least busy worker a fair share of the queue, until all are full or nothing waits. */
   #dispatch(): void {
     while (this.#queue.length > 0) {
-      const worker = leastBusy(this.#workers, hasRoomToSign);
+      const worker = leastBusy(this.#threads.alive, hasRoomToSign);
       if (worker === undefined) break;
-      const share = Math.min(Math.ceil(this.#queue.length / this.#workers.size), MAX_BATCH_JOBS);
+      const share = Math.min(Math.ceil(this.#queue.length / this.#threads.alive.size), MAX_BATCH_JOBS);
       this.#send(worker, this.#queue.takeEither({ single: share, grouped: share }));
     }
     while (this.#derivations.length > 0) {
-      const worker = leastBusy(this.#workers, hasRoomToDerive);
+      const worker = leastBusy(this.#threads.alive, hasRoomToDerive);
       if (worker === undefined) return;
       this.#sendDerivation(worker, this.#derivations.shift() as Derivation);
     }
@@ -211,8 +193,7 @@ export class PortableBlsCore implements BlsCore {
     this.#noteIdle();
   }
 
-  #onExit(worker: SigningWorker): void {
-    this.#workers.delete(worker);
+  #onEnded(worker: SigningWorker): void {
     for (const { slot, job } of [...worker.batches.values()].flat()) {
       this.#keys.unpin(slot);
       job.reject(signingUnavailable('the signing worker ended'));
@@ -223,25 +204,10 @@ export class PortableBlsCore implements BlsCore {
     }
     worker.derivations.clear();
     this.#noteIdle();
-    if (!this.#closed) this.#replace(worker);
   }
 
-  #replace({ failuresInARow }: SigningWorker): void {
-    const delayMs = restartDelayMs(failuresInARow);
-    this.#log.error(
-      { delay_ms: delayMs, failures_in_a_row: failuresInARow },
-      'a signing worker ended; it is started again',
-    );
-    if (delayMs === 0) {
-      this.#startWorker(failuresInARow + 1);
-    } else {
-      const restart = setTimeout(() => {
-        this.#restarts.delete(restart);
-        this.#startWorker(failuresInARow + 1);
-      }, delayMs);
-      this.#restarts.add(restart.unref());
-    }
-    if (this.#workers.size === 0) this.#rejectWaiting('no signing worker is alive');
+  #goOn(): void {
+    if (this.#threads.alive.size === 0) this.#rejectWaiting('no signing worker is alive');
     else this.#dispatch();
   }
 
@@ -251,7 +217,7 @@ export class PortableBlsCore implements BlsCore {
   }
 
   get #isIdle(): boolean {
-    return [...this.#workers].every((worker) => busyness(worker) === 0);
+    return [...this.#threads.alive].every((worker) => busyness(worker) === 0);
   }
 
   #noteIdle(): void {

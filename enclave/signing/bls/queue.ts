@@ -1,6 +1,6 @@
-// The waiting line of a BLS core: two lanes, first in first out in each, `priority` always before `normal`, and behind
-// both the jobs of groups, which get a share all the same. Bounded as a last resort; the permits of the signing path
-// are the real limit. Copies the root, so that what is signed is what was asked for.
+// The queue of a BLS core. It has two lanes, each first in first out, and takes `priority` always before `normal`. The
+// jobs of groups come behind both, but get a fixed share. The queue is bounded as a last resort; the permits of the
+// signing path are the real limit. It copies each root, so that the core signs exactly the root that was passed in.
 
 import assert from 'node:assert/strict';
 import { SignerError } from '../../api/errors.ts';
@@ -33,7 +33,7 @@ export interface BatchSizes {
 
 export interface JobQueue {
   readonly length: number;
-  /** Jobs that came alone, or with priority. */
+  /** Single jobs, and jobs with priority. */
   readonly singles: number;
   /** Jobs of groups without priority. */
   readonly grouped: number;

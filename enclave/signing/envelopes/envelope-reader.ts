@@ -1,6 +1,7 @@
-// Large signing bodies are read beside the main thread, which signs meanwhile: parsing and hashing 10 MiB takes half a
-// second. One worker, started by the first large body, one body at a time; few may wait, and what is given up is no
-// longer worked on. The worker has a heap of its own, so a body that takes more ends the worker and not the signer.
+// Reads large signing bodies beside the main thread, which continues to sign: parsing and hashing 10 MiB takes half a
+// second. There is one worker, which the first large body starts. It reads one body at a time, and a few may wait. When
+// a request is given up, the work on its body stops. The worker has its own heap, so a body that needs too much memory
+// ends the worker and not the signer.
 
 import { Worker } from 'node:worker_threads';
 import type { Log } from '../../../observe/log.ts';

@@ -1,6 +1,6 @@
-// The thread that reads large signing bodies, one at a time: it parses them and hashes what is an envelope, so that the
-// main thread only sees the root. Strict as the main thread's parser; only how many values a body may have is the
-// envelope's own. A body of another type goes back as it came. Nothing here is secret.
+// The thread that reads large signing bodies, one at a time. It parses a body and, if it is an envelope, hashes it, so
+// the main thread gets only the root. The parser is as strict as the main thread's; only the limit of values in a body
+// is the envelope's own. A body of another type goes back unchanged. Nothing here is secret.
 
 import assert from 'node:assert/strict';
 import { parentPort } from 'node:worker_threads';

@@ -1,7 +1,7 @@
-// The signing root of a vote, worked out in place: the SSZ library takes three times as long, for what is most of what
-// a validator signs. Two containers of fixed size (consensus-specs, AttestationData, Checkpoint and SigningData; SSZ,
-// "Merkleization"), every field one chunk of 32 bytes. The hasher is the library's (hasher.ts). test/signing compares
-// the two, and both with an oracle of the tests.
+// Computes the signing root of a vote in place. Votes are most of what a validator signs, and the SSZ library takes
+// three times as long. There are two containers of fixed size (consensus-specs, AttestationData, Checkpoint and
+// SigningData; SSZ, "Merkleization"), and every field is one chunk of 32 bytes. The hasher is the library's
+// (hasher.ts). test/signing compares this code with the library, and both with an oracle.
 
 import { hashInto } from '@chainsafe/persistent-merkle-tree';
 import type { SignRequest } from '../../api/sign-request.ts';

@@ -1,6 +1,6 @@
-// The SSZ containers of everything that is signed, but of what Gloas adds (gloas-containers.ts), with the consensus
-// specification's names and the mainnet preset's limits. @chainsafe/ssz computes the roots. It does not check its
-// input: the parser (api/messages.ts) has checked every length and range, and its output goes in as it is.
+// The SSZ containers of all messages, except those that Gloas adds (gloas-containers.ts), with the names of the
+// consensus specification and the limits of the mainnet preset. @chainsafe/ssz computes the roots and does not check
+// its input. So it gets only the output of the parser (api/messages/), which has checked every length and range.
 
 import {
   BitArray,
@@ -24,8 +24,12 @@ import {
   MAX_VALIDATORS_PER_COMMITTEE,
   MAX_VOLUNTARY_EXITS,
   SYNC_COMMITTEE_BYTES,
-} from '../../api/block-body.ts';
-import { COMMITTEE_BYTES, MAX_VALIDATORS_PER_MINIMAL_SLOT, MAX_VALIDATORS_PER_SLOT } from '../../api/messages.ts';
+} from '../../api/messages/block-body.ts';
+import {
+  COMMITTEE_BYTES,
+  MAX_VALIDATORS_PER_MINIMAL_SLOT,
+  MAX_VALIDATORS_PER_SLOT,
+} from '../../api/messages/messages.ts';
 import type { Bits } from '../../api/primitives.ts';
 import { Bytes4, Bytes20, Bytes32, Bytes48, Bytes96, SlotOrEpoch, uint64 } from './leaves.ts';
 
@@ -98,7 +102,7 @@ export const GloasAggregateAndProof = new ContainerType({
       aggregation_bits: new ProgressiveBitListType(),
       data: AttestationData,
       signature: Bytes96,
-      /** As in Electra. */
+      /** Gloas kept the vector of fixed length that Electra has. */
       committee_bits: new ByteVectorType(COMMITTEE_BYTES.mainnet),
     },
     [true, true, true, true],

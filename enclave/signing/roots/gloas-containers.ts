@@ -1,6 +1,6 @@
 // The SSZ containers that Gloas adds, with the specification's names (specification/signing.md#gloas). A progressive
 // container (EIP-7495) mixes in which of its fields are active: all of them here. A progressive list (EIP-7916) has no
-// limit in its root. Like the others they trust the parser (api/gloas-messages.ts, api/payload-envelope.ts).
+// limit in its root. Like the others they trust the parser (gloas-messages.ts and payload-envelope.ts of api/messages).
 
 import {
   BooleanType,
@@ -12,7 +12,7 @@ import {
   ProgressiveListCompositeType,
   UintBigintType,
 } from '@chainsafe/ssz';
-import { MAX_BUILDER_AUTH_BYTES } from '../../api/gloas-messages.ts';
+import { MAX_BUILDER_AUTH_BYTES } from '../../api/messages/gloas-messages.ts';
 import { Bytes20, Bytes32, Bytes48, Bytes96, SlotOrEpoch, uint64 } from './leaves.ts';
 
 const boolean = new BooleanType();

@@ -1,16 +1,16 @@
-// A typed request → hash_tree_root of its message, in the container of its fork. It trusts the parser's types, and that
-// whoever asks has found nothing against the fork (message-fork.ts): an aggregate of no fork is a bug here.
+// Computes the hash_tree_root of a typed request, in the container of its fork. It trusts the parser's types. It also
+// trusts that the caller has checked the fork (message-fork.ts): an aggregate of no fork is a bug here.
 
 import assert from 'node:assert/strict';
-import { SYNC_COMMITTEE_BYTES } from '../../api/block-body.ts';
 import type { ForkName } from '../../api/forks.ts';
+import { SYNC_COMMITTEE_BYTES } from '../../api/messages/block-body.ts';
 import {
   type AggregateAndProof as AggregateMessage,
   type BeaconBlock,
   COMMITTEE_BYTES,
   isOfMinimalSlot,
-} from '../../api/messages.ts';
-import type { EnvelopeMessage } from '../../api/payload-envelope.ts';
+} from '../../api/messages/messages.ts';
+import type { EnvelopeMessage } from '../../api/messages/payload-envelope.ts';
 import type { SignRequest } from '../../api/sign-request.ts';
 import { isSince } from '../message-fork.ts';
 import {

@@ -1,6 +1,6 @@
-// A typed request → the 32 bytes that are signed, and what slashing protection has to know of it. The only place that
-// makes signing roots: a root that a client sent is compared by the caller and never used. It trusts the parser's
-// types; the chain is the configured network's, whatever the request says, and only the fork is the request's
+// Computes, from a typed request, the 32 bytes to sign, and the facts that slashing protection needs. Only this code
+// makes signing roots: the caller compares a root from a client with this one, and never signs the client's. It trusts
+// the parser's types. The chain is always that of the configured network. Only the fork comes from the request
 // (message-fork.ts).
 
 import type { Operation } from '../../api/operations.ts';

@@ -23,16 +23,16 @@ import type {
   ValidatorHistory,
   Verdict,
 } from '../types.ts';
-import { type CheckContext, checkAndRecordOne, verifiedItems } from './check.ts';
-import { countMarks, exportHistories } from './export.ts';
-import { firstWrites } from './first-writes.ts';
-import { gatheringReplace } from './gather.ts';
-import { importHistories } from './import.ts';
-import { highestMarks, raiseItems } from './jump.ts';
-import { retiredKeys, setRetired } from './retire.ts';
-import { applyUpdates } from './statements.ts';
-import { openStore, type Store } from './store.ts';
-import { type SlashingTable, slashingTable } from './table.ts';
+import { type CheckContext, checkAndRecordOne, verifiedItems } from './operations/check.ts';
+import { countMarks, exportHistories } from './operations/export.ts';
+import { gatheringReplace } from './operations/gather.ts';
+import { importHistories } from './operations/import.ts';
+import { highestMarks, raiseItems } from './operations/jump.ts';
+import { retiredKeys, setRetired } from './operations/retire.ts';
+import { firstWrites } from './tables/first-writes.ts';
+import { applyUpdates } from './tables/statements.ts';
+import { openStore, type Store } from './tables/store.ts';
+import { type SlashingTable, slashingTable } from './tables/table.ts';
 
 export interface DynamoDBBackendOptions {
   /** `anti_slashing.table` */

@@ -2,10 +2,10 @@
 // that needs no key: its format, its network and its region.
 
 import { type DynamoDBClient, GetItemCommand } from '../../aws/dynamodb.ts';
-import { NETWORK_PARTITION } from './items.ts';
-import { confirmNetwork, type RecordBinding, regionIn } from './record.ts';
 import { checkReplication, replicationOf } from './replicas.ts';
 import { refuseRegion, startFault } from './store-faults.ts';
+import { NETWORK_PARTITION } from './tables/items.ts';
+import { confirmNetwork, type RecordBinding, regionIn } from './tables/record.ts';
 
 /** @throws SignerError slashing_unavailable, as opening it would */
 export async function lookAtSlashingTable(

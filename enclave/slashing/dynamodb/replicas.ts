@@ -4,7 +4,7 @@
 
 import { DescribeTableCommand, type DynamoDBClient } from '../../aws/dynamodb.ts';
 import { awsFault } from '../../aws/errors.ts';
-import { unusable } from './record.ts';
+import { unusable } from './tables/record.ts';
 
 /** `eventual`: each region accepts writes by itself; `strong`: they agree before they answer. */
 export type Replication = 'none' | 'eventual' | 'strong';

@@ -2,9 +2,9 @@
 
 import { SignerError } from '../../api/errors.ts';
 import { awsFault } from '../../aws/errors.ts';
-import { NETWORK_PARTITION } from './items.ts';
-import { unusable } from './record.ts';
-import { unavailable } from './table.ts';
+import { NETWORK_PARTITION } from './tables/items.ts';
+import { unusable } from './tables/record.ts';
+import { unavailable } from './tables/table.ts';
 
 const MAKE_ANEW = 'stop all signers that use it and raise it to the present (strongroom slashing jump)';
 const OTHER_STORE =

@@ -1,11 +1,12 @@
 // The integrity codes of a complete store's rows, and the multiset hash by which a head knows its entries.
 //
-// Every entry has one keyed hash of 32 bytes. The first half is its code, which stands beside it and tells an altered
-// or moved row. The second half is its element, which is stored nowhere: the digest of a history is the XOR of its
-// elements, stored under a mask made from a fresh nonce (MSet-XOR-Hash: Clarke, Devadas, van Dijk, Gassend, Suh,
-// ASIACRYPT 2003, section 4). So whoever can write rows but has no key cannot find another set of rows with the digest
-// of the head: the codes do not say what the elements are, and two digests do not either, because no mask is used
-// twice. Without a key (static tokens, no master key) all of it is a checksum: it notices accidents, not people.
+// Every entry has one keyed hash of 32 bytes. The first half is its code. It is stored beside the entry, and shows an
+// altered or moved row. The second half is its element, which is never stored. The digest of a history is the XOR of
+// its elements, stored under a mask that is made from a fresh nonce (MSet-XOR-Hash: Clarke, Devadas, van Dijk, Gassend,
+// Suh, ASIACRYPT 2003, section 4). So a person who can write rows but has no key cannot find another set of rows with
+// the digest of the head. The codes do not reveal the elements. Two digests do not either, because no mask is used
+// twice. Without a key (static tokens, no master key), all of this is a checksum: it detects accidents, but not
+// attackers.
 
 import { strict as assert } from 'node:assert';
 import { randomFillSync } from 'node:crypto';
@@ -13,7 +14,7 @@ import { INTEGRITY_CODE_BYTES, type IntegrityField, type RowIntegrity } from './
 import type { BlockEntry, EntrySet, KeyState, VoteEntry } from './state.ts';
 
 export const DIGEST_BYTES = 16;
-export const NONCE_BYTES = 16;
+const NONCE_BYTES = 16;
 
 /** What a head's row holds beside the numbers of its state. */
 export interface HeadSeal {
@@ -106,13 +107,6 @@ export function withEntry({ count, digest }: EntrySet, { element }: EntryCodes):
 export function withoutEntry({ count, digest }: EntrySet, { element }: EntryCodes): EntrySet {
   assert(count > 0, 'an entry is taken from a set that has one');
   return { count: count - 1, digest: xor(digest, element, 0) };
-}
-
-/** Whether these are all the entries of the set, none more and none less. */
-export function isWholeSet(set: EntrySet, elements: readonly Uint8Array[]): boolean {
-  const sum = entrySum();
-  for (const element of elements) sum.add(element);
-  return sum.isWhole(set);
 }
 
 /** Entries of a set as they are read, for a store that reads them in steps: the elements need not be kept. */

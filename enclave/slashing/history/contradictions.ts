@@ -1,5 +1,5 @@
-// Compares the entries of a file with those that are recorded, place by place: which are new, which are there already,
-// and which contradict each other and so lose their roots. Pure.
+// Compares the entries of a file with the recorded entries for the same slot or target. It finds which entries are new,
+// which are recorded already, and which contradict each other and so lose their roots. Pure.
 
 import type { VoteEntry } from './state.ts';
 

@@ -1,6 +1,7 @@
-// What of a key's history is written to an EIP-3076 file, so that a reader of the file refuses whatever this store
-// does. A reader takes its marks from the lowest entries of the file and knows nothing of marks, floors and what was
-// pruned; where the entries alone would say less than the marks here, entries without a root say it. Pure.
+// Chooses what an EIP-3076 file says about a key, so that a reader of the file refuses everything that this store
+// refuses. A reader takes its marks from the lowest entries of the file. It does not know the marks and floors of this
+// store, nor what was pruned. Where the entries alone would allow more than the marks here, the file gets additional
+// entries without a root. Pure.
 
 import type { StoreFloor } from '../types.ts';
 import { higher } from './higher.ts';

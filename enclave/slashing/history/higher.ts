@@ -1,4 +1,4 @@
-// What is compared wherever marks are raised: slots and epochs, or none yet. Pure.
+// Compares slots and epochs, or their absence, wherever marks are raised. Pure.
 
 /** The higher of two marks; null is lower than every number. */
 export function higher<Other extends number | null>(mark: number | null, other: Other): number | Other {

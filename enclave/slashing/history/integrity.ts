@@ -1,7 +1,7 @@
-// The integrity code of a stored row: it tells a row that this program wrote from one that was altered, moved to
-// another key, or brought from another network. With a key (from the master key) it is a MAC and also stands against
-// somebody who can write the store; without one it is a checksum and notices accidents only.
-// It says nothing about rows that are gone: that is what the per-key marks and the process's memory are for.
+// The integrity code of a stored row. It distinguishes a row that this program wrote from one that somebody altered,
+// moved to another key, or copied from another network. With a key (from the master key) it is a MAC, and also protects
+// against a person who can write to the store. Without a key it is a checksum, and detects accidents only. It does not
+// detect missing rows: the marks of each key and the memory of the process do that.
 
 import { strict as assert } from 'node:assert';
 import { createHmac, hash, timingSafeEqual } from 'node:crypto';

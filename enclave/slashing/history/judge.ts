@@ -1,8 +1,8 @@
 // Judges one message by what a complete store knows of its key. Pure: the store reads rows and asks here.
 //
-// The usual message lies beyond everything its key has signed, and then the head alone decides. Any other message is
-// refused by the head or by one row, and is safe only when the whole history was read and shown to be whole: that a row
-// is missing proves nothing by itself.
+// The usual message is beyond everything that its key has signed. The head alone then decides. For any other message,
+// the head or one row can refuse it. To call it safe, the store has to read the whole history and prove it complete,
+// because a missing row proves nothing by itself.
 
 import type { AttestationVote, BlockProposal, SlashableMessage, StoreFloor } from '../types.ts';
 import { type EntryCodes, type HistoryCodes, withEntry } from './codes.ts';

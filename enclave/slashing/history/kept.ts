@@ -1,5 +1,5 @@
-// What pruning would leave of a key, for whoever reads a history in steps and hands on no more than that: entries
-// behind the horizon are not kept, and the marks say them. Pure.
+// Filters the entries of a key for a reader that goes through the history in steps. It leaves out the entries that
+// pruning would remove, and raises the marks as pruning would. Pure.
 
 import { higher } from './higher.ts';
 import { forgetBlocks, forgetVotes, horizonOf, type VoteEpochs } from './prune.ts';

@@ -1,11 +1,11 @@
-// Merges what a file says of a key into what is recorded of it, without I/O, once for every complete store. Nothing
-// becomes weaker: an entry that contradicts another takes its root away, so that both are refused; an entry that would
-// have been refused comes without its root; low-water marks are never lowered; and what lies far behind the highest
-// entries is not kept but refused by the marks (prune.ts).
+// Merges the entries of a file for a key into the record of this key, without I/O, once for every complete store. No
+// protection becomes weaker. When two entries contradict each other, the stored entry has no root, so that both
+// messages are refused. An entry that would have been refused is stored without its root. Low-water marks are never
+// lowered. Entries far behind the highest ones are not stored; the marks refuse them (prune.ts).
 //
-// A key that the store has no records of keeps the entries of the file. A key that it has records of is merged as
-// minimal: the file may be pruned, or say less than the key signed elsewhere, so everything up to the file's marks is
-// refused. Only whoever knows that the file lists everything asks for EIP-3076's complete strategy instead.
+// When the store has no records of a key, it keeps the entries of the file. When it has records, it merges the key as
+// minimal: the file may be pruned, or may lack what the key signed elsewhere, so everything up to the file's marks is
+// refused. EIP-3076's complete strategy is only for a caller that knows that the file lists everything.
 
 import { MAX_LISTED_CONFLICTS } from '../conflicts.ts';
 import type { ConflictingEntry, HighWaterMarks, MergeStrategy, StoreFloor, ValidatorHistory } from '../types.ts';

@@ -1,5 +1,5 @@
-// Condition 3 of EIP-3076 over all votes of a key at once, for imports: who votes twice for a target, surrounds, or is
-// surrounded. Pure, in one pass each way.
+// Condition 3 of EIP-3076 over all votes of a key at once, for imports: it finds votes that are double, surround
+// another vote, or are surrounded. Pure, in one pass in each direction.
 
 import type { VoteEntry } from './state.ts';
 

@@ -1,6 +1,6 @@
-// What a complete store knows of one key beside its entries: the head of the key. sqlite and postgres keep one row a
-// key with it. A head is believed only when its integrity code is right (codes.ts); it then says what its entries must
-// be.
+// The head of a key: what a complete store knows of this key besides its entries. sqlite and postgres keep one row with
+// it for each key. The store trusts a head only when its integrity code is right (codes.ts). The head then says what
+// its entries must be.
 
 import type { HighWaterMarks, StoreFloor } from '../types.ts';
 import { higher } from './higher.ts';
@@ -54,7 +54,7 @@ export interface KeyHistory {
   readonly attestations: readonly VoteEntry[];
 }
 
-export const NO_LOW_WATER: LowWaterMarks = { slot: null, sourceEpoch: null, targetEpoch: null };
+const NO_LOW_WATER: LowWaterMarks = { slot: null, sourceEpoch: null, targetEpoch: null };
 const NO_ENTRIES: EntrySet = { count: 0, digest: new Uint8Array(16) };
 
 export const NEW_KEY: KeyState = {

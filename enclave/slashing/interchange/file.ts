@@ -6,7 +6,9 @@
 
 import { canonicalPublicKey, decodeHex, encodeHex } from '../../../formats/hex.ts';
 import type { ValidatorHistory } from '../types.ts';
-import { InterchangeError, type JsonEntry, type JsonValue, readJsonPieces } from './json-pieces.ts';
+import { InterchangeError } from './error.ts';
+import { readJsonPieces } from './json-pieces.ts';
+import type { JsonEntry, JsonValue } from './piece-parser.ts';
 import { type HistoryReducer, historyReducer, type ReducedHistory } from './reduce.ts';
 
 const FORMAT_VERSION = '5';

@@ -4,8 +4,8 @@
 
 import { SignerError } from '../../api/errors.ts';
 import type { SlashingBackend, ValidatorHistory } from '../types.ts';
+import { InterchangeError } from './error.ts';
 import { readInterchange, writeInterchange } from './file.ts';
-import { InterchangeError } from './json-pieces.ts';
 
 export interface InterchangeParts {
   readonly backend: Pick<SlashingBackend, 'importHistories' | 'exportHistories'>;

@@ -13,20 +13,20 @@ import type { RowIntegrity } from '../history/integrity.ts';
 import type { JumpFloor } from '../jump.ts';
 import { NEW_STORE } from '../new-store.ts';
 import type { BatchLimits, OnJump, PublicKeyHex, SlashingBackend, ValidatorHistory, Verdict } from '../types.ts';
-import { type CheckTools, checkBatch } from './check.ts';
-import { type Connection, type PostgresConnectionOptions, PostgresConnections } from './connections.ts';
+import { type Connection, type PostgresConnectionOptions, PostgresConnections } from './connection/connections.ts';
+import { BATCHES_IN_FLIGHT } from './connection/pool.ts';
+import { identityOfServer, questionsFor, systemIdentifierOf, warnOfUnsafeSettings } from './connection/server.ts';
 import { afterDoubt } from './doubt.ts';
-import { exportKeys } from './export.ts';
-import { importKeys } from './import.ts';
-import { advance, highestMarks, identityOf, jump } from './jump.ts';
 import { lineage } from './lineage.ts';
-import { migrate } from './migrate.ts';
-import { BATCHES_IN_FLIGHT } from './pool.ts';
-import { pruneNextKey } from './prune.ts';
-import { reinstate, retire, retiredKeys } from './retire.ts';
-import { identityOfServer, questionsFor, systemIdentifierOf, warnOfUnsafeSettings } from './server.ts';
-import { type StoreReader, storeReader } from './store.ts';
-import { checkBinding, stepWork } from './upgrade.ts';
+import { type CheckTools, checkBatch } from './operations/check.ts';
+import { exportKeys } from './operations/export.ts';
+import { importKeys } from './operations/import.ts';
+import { advance, highestMarks, identityOf, jump } from './operations/jump.ts';
+import { pruneNextKey } from './operations/prune.ts';
+import { reinstate, retire, retiredKeys } from './operations/retire.ts';
+import { migrate } from './tables/migrate.ts';
+import { type StoreReader, storeReader } from './tables/store.ts';
+import { checkBinding, stepWork } from './tables/upgrade.ts';
 
 export interface PostgresBackendOptions extends PostgresConnectionOptions {
   /** 32 bytes. */

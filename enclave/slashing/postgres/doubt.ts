@@ -5,9 +5,9 @@ import type { Clock } from '../../../observe/clock.ts';
 import type { Log } from '../../../observe/log.ts';
 import type { JumpFloor } from '../jump.ts';
 import type { OnJump } from '../types.ts';
-import type { CheckTools } from './check.ts';
-import type { PostgresConnections } from './connections.ts';
-import { jumpAfterDoubt } from './jump.ts';
+import type { PostgresConnections } from './connection/connections.ts';
+import type { CheckTools } from './operations/check.ts';
+import { jumpAfterDoubt } from './operations/jump.ts';
 
 /** Between two lines that say the same. */
 const REPEAT_LINE_MS = 60_000;

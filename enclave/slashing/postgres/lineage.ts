@@ -8,7 +8,7 @@
 import { NO_MARKS, raiseMarks } from '../history/rules.ts';
 import { coversFloor } from '../jump.ts';
 import type { HighWaterMarks, SlashableMessage, StoreFloor } from '../types.ts';
-import type { ServerIdentity, ServerPlace } from './server.ts';
+import type { ServerIdentity, ServerPlace } from './connection/server.ts';
 
 export interface Lineage {
   /** The highest slot and epochs that this process has recorded, of all keys. */

@@ -6,10 +6,10 @@ import type { Clock } from '../../../observe/clock.ts';
 import type { Log } from '../../../observe/log.ts';
 import { SignerError } from '../../api/errors.ts';
 import { confirmWritable } from './backend.ts';
-import { type Connection, type PostgresConnectionOptions, PostgresConnections } from './connections.ts';
-import { missingSteps } from './migrate.ts';
-import { warnOfUnsafeSettings } from './server.ts';
-import { checkNetwork } from './upgrade.ts';
+import { type Connection, type PostgresConnectionOptions, PostgresConnections } from './connection/connections.ts';
+import { warnOfUnsafeSettings } from './connection/server.ts';
+import { missingSteps } from './tables/migrate.ts';
+import { checkNetwork } from './tables/upgrade.ts';
 
 export interface PostgresLookOptions extends PostgresConnectionOptions {
   /** 32 bytes. */

@@ -18,9 +18,9 @@ import type {
   ValidatorHistory,
   Verdict,
 } from '../types.ts';
-import { type Checkpoints, checkpointsBesideCommits } from './checkpoint.ts';
 import { DatabaseClient } from './client.ts';
-import { type FileLock, lockDatabase, preparePrivateFile, refuseMisplaced, unusable } from './file.ts';
+import { type Checkpoints, checkpointsBesideCommits } from './file/checkpoint.ts';
+import { type FileLock, lockDatabase, preparePrivateFile, refuseMisplaced, unusable } from './file/file.ts';
 import type { StagedHistory } from './history-text.ts';
 import { readHistory, writeHistory } from './history-text.ts';
 import { STEP_ENTRIES } from './steps.ts';

@@ -9,8 +9,8 @@ import type {
   StoreFloor,
   StoreIdentity,
 } from '../types.ts';
+import type { FileName } from './file/open-files.ts';
 import type { StagedHistory } from './history-text.ts';
-import type { FileName } from './open-files.ts';
 
 export interface MergeCounts {
   /** Keys named by the import. */

@@ -5,7 +5,7 @@ import { Worker } from 'node:worker_threads';
 import type { Log } from '../../../observe/log.ts';
 import { SignerError } from '../../api/errors.ts';
 import type { DatabaseCall, DatabaseCalls, DatabaseWorkerData, ReplyMessage } from './calls.ts';
-import type { FileName } from './open-files.ts';
+import type { FileName } from './file/open-files.ts';
 
 /** Before the first new start after a worker died; doubled up to the largest, and back at the first answer. */
 const FIRST_RESTART_MS = 50;

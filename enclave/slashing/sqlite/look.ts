@@ -6,8 +6,8 @@ import { accessSync, constants, existsSync, realpathSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import type { Log } from '../../../observe/log.ts';
-import { lockDatabase, refuseMisplaced, unusable } from './file.ts';
-import { confirmOurs, DatabaseRefusal, type ExpectedMetadata } from './schema.ts';
+import { lockDatabase, refuseMisplaced, unusable } from './file/file.ts';
+import { confirmOurs, DatabaseRefusal, type ExpectedMetadata } from './tables/schema.ts';
 
 export interface LookOptions extends ExpectedMetadata {
   /** anti_slashing.path */

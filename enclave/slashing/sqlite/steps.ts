@@ -6,14 +6,6 @@ export type Steps<Result> = Generator<number, Result>;
 /** Entries of a step, about: a few milliseconds of the worker. */
 export const STEP_ENTRIES = 1000;
 
-/** All steps at once, for whoever has the database for itself. */
-export function allSteps<Result>(steps: Steps<Result>): Result {
-  while (true) {
-    const step = steps.next();
-    if (step.done === true) return step.value;
-  }
-}
-
 /** Gathers small pieces of work, so that a step is worth its turn. `done` says when one is over, with its size. */
 export function stepMeter(stepEntries: number) {
   let entries = 0;

@@ -9,7 +9,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { encodeHex } from '../../../formats/hex.ts';
 import { SignerError } from '../../api/errors.ts';
 import { type HistoryReducer, historyReducer } from '../interchange/reduce.ts';
-import type { Connection, PostgresConnections, UnhurriedSession } from '../postgres/connections.ts';
+import type { Connection, PostgresConnections, UnhurriedSession } from '../postgres/connection/connections.ts';
 import type { ValidatorHistory } from '../types.ts';
 import { checkSchema, type HighWatermark, Web3SignerDatabaseError } from './schema.ts';
 import { readBytes, readNumber } from './values.ts';

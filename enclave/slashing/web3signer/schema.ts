@@ -2,7 +2,7 @@
 // Facts of Web3Signer's migrations V00001 to V00012. Version 7 is the first that the database itself names; `enabled`
 // came with 10, the high watermark with 12. A later version may mean something else by the same columns: it is refused.
 
-import type { Connection } from '../postgres/connections.ts';
+import type { Connection } from '../postgres/connection/connections.ts';
 
 const OLDEST_VERSION = 7;
 const VERSION_OF_ENABLED = 10;

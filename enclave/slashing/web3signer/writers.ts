@@ -3,7 +3,7 @@
 // transaction that holds locks on the tables, and a row that changes between two looks. It sees sessions of this
 // database server only, and nothing of a Web3Signer that is stopped and will be started again.
 
-import type { Connection } from '../postgres/connections.ts';
+import type { Connection } from '../postgres/connection/connections.ts';
 import { TABLES, Web3SignerDatabaseError } from './schema.ts';
 
 /** As connections.ts names itself: other signers of this program do not write these tables. */

@@ -11,7 +11,7 @@ import { isStrictBer } from '../../../formats/ber.ts';
 /** AWS KMS API Reference, Decrypt: CiphertextForRecipient. */
 export const MAX_ENVELOPE_BYTES = 6144;
 
-export const ENVELOPE_PROBLEMS = {
+const ENVELOPE_PROBLEMS = {
   too_large: `more than ${MAX_ENVELOPE_BYTES} bytes`,
   not_ber: 'not one BER value, or not in its strict form',
   trailing_bytes: 'bytes after the value',

@@ -29,7 +29,7 @@ export interface NsmOptions {
   readonly onCall?: (operation: NsmOperation, outcome: NsmOutcome, seconds: number) => void;
 }
 
-export const NSM_OUTCOMES = ['ok', 'refused', 'failed'] as const;
+const NSM_OUTCOMES = ['ok', 'refused', 'failed'] as const;
 export type NsmOutcome = (typeof NSM_OUTCOMES)[number];
 
 const TIMEOUT_MS = 10_000;

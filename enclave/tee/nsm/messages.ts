@@ -7,18 +7,11 @@ import { PCR_BYTES } from '../../../formats/register.ts';
 import { PCR_COUNT } from '../../api/attestation.ts';
 import { type NsmDescription, NsmError } from './nsm.ts';
 
-export const NSM_OPERATIONS = [
-  'DescribeNSM',
-  'DescribePCR',
-  'ExtendPCR',
-  'LockPCR',
-  'GetRandom',
-  'Attestation',
-] as const;
+const NSM_OPERATIONS = ['DescribeNSM', 'DescribePCR', 'ExtendPCR', 'LockPCR', 'GetRandom', 'Attestation'] as const;
 export type NsmOperation = (typeof NSM_OPERATIONS)[number];
 
 /** The driver's own limits. */
-export const MAX_NSM_REQUEST_BYTES = 0x1000;
+const MAX_NSM_REQUEST_BYTES = 0x1000;
 export const MAX_NSM_ANSWER_BYTES = 0x3000;
 
 export type NsmFields = ReadonlyMap<string | number | bigint, CborValue>;

@@ -5,6 +5,7 @@
 
 import http from 'node:http';
 import { z } from 'zod';
+import { errorCode } from '../../../formats/error-code.ts';
 import type { Clock } from '../../../observe/clock.ts';
 import type { Log } from '../../../observe/log.ts';
 import { CREDENTIALS_PATH, CREDENTIALS_PORT, MAX_CREDENTIALS_BYTES } from '../../api/parent-ports.ts';
@@ -30,7 +31,7 @@ const LAST_MS = 30_000;
 /** While there are good ones, the parent is asked no more often. */
 const PACE_MS = 1_000;
 /** A start waits for a parent that is still looking for its own. */
-export const FIRST_CREDENTIALS_PATIENCE: Patience = { patienceMs: 60_000, firstPauseMs: 200, maxPauseMs: 5_000 };
+const FIRST_CREDENTIALS_PATIENCE: Patience = { patienceMs: 60_000, firstPauseMs: 200, maxPauseMs: 5_000 };
 const ANSWER_WITHIN_MS = 3_000;
 const MAX_HEADER_BYTES = 8 * 1024;
 
@@ -42,7 +43,7 @@ const answerSchema = z.object({
 });
 
 /** The parent's answer is not credentials. */
-export class UnusableCredentials extends Error {
+class UnusableCredentials extends Error {
   constructor(problem: string) {
     super(`the parent's answer for AWS credentials is refused: ${problem}`);
     this.name = 'CredentialsProviderError'; // aws/errors.ts: denied
@@ -165,5 +166,5 @@ function jsonIn(body: Buffer): unknown {
 
 function nameOf(error: unknown): string {
   if (error instanceof UnusableCredentials) return error.message;
-  return error instanceof Error && 'code' in error ? String(error.code) : String(error);
+  return errorCode(error) ?? String(error);
 }

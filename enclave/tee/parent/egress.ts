@@ -12,7 +12,7 @@ import { keepTrying } from '../patience.ts';
 import { splice } from './splice.ts';
 
 /** More than the sockets of all clients of one endpoint together (aws/client.ts, MAX_SOCKETS; a pool of 1,024). */
-export const MAX_EGRESS_CONNECTIONS = 2048;
+const MAX_EGRESS_CONNECTIONS = 2048;
 /** A parent proxy that restarts is back within it; clients wait two seconds for an answer. */
 const CONNECT_PATIENCE = { patienceMs: 1_500, firstPauseMs: 25, maxPauseMs: 400 };
 const CONNECT_ATTEMPT_MS = 1_000;
@@ -56,7 +56,7 @@ export async function openEgress(endpoints: readonly EgressEndpoint[], parts: Eg
   return { close: () => opened.disposeAsync() };
 }
 
-export function hostsFile(endpoints: readonly EgressEndpoint[]): string {
+function hostsFile(endpoints: readonly EgressEndpoint[]): string {
   return ['127.0.0.1 localhost', ...endpoints.map(({ loopback, hostname }) => `${loopback} ${hostname}`), ''].join(
     '\n',
   );

@@ -9,22 +9,22 @@
 // A write whose answer was lost is repeated by the SDK and then finds its own item: same epochs and same root, which
 // may be signed again, so it is safe. A write that arrives after it was given up can only raise the mark, or fail.
 
-import { decodeHex, encodeHex } from '../../../formats/hex.ts';
-import { SignerError } from '../../api/errors.ts';
-import type { RowIntegrity } from '../history/integrity.ts';
-import { type Decision, decideAttestation, decideBlock, isRolledBack, refused } from '../history/rules.ts';
-import type { HighWaterMarks, SlashableMessage, StoreFloor, Verdict } from '../types.ts';
-import type { FirstWrite } from './first-writes.ts';
-import { highWaterMarks, type Mark, type MarkItem, type MarkKey, markItem, partitionOf } from './items.ts';
+import { decodeHex, encodeHex } from '../../../../formats/hex.ts';
+import { SignerError } from '../../../api/errors.ts';
+import type { RowIntegrity } from '../../history/integrity.ts';
+import { type Decision, decideAttestation, decideBlock, isRolledBack, refused } from '../../history/rules.ts';
+import type { HighWaterMarks, SlashableMessage, StoreFloor, Verdict } from '../../types.ts';
+import type { FirstWrite } from '../tables/first-writes.ts';
+import { highWaterMarks, type Mark, type MarkItem, type MarkKey, markItem, partitionOf } from '../tables/items.ts';
+import { floorMarks } from '../tables/record.ts';
+import type { Store } from '../tables/store.ts';
+import type { SlashingTable, Stored } from '../tables/table.ts';
 import { raisedMark } from './merge.ts';
-import { floorMarks } from './record.ts';
-import type { Store } from './store.ts';
-import type { SlashingTable, Stored } from './table.ts';
 
 /** Each failed attempt means that another signer wrote the same item in between. */
-export const MAX_WRITE_ATTEMPTS = 8;
+const MAX_WRITE_ATTEMPTS = 8;
 /** Two items a key for 200,000 keys. Beyond, a check of a key that is not remembered costs a second round trip. */
-export const MAX_REMEMBERED_ITEMS = 400_000;
+const MAX_REMEMBERED_ITEMS = 400_000;
 
 /** The last verified item of each key and kind, as this process read or wrote it. */
 export interface VerifiedItems {

@@ -2,13 +2,13 @@
 // table at one moment; marks only rise, so each exported mark was the highest when it was read, and an export taken
 // while keys are signing is right for every key that has stopped. What the floor of the store refuses is exported too.
 
-import { decodeHex } from '../../../formats/hex.ts';
-import { SignerError } from '../../api/errors.ts';
-import type { PublicKeyHex, StoreFloor, ValidatorHistory } from '../types.ts';
-import { MARK_KINDS, type Mark, type MarkKind } from './items.ts';
+import { decodeHex } from '../../../../formats/hex.ts';
+import { SignerError } from '../../../api/errors.ts';
+import type { PublicKeyHex, StoreFloor, ValidatorHistory } from '../../types.ts';
+import { MARK_KINDS, type Mark, type MarkKind } from '../tables/items.ts';
+import { floorMarks } from '../tables/record.ts';
+import { MAX_BATCH_ITEMS, type SlashingTable } from '../tables/table.ts';
 import { raisedMark } from './merge.ts';
-import { floorMarks } from './record.ts';
-import { MAX_BATCH_ITEMS, type SlashingTable } from './table.ts';
 
 const KEYS_AT_ONCE = MAX_BATCH_ITEMS / 2;
 

@@ -4,10 +4,10 @@
 // failed, a throttled statement, a lost answer and a service that takes no statements end as they would without this
 // file. A write that is alone never waits.
 
-import type { Log } from '../../../observe/log.ts';
-import { partitionOf } from './items.ts';
-import { isUpdate, MAX_STATEMENTS, type StatementOutcome, type Update } from './statements.ts';
-import { type Replacement, type ReplaceOutcome, unavailable } from './table.ts';
+import type { Log } from '../../../../observe/log.ts';
+import { partitionOf } from '../tables/items.ts';
+import { isUpdate, MAX_STATEMENTS, type StatementOutcome, type Update } from '../tables/statements.ts';
+import { type Replacement, type ReplaceOutcome, unavailable } from '../tables/table.ts';
 
 /**
  * So many requests are sent with whatever there is; while they are under way further writes gather, and go when a

@@ -6,13 +6,13 @@
 // written below the floor of the store, and retired keys stay retired.
 
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
-import type { Log } from '../../../observe/log.ts';
-import { SignerError } from '../../api/errors.ts';
-import { jittered } from '../../aws/dynamodb-transact.ts';
-import { listConflicts } from '../conflicts.ts';
-import type { RowIntegrity } from '../history/integrity.ts';
-import { isRolledBack } from '../history/rules.ts';
-import { higherMarks } from '../history/state.ts';
+import type { Log } from '../../../../observe/log.ts';
+import { SignerError } from '../../../api/errors.ts';
+import { jittered } from '../../../aws/dynamodb-transact.ts';
+import { listConflicts } from '../../conflicts.ts';
+import type { RowIntegrity } from '../../history/integrity.ts';
+import { isRolledBack } from '../../history/rules.ts';
+import { higherMarks } from '../../history/state.ts';
 import type {
   HighWaterMarks,
   ImportConflict,
@@ -20,13 +20,21 @@ import type {
   PublicKeyHex,
   StoreFloor,
   ValidatorHistory,
-} from '../types.ts';
+} from '../../types.ts';
+import {
+  highWaterMarks,
+  MARK_KINDS,
+  type Mark,
+  type MarkItem,
+  type MarkKey,
+  partitionOf,
+  sealItem,
+} from '../tables/items.ts';
+import { floorMarks } from '../tables/record.ts';
+import type { Store } from '../tables/store.ts';
+import { MAX_BATCH_ITEMS, type Replacement, type SlashingTable } from '../tables/table.ts';
 import type { VerifiedItems } from './check.ts';
-import { highWaterMarks, MARK_KINDS, type Mark, type MarkItem, type MarkKey, partitionOf, sealItem } from './items.ts';
 import { attestationMark, blockMark, isSameMark, mergeMarks, placeOf, raisedMark } from './merge.ts';
-import { floorMarks } from './record.ts';
-import type { Store } from './store.ts';
-import { MAX_BATCH_ITEMS, type Replacement, type SlashingTable } from './table.ts';
 
 /** Each failed attempt means that a signer wrote one of the items in between. */
 const MAX_WRITE_ATTEMPTS = 8;

@@ -4,19 +4,19 @@
 // raises the rest. An item that fails its check is left alone: its key is answered 503 until it is repaired.
 
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Log } from '../../../observe/log.ts';
-import { SignerError } from '../../api/errors.ts';
-import { jittered } from '../../aws/dynamodb-transact.ts';
-import type { RowIntegrity } from '../history/integrity.ts';
-import { NO_MARKS } from '../history/rules.ts';
-import { higherMarks } from '../history/state.ts';
-import type { HighWaterMarks, StoreFloor } from '../types.ts';
+import type { Log } from '../../../../observe/log.ts';
+import { SignerError } from '../../../api/errors.ts';
+import { jittered } from '../../../aws/dynamodb-transact.ts';
+import type { RowIntegrity } from '../../history/integrity.ts';
+import { NO_MARKS } from '../../history/rules.ts';
+import { higherMarks } from '../../history/state.ts';
+import type { HighWaterMarks, StoreFloor } from '../../types.ts';
+import { inParallel } from '../parallel.ts';
+import { highWaterMarks, type MarkItem, type MarkKey, sealItem } from '../tables/items.ts';
+import { floorMarks } from '../tables/record.ts';
+import type { ReplaceOutcome, ScannedItem, SlashingTable } from '../tables/table.ts';
 import type { VerifiedItems } from './check.ts';
-import { highWaterMarks, type MarkItem, type MarkKey, sealItem } from './items.ts';
 import { raisedMark } from './merge.ts';
-import { inParallel } from './parallel.ts';
-import { floorMarks } from './record.ts';
-import type { ReplaceOutcome, ScannedItem, SlashingTable } from './table.ts';
 
 const WRITES_AT_ONCE = 64;
 /** Each failed attempt means that a signer wrote the item in between. */

@@ -1,9 +1,9 @@
 // How marks rise when an EIP-3076 history is merged into them. A merged mark refuses whatever the mark or any entry of
 // the history would: its numbers are the highest of all, and it keeps a root only while they are of one message.
 
-import { encodeHex } from '../../../formats/hex.ts';
-import type { ConflictingEntry, HighWaterMarks, ValidatorHistory } from '../types.ts';
-import type { AttestationMark, BlockMark, Mark, MarkKind } from './items.ts';
+import { encodeHex } from '../../../../formats/hex.ts';
+import type { ConflictingEntry, HighWaterMarks, ValidatorHistory } from '../../types.ts';
+import type { AttestationMark, BlockMark, Mark, MarkKind } from '../tables/items.ts';
 
 /**
  * What an entry is to the mark it is merged into, as far as a mark can tell: `present` changes nothing about its

@@ -3,14 +3,14 @@
 // it. Marks stay as they are: a key that is reinstated refuses what it refused before.
 
 import { setTimeout as pause } from 'node:timers/promises';
-import { SignerError } from '../../api/errors.ts';
-import { jittered } from '../../aws/dynamodb-transact.ts';
-import type { RowIntegrity } from '../history/integrity.ts';
-import type { PublicKeyHex } from '../types.ts';
+import { SignerError } from '../../../api/errors.ts';
+import { jittered } from '../../../aws/dynamodb-transact.ts';
+import type { RowIntegrity } from '../../history/integrity.ts';
+import type { PublicKeyHex } from '../../types.ts';
+import { inParallel } from '../parallel.ts';
+import { MARK_KINDS, type MarkItem, type MarkKey, sealItem } from '../tables/items.ts';
+import { MAX_BATCH_ITEMS, type Replacement, type SlashingTable, type Stored } from '../tables/table.ts';
 import type { VerifiedItems } from './check.ts';
-import { MARK_KINDS, type MarkItem, type MarkKey, sealItem } from './items.ts';
-import { inParallel } from './parallel.ts';
-import { MAX_BATCH_ITEMS, type Replacement, type SlashingTable, type Stored } from './table.ts';
 
 /** Each failed attempt means that a signer wrote one of the two items in between. */
 const MAX_WRITE_ATTEMPTS = 64;

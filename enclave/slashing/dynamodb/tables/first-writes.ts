@@ -4,9 +4,9 @@
 // a time; first records that are wanted meanwhile go together in the next. Each has an outcome of its own.
 
 import { setTimeout as pause } from 'node:timers/promises';
-import { SignerError } from '../../api/errors.ts';
-import { jittered } from '../../aws/dynamodb-transact.ts';
-import type { StoreFloor } from '../types.ts';
+import { SignerError } from '../../../api/errors.ts';
+import { jittered } from '../../../aws/dynamodb-transact.ts';
+import type { StoreFloor } from '../../types.ts';
 import { partitionOf } from './items.ts';
 import type { Store } from './store.ts';
 import { MAX_BATCH_ITEMS, type Replacement, type ReplaceOutcome, type SlashingTable } from './table.ts';

@@ -5,12 +5,11 @@
 // A key that left the store has `retired` in both items, under their codes. What it has not signed yet is an item
 // without numbers then, which programs from before take for damage and never for something that may be signed.
 
-import { decodeHex, encodeHex } from '../../../formats/hex.ts';
-import type { AttributeValue, CreateTableCommandInput } from '../../aws/dynamodb.ts';
-import { tableDefinition } from '../../aws/table-definition.ts';
-import type { RowIntegrity } from '../history/integrity.ts';
-import { NO_MARKS } from '../history/rules.ts';
-import type { HighWaterMarks, PublicKeyHex } from '../types.ts';
+import { decodeHex, encodeHex } from '../../../../formats/hex.ts';
+import type { AttributeValue, Item } from '../../../aws/dynamodb.ts';
+import type { RowIntegrity } from '../../history/integrity.ts';
+import { NO_MARKS } from '../../history/rules.ts';
+import type { HighWaterMarks, PublicKeyHex } from '../../types.ts';
 
 /** The highest block of a key. A null root refuses every block at the slot. */
 export interface BlockMark {
@@ -52,16 +51,9 @@ export interface MarkKey {
   readonly publicKey: PublicKeyHex;
 }
 
-/** No attribute of ours is among DynamoDB's reserved words, so expressions name them as they are. */
-export type Item = Record<string, AttributeValue>;
-
 export const NETWORK_PARTITION = 'NETWORK';
 const PARTITIONS = { block: 'BLOCK#', attestation: 'ATTESTATION#' } as const;
 export const MARK_KINDS: readonly MarkKind[] = ['block', 'attestation'];
-
-export function slashingTableDefinition(tableName: string): CreateTableCommandInput {
-  return tableDefinition(tableName);
-}
 
 export function partitionOf({ kind, publicKey }: MarkKey): string {
   return PARTITIONS[kind] + publicKey;

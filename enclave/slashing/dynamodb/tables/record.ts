@@ -2,11 +2,12 @@
 // id and revision, and its floor, all under one code. Only a record of this network, whose code was made with this key,
 // is believed. Programs from before the second format refuse it: they know no floor.
 
-import { decodeHex, encodeHex } from '../../../formats/hex.ts';
-import { SignerError } from '../../api/errors.ts';
-import type { RowIntegrity } from '../history/integrity.ts';
-import type { HighWaterMarks, StoreFloor } from '../types.ts';
-import { type Item, isStill, NETWORK_PARTITION, safeInteger } from './items.ts';
+import { decodeHex, encodeHex } from '../../../../formats/hex.ts';
+import { SignerError } from '../../../api/errors.ts';
+import type { Item } from '../../../aws/dynamodb.ts';
+import type { RowIntegrity } from '../../history/integrity.ts';
+import type { HighWaterMarks, StoreFloor } from '../../types.ts';
+import { isStill, NETWORK_PARTITION, safeInteger } from './items.ts';
 
 const FORMAT_VERSION = 2;
 const FIRST_FORMAT_VERSION = 1;

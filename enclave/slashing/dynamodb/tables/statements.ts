@@ -4,8 +4,12 @@
 // the text.
 
 import { strict as assert } from 'node:assert';
-import { BatchExecuteStatementCommand, type BatchStatementRequest, type DynamoDBClient } from '../../aws/dynamodb.ts';
-import { awsFault } from '../../aws/errors.ts';
+import {
+  BatchExecuteStatementCommand,
+  type BatchStatementRequest,
+  type DynamoDBClient,
+} from '../../../aws/dynamodb.ts';
+import { awsFault } from '../../../aws/errors.ts';
 import { type MarkItem, markAttributes, partitionOf } from './items.ts';
 import type { Replacement } from './table.ts';
 

@@ -5,21 +5,24 @@
 
 import { randomBytes } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Log } from '../../../observe/log.ts';
-import type { SignerError } from '../../api/errors.ts';
+import type { Log } from '../../../../observe/log.ts';
+import type { SignerError } from '../../../api/errors.ts';
 import {
   type DynamoDBClient,
   GetItemCommand,
+  type Item,
   PutItemCommand,
   ScanCommand,
   type TransactWriteItem,
-} from '../../aws/dynamodb.ts';
-import { jittered } from '../../aws/dynamodb-transact.ts';
-import { awsFault } from '../../aws/errors.ts';
-import { coversFloor, higherFloor } from '../jump.ts';
-import { NEW_STORE } from '../new-store.ts';
-import type { StoreFloor } from '../types.ts';
-import { type Item, NETWORK_PARTITION } from './items.ts';
+} from '../../../aws/dynamodb.ts';
+import { jittered } from '../../../aws/dynamodb-transact.ts';
+import { awsFault } from '../../../aws/errors.ts';
+import { coversFloor, higherFloor } from '../../jump.ts';
+import { NEW_STORE } from '../../new-store.ts';
+import type { StoreFloor } from '../../types.ts';
+import { checkReplication, replicationOf } from '../replicas.ts';
+import { contended, recordLost, recordRolledBack, refuseRegion, startFault, storeReplaced } from '../store-faults.ts';
+import { NETWORK_PARTITION } from './items.ts';
 import {
   decodeRecord,
   encodeRecord,
@@ -30,8 +33,6 @@ import {
   STORE_ID_BYTES,
   type StoreRecord,
 } from './record.ts';
-import { checkReplication, replicationOf } from './replicas.ts';
-import { contended, recordLost, recordRolledBack, refuseRegion, startFault, storeReplaced } from './store-faults.ts';
 import { unavailable } from './table.ts';
 
 /** Each failed attempt means that another signer changed the record in between. */

@@ -2,22 +2,22 @@
 // item is still the one that was read. Nothing here decides about a message. Items that fail their check come back as
 // `damaged`; whatever goes wrong on the way is `slashing_unavailable`, never a refusal.
 
-import { SignerError } from '../../api/errors.ts';
-import { readBatchOfItems } from '../../aws/batch-read.ts';
+import { SignerError } from '../../../api/errors.ts';
+import { readBatchOfItems } from '../../../aws/batch-read.ts';
 import {
   type DynamoDBClient,
   GetItemCommand,
+  type Item,
   PutItemCommand,
   ScanCommand,
   type TransactWriteItem,
   TransactWriteItemsCommand,
-} from '../../aws/dynamodb.ts';
-import { awsFault } from '../../aws/errors.ts';
-import type { RowIntegrity } from '../history/integrity.ts';
+} from '../../../aws/dynamodb.ts';
+import { awsFault } from '../../../aws/errors.ts';
+import type { RowIntegrity } from '../../history/integrity.ts';
 import {
   decodeMarkItem,
   encodeMarkItem,
-  type Item,
   isStillStored,
   type MarkItem,
   type MarkKey,

@@ -4,12 +4,13 @@
 // Nothing of the environment (PGHOST, PGPASSWORD, ~/.pgpass …) is read: the configuration has one source.
 
 import { readFileSync } from 'node:fs';
-import { Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { Client, type ClientConfig, type CustomTypesConfig, Pool, type PoolClient, types } from 'pg';
-import type { Clock } from '../../../observe/clock.ts';
-import type { Log } from '../../../observe/log.ts';
-import { SignerError } from '../../api/errors.ts';
+import type { Clock } from '../../../../observe/clock.ts';
+import type { Log } from '../../../../observe/log.ts';
+import { SignerError } from '../../../api/errors.ts';
 import { type PostgresAddress, tlsOptions } from './address.ts';
+import { DatabaseSocket, endInTime } from './sockets.ts';
 
 export interface PostgresConnectionOptions {
   readonly address: PostgresAddress;
@@ -181,18 +182,6 @@ export async function commit(connection: Connection): Promise<void> {
   if (command !== 'COMMIT') throw new Error('the transaction was rolled back');
 }
 
-/** Cuts the sockets when the work, their end, takes longer. */
-async function endInTime(work: Promise<void>, waitMs: number, sockets: Iterable<Socket>): Promise<void> {
-  const timer = setTimeout(() => {
-    for (const socket of sockets) socket.destroy();
-  }, waitMs);
-  try {
-    await work;
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
 function clientConfig({ address, timeouts }: PostgresConnectionOptions): ClientConfig {
   const roots =
     address.rootCertificateFile === undefined ? undefined : readFileSync(address.rootCertificateFile, 'utf8');
@@ -223,22 +212,6 @@ function timeoutSettings({ connectMs, lockMs, statementMs, answerMs }: PostgresT
     idle_in_transaction_session_timeout: statementMs,
     query_timeout: answerMs,
   };
-}
-
-/** `pg` connects what it is given; this one can be told to look names up for IPv4 only. */
-class DatabaseSocket extends Socket {
-  readonly #forceIpv4: boolean;
-
-  constructor(forceIpv4: boolean) {
-    super();
-    this.#forceIpv4 = forceIpv4;
-  }
-
-  override connect(...parameters: unknown[]): this {
-    const [port, host] = parameters;
-    if (typeof port !== 'number' || typeof host !== 'string') throw new TypeError('a port and a host are expected');
-    return super.connect({ port, host, ...(this.#forceIpv4 ? { family: 4 } : {}) });
-  }
 }
 
 /** `bigint` as a number; one that is too large becomes unsafe and fails the integrity code of its row. */

@@ -2,7 +2,7 @@
 // counts up when a standby is promoted or a backup restored, and how far its write-ahead log has come. Some services
 // do not say all of it; then the rest is used, and a line in the log says so.
 
-import type { Log } from '../../../observe/log.ts';
+import type { Log } from '../../../../observe/log.ts';
 import type { Connection } from './connections.ts';
 
 export interface ServerIdentity {

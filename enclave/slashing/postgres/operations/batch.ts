@@ -4,14 +4,14 @@
 // could both find a vote safe. A key that is held for long is left out and does not hold up the others.
 
 import { strict as assert } from 'node:assert';
-import type { HistoryCodes } from '../history/codes.ts';
-import type { PublicKeyHex, SlashableMessage } from '../types.ts';
-import type { Connection } from './connections.ts';
-import { addKeys } from './keys.ts';
-import { plainArray } from './record.ts';
-import { type BlockRow, HEAD_COLUMNS, type HeadRow, keyBytes, keyHex, type VoteRow } from './rows.ts';
-import type { StoreReader, StoreReading } from './store.ts';
-import { BEGIN_BATCH, IMPORT_LOCK } from './transactions.ts';
+import type { HistoryCodes } from '../../history/codes.ts';
+import type { PublicKeyHex, SlashableMessage } from '../../types.ts';
+import type { Connection } from '../connection/connections.ts';
+import { BEGIN_BATCH, IMPORT_LOCK } from '../connection/transactions.ts';
+import { addKeys } from '../tables/keys.ts';
+import { plainArray } from '../tables/record.ts';
+import { type BlockRow, HEAD_COLUMNS, type HeadRow, keyBytes, keyHex, type VoteRow } from '../tables/rows.ts';
+import type { StoreReader, StoreReading } from '../tables/store.ts';
 
 const SELECT_HEADS = `
   SELECT ${HEAD_COLUMNS} FROM strongroom.validators WHERE public_key = ANY ($1::bytea[]) ORDER BY public_key`;

@@ -3,11 +3,17 @@
 // whose record fails, or that is held for long, is answered by itself and does not touch the others.
 
 import { strict as assert } from 'node:assert';
-import type { EntryCodes, HistoryCodes } from '../history/codes.ts';
-import { decideWithHistory, type Judgement, judgeBlock, judgeVote, stateAfter } from '../history/judge.ts';
-import { holdsForgotten } from '../history/prune.ts';
-import { type Decision, isRolledBack } from '../history/rules.ts';
-import { type BlockEntry, effectiveHighest, type KeyHistory, type KeyState, type VoteEntry } from '../history/state.ts';
+import type { EntryCodes, HistoryCodes } from '../../history/codes.ts';
+import { decideWithHistory, type Judgement, judgeBlock, judgeVote, stateAfter } from '../../history/judge.ts';
+import { holdsForgotten } from '../../history/prune.ts';
+import { type Decision, isRolledBack } from '../../history/rules.ts';
+import {
+  type BlockEntry,
+  effectiveHighest,
+  type KeyHistory,
+  type KeyState,
+  type VoteEntry,
+} from '../../history/state.ts';
 import type {
   AttestationVote,
   BlockProposal,
@@ -15,14 +21,14 @@ import type {
   SlashableMessage,
   StoreFloor,
   Verdict,
-} from '../types.ts';
+} from '../../types.ts';
+import { type Connection, commit } from '../connection/connections.ts';
+import type { Lineage } from '../lineage.ts';
+import { execute, executeAndLocate, insertBlocks, insertVotes, type NewEntry, signHeads } from '../tables/record.ts';
+import { type BlockRow, type HeadRow, openHeadRow, readBlockRows, readVoteRows, type VoteRow } from '../tables/rows.ts';
+import type { StoreReader } from '../tables/store.ts';
+import { type KeyToRead, readAllBlocks, readAllVotes } from '../tables/whole.ts';
 import { type BatchRows, lockAndRead } from './batch.ts';
-import { type Connection, commit } from './connections.ts';
-import type { Lineage } from './lineage.ts';
-import { execute, executeAndLocate, insertBlocks, insertVotes, type NewEntry, signHeads } from './record.ts';
-import { type BlockRow, type HeadRow, openHeadRow, readBlockRows, readVoteRows, type VoteRow } from './rows.ts';
-import type { StoreReader } from './store.ts';
-import { type KeyToRead, readAllBlocks, readAllVotes } from './whole.ts';
 
 /** What a batch needs beside its connection. */
 export interface CheckTools {

@@ -4,17 +4,17 @@
 // commits: the key that leaves it would take too little along. Entries that pruning would forget next are not written:
 // the marks say them.
 
-import { SignerError } from '../../api/errors.ts';
-import type { HistoryCodes } from '../history/codes.ts';
-import { exportedHistory, historyOfFloor } from '../history/export.ts';
-import { keptEntries } from '../history/kept.ts';
-import type { KeyHistory } from '../history/state.ts';
-import type { PublicKeyHex, StoreFloor, ValidatorHistory } from '../types.ts';
+import { SignerError } from '../../../api/errors.ts';
+import type { HistoryCodes } from '../../history/codes.ts';
+import { exportedHistory, historyOfFloor } from '../../history/export.ts';
+import { keptEntries } from '../../history/kept.ts';
+import type { KeyHistory } from '../../history/state.ts';
+import type { PublicKeyHex, StoreFloor, ValidatorHistory } from '../../types.ts';
+import type { Connection } from '../connection/connections.ts';
+import { HEAD_COLUMNS, type HeadRow, keyBytes, keyHex, openHeadRow } from '../tables/rows.ts';
+import { isSameList, listKeys } from '../tables/store.ts';
+import { readAllBlocks, readAllVotes } from '../tables/whole.ts';
 import type { CheckTools } from './check.ts';
-import type { Connection } from './connections.ts';
-import { HEAD_COLUMNS, type HeadRow, keyBytes, keyHex, openHeadRow } from './rows.ts';
-import { isSameList, listKeys } from './store.ts';
-import { readAllBlocks, readAllVotes } from './whole.ts';
 
 /** Heads read at once; the entries are read key by key. */
 const PAGE_SIZE = 500;

@@ -4,18 +4,18 @@
 // history fails its codes, or is not whole, stops the whole import.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { SignerError } from '../../api/errors.ts';
-import { listConflicts } from '../conflicts.ts';
-import { type MergedKey, mergeKey } from '../history/merge.ts';
-import type { ImportConflict, ImportSummary, MergeStrategy, StoreFloor, ValidatorHistory } from '../types.ts';
+import { SignerError } from '../../../api/errors.ts';
+import { listConflicts } from '../../conflicts.ts';
+import { type MergedKey, mergeKey } from '../../history/merge.ts';
+import type { ImportConflict, ImportSummary, MergeStrategy, StoreFloor, ValidatorHistory } from '../../types.ts';
+import { type Connection, commit } from '../connection/connections.ts';
+import { BEGIN, IMPORT_LOCK } from '../connection/transactions.ts';
+import { addKeys } from '../tables/keys.ts';
+import { execute, insertBlocks, insertVotes, type Statement, updateHeads } from '../tables/record.ts';
+import { HEAD_COLUMNS, type HeadRow, keyHex, openHeadRow } from '../tables/rows.ts';
+import { chunks, readStaged, stageAll } from '../tables/stage.ts';
+import { readHistory } from '../tables/whole.ts';
 import type { CheckTools } from './check.ts';
-import { type Connection, commit } from './connections.ts';
-import { addKeys } from './keys.ts';
-import { execute, insertBlocks, insertVotes, type Statement, updateHeads } from './record.ts';
-import { HEAD_COLUMNS, type HeadRow, keyHex, openHeadRow } from './rows.ts';
-import { chunks, readStaged, stageAll } from './stage.ts';
-import { BEGIN, IMPORT_LOCK } from './transactions.ts';
-import { readHistory } from './whole.ts';
 
 /** Keys that are locked in one statement. */
 const PAGE_KEYS = 500;

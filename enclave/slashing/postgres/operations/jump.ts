@@ -2,15 +2,15 @@
 // raises. A jump has the lock that every batch shares, so it waits for the batches that began and all later ones see
 // it.
 
-import type { Log } from '../../../observe/log.ts';
-import { SignerError } from '../../api/errors.ts';
-import { higherMarks } from '../history/state.ts';
-import { floorFields, higherFloor, JUMP_REVISIONS, type JumpFloor } from '../jump.ts';
-import type { HighWaterMarks, StoreFloor, StoreIdentity } from '../types.ts';
+import type { Log } from '../../../../observe/log.ts';
+import { SignerError } from '../../../api/errors.ts';
+import { higherMarks } from '../../history/state.ts';
+import { floorFields, higherFloor, JUMP_REVISIONS, type JumpFloor } from '../../jump.ts';
+import type { HighWaterMarks, StoreFloor, StoreIdentity } from '../../types.ts';
+import { type Connection, commit } from '../connection/connections.ts';
+import { BEGIN, BEGIN_JUMP } from '../connection/transactions.ts';
+import { type StoreReading, type StoreRecord, writeStore } from '../tables/store.ts';
 import type { CheckTools } from './check.ts';
-import { type Connection, commit } from './connections.ts';
-import { type StoreReading, type StoreRecord, writeStore } from './store.ts';
-import { BEGIN, BEGIN_JUMP } from './transactions.ts';
 
 // Not verified head by head: a mark that somebody raised makes a clock look wrong, and then nothing is signed.
 const HIGHEST = `

@@ -1,8 +1,8 @@
 // Forgets what the rule of history/prune.ts lets go, one key a transaction and at most so many entries. A key whose
 // record fails its codes, or is not whole, is left as it is.
 
-import { type HistoryCodes, withoutEntry } from '../history/codes.ts';
-import { higher } from '../history/higher.ts';
+import { type HistoryCodes, withoutEntry } from '../../history/codes.ts';
+import { higher } from '../../history/higher.ts';
 import {
   forgetBlocks,
   forgetVotes,
@@ -11,10 +11,11 @@ import {
   RETAINED_EPOCHS,
   RETAINED_SLOTS,
   type VoteEpochs,
-} from '../history/prune.ts';
-import type { BlockEntry, KeyState, VoteEntry } from '../history/state.ts';
-import { type Connection, commit } from './connections.ts';
-import { execute, updateHeads } from './record.ts';
+} from '../../history/prune.ts';
+import type { BlockEntry, KeyState, VoteEntry } from '../../history/state.ts';
+import { type Connection, commit } from '../connection/connections.ts';
+import { BEGIN } from '../connection/transactions.ts';
+import { execute, updateHeads } from '../tables/record.ts';
 import {
   type BlockRow,
   HEAD_COLUMNS,
@@ -24,8 +25,7 @@ import {
   readBlockRows,
   readVoteRows,
   type VoteRow,
-} from './rows.ts';
-import { BEGIN } from './transactions.ts';
+} from '../tables/rows.ts';
 
 const NEXT_KEY = `
   SELECT v.id FROM strongroom.validators v

@@ -1,15 +1,15 @@
 // Keys that left the store, and came back: a mark in the head of each key, under its code. A head is locked as a check
 // locks it, so a check that began is over before its key is retired, and every later one is refused.
 
-import { SignerError } from '../../api/errors.ts';
-import type { KeyState } from '../history/state.ts';
-import type { PublicKeyHex } from '../types.ts';
+import { SignerError } from '../../../api/errors.ts';
+import type { KeyState } from '../../history/state.ts';
+import type { PublicKeyHex } from '../../types.ts';
+import { type Connection, commit } from '../connection/connections.ts';
+import { BEGIN } from '../connection/transactions.ts';
+import { addKeys } from '../tables/keys.ts';
+import { execute, updateHeads } from '../tables/record.ts';
+import { HEAD_COLUMNS, type HeadRow, keyBytes, keyHex, openHeadRow } from '../tables/rows.ts';
 import type { CheckTools } from './check.ts';
-import { type Connection, commit } from './connections.ts';
-import { addKeys } from './keys.ts';
-import { execute, updateHeads } from './record.ts';
-import { HEAD_COLUMNS, type HeadRow, keyBytes, keyHex, openHeadRow } from './rows.ts';
-import { BEGIN } from './transactions.ts';
 
 const PAGE_KEYS = 500;
 

@@ -1,13 +1,13 @@
 // Adds heads for keys that have none. Before, the keys that are there are shown to be those of the store's record: a
 // key whose head was deleted is damage and not a new key.
 
-import type { HistoryCodes } from '../history/codes.ts';
-import { NEW_KEY } from '../history/state.ts';
-import type { PublicKeyHex } from '../types.ts';
-import { type Connection, commit } from './connections.ts';
+import type { HistoryCodes } from '../../history/codes.ts';
+import { NEW_KEY } from '../../history/state.ts';
+import type { PublicKeyHex } from '../../types.ts';
+import { type Connection, commit } from '../connection/connections.ts';
+import { BEGIN } from '../connection/transactions.ts';
 import { digestsOf, keyBytes } from './rows.ts';
 import { isSameList, listKeys, type StoreReader, writeStore } from './store.ts';
-import { BEGIN } from './transactions.ts';
 
 const ADD_HEADS = `
   INSERT INTO strongroom.validators (public_key, digests, code)

@@ -4,10 +4,10 @@
 
 import { strict as assert } from 'node:assert';
 import { hash } from 'node:crypto';
-import { SignerError } from '../../api/errors.ts';
-import { type Connection, commit } from './connections.ts';
+import { SignerError } from '../../../api/errors.ts';
+import { type Connection, commit } from '../connection/connections.ts';
+import { MIGRATION_LOCK } from '../connection/transactions.ts';
 import { type Migration, POSTGRES_MIGRATIONS } from './migrations.ts';
-import { MIGRATION_LOCK } from './transactions.ts';
 
 /** What SQL cannot do of a step, by its version; in the transaction of the step. */
 export type StepWork = ReadonlyMap<number, (connection: Connection) => Promise<void>>;

@@ -1,9 +1,9 @@
 // Writes entries and heads whose codes are made. The caller holds the locks and commits.
 
-import type { HistoryCodes } from '../history/codes.ts';
-import type { Coded } from '../history/merge.ts';
-import type { BlockEntry, KeyState, VoteEntry } from '../history/state.ts';
-import type { Connection } from './connections.ts';
+import type { HistoryCodes } from '../../history/codes.ts';
+import type { Coded } from '../../history/merge.ts';
+import type { BlockEntry, KeyState, VoteEntry } from '../../history/state.ts';
+import type { Connection } from '../connection/connections.ts';
 import { digestsOf, type HeadRow } from './rows.ts';
 
 const INSERT_BLOCKS = `

@@ -2,9 +2,9 @@
 // code is `undefined`. What the codes are, and what a set of entries must be, is said in history/.
 
 import { timingSafeEqual } from 'node:crypto';
-import { DIGEST_BYTES, type EntryCodes, type HeadSeal, type HistoryCodes } from '../history/codes.ts';
-import type { BlockEntry, KeyState, VoteEntry } from '../history/state.ts';
-import type { PublicKeyHex } from '../types.ts';
+import { DIGEST_BYTES, type EntryCodes, type HeadSeal, type HistoryCodes } from '../../history/codes.ts';
+import type { BlockEntry, KeyState, VoteEntry } from '../../history/state.ts';
+import type { PublicKeyHex } from '../../types.ts';
 
 /** As selected by HEAD_COLUMNS. */
 export interface HeadRow {

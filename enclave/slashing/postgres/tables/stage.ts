@@ -2,13 +2,13 @@
 // in whatever order and parts, and come out key by key, all parts of a key together.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { historyReducer, type ReducedHistory } from '../interchange/reduce.ts';
-import type { LeftOutEntries, PublicKeyHex, ValidatorHistory } from '../types.ts';
-import type { Connection } from './connections.ts';
+import { historyReducer, type ReducedHistory } from '../../interchange/reduce.ts';
+import type { LeftOutEntries, PublicKeyHex, ValidatorHistory } from '../../types.ts';
+import type { Connection } from '../connection/connections.ts';
 import { keyBytes } from './rows.ts';
 
 /** Rows in one insert at most: preparing them takes a few milliseconds. */
-export const CHUNK_ROWS = 2_000;
+const CHUNK_ROWS = 2_000;
 
 const CREATE = `
   CREATE TEMPORARY TABLE imported_keys

@@ -3,13 +3,13 @@
 // changes the list of keys, and then no key can be taken for a new one.
 
 import { randomBytes } from 'node:crypto';
-import { SignerError } from '../../api/errors.ts';
-import type { HistoryCodes } from '../history/codes.ts';
-import type { IntegrityField } from '../history/integrity.ts';
-import type { StoreFloor, StoreIdentity } from '../types.ts';
-import type { Connection } from './connections.ts';
+import { SignerError } from '../../../api/errors.ts';
+import type { HistoryCodes } from '../../history/codes.ts';
+import type { IntegrityField } from '../../history/integrity.ts';
+import type { StoreFloor, StoreIdentity } from '../../types.ts';
+import type { Connection } from '../connection/connections.ts';
+import type { ServerIdentity, ServerPlace, ServerQuestions } from '../connection/server.ts';
 import { execute } from './record.ts';
-import type { ServerIdentity, ServerPlace, ServerQuestions } from './server.ts';
 
 export interface StoreRecord extends StoreIdentity {
   readonly keys: KeyList;

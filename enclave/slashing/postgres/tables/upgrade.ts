@@ -2,11 +2,12 @@
 // of step 1, and make the record of the store. Every key is verified under its old code first, with all its entries: a
 // damaged one stops the upgrade, and the database stays as it was.
 
-import { SignerError } from '../../api/errors.ts';
-import { entrySum, type HistoryCodes } from '../history/codes.ts';
-import type { RowIntegrity } from '../history/integrity.ts';
-import { type KeyState, NEW_KEY } from '../history/state.ts';
-import type { Connection } from './connections.ts';
+import { SignerError } from '../../../api/errors.ts';
+import { entrySum, type HistoryCodes } from '../../history/codes.ts';
+import type { RowIntegrity } from '../../history/integrity.ts';
+import { type KeyState, NEW_KEY } from '../../history/state.ts';
+import type { Connection } from '../connection/connections.ts';
+import type { ServerIdentity } from '../connection/server.ts';
 import type { StepWork } from './migrate.ts';
 import { execute, updateHeads } from './record.ts';
 import {
@@ -18,7 +19,6 @@ import {
   readVoteRows,
   type VoteRow,
 } from './rows.ts';
-import type { ServerIdentity } from './server.ts';
 import { createStore } from './store.ts';
 
 const PAGE_KEYS = 500;

@@ -1,10 +1,10 @@
 // Reads all entries of one kind of a key, page by page, so that a long history holds up nobody, and shows that they are
 // all: each passes its code, together they have the digest of the head, and none of them was forgotten before.
 
-import { entrySum, type HistoryCodes } from '../history/codes.ts';
-import { holdsForgotten } from '../history/prune.ts';
-import type { BlockEntry, EntrySet, KeyHistory, KeyState, VoteEntry } from '../history/state.ts';
-import type { Connection } from './connections.ts';
+import { entrySum, type HistoryCodes } from '../../history/codes.ts';
+import { holdsForgotten } from '../../history/prune.ts';
+import type { BlockEntry, EntrySet, KeyHistory, KeyState, VoteEntry } from '../../history/state.ts';
+import type { Connection } from '../connection/connections.ts';
 import { type BlockRow, type HeadRow, type ReadEntries, readBlockRows, readVoteRows, type VoteRow } from './rows.ts';
 
 /** Verifying so many rows takes a few milliseconds. */

@@ -4,8 +4,8 @@
 
 import type { DatabaseSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';
+import { openBesideWriter } from '../tables/schema.ts';
 import type { CheckpointData, CheckpointReply, CheckpointRequest } from './checkpoint-messages.ts';
-import { openBesideWriter } from './schema.ts';
 
 if (parentPort === null) throw new Error('this file runs as a worker');
 const port = parentPort;

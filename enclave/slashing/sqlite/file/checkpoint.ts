@@ -3,9 +3,9 @@
 // full) SQLite makes them in a commit as before, when the log has grown to its bound (schema.ts).
 
 import { Worker } from 'node:worker_threads';
-import type { Log } from '../../../observe/log.ts';
+import type { Log } from '../../../../observe/log.ts';
+import { CLOSE_WAIT_MS } from '../client.ts';
 import type { CheckpointData, CheckpointReply, CheckpointRequest } from './checkpoint-messages.ts';
-import { CLOSE_WAIT_MS } from './client.ts';
 
 /**
  * Messages recorded between two checkpoints: some 700 pages, so that one is short and the disk is soon free for

@@ -5,8 +5,8 @@
 import { chmodSync, closeSync, openSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import type { Log } from '../../../observe/log.ts';
-import { SignerError } from '../../api/errors.ts';
+import type { Log } from '../../../../observe/log.ts';
+import { SignerError } from '../../../api/errors.ts';
 import { misplacement } from './place.ts';
 
 const PRIVATE_MODE = 0o600;

@@ -4,7 +4,7 @@
 
 import { readFileSync, statfsSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import type { Log } from '../../../observe/log.ts';
+import type { Log } from '../../../../observe/log.ts';
 
 /** What the folder of a file lies on, as statfs(2) says; tests give another. */
 export type FileSystemType = (folder: string) => number;

@@ -2,19 +2,19 @@
 // rows are read and written. The usual message lies beyond everything its key has signed: one row read, two written.
 
 import type { DatabaseSync } from 'node:sqlite';
-import { historyCodes } from '../history/codes.ts';
-import { decideWithHistory, type Judgement, judgeBlock, judgeVote, stateAfter } from '../history/judge.ts';
-import { type Decision, isBeyondHistory, isRolledBack } from '../history/rules.ts';
-import { effectiveHighest, NEW_KEY } from '../history/state.ts';
-import type { SlashableMessage, StoreFloor, Verdict } from '../types.ts';
-import { isDamage } from './cells.ts';
-import { type EntryTables, entryTables } from './entries.ts';
-import { type Head, headTable } from './heads.ts';
-import { keyList } from './key-list.ts';
-import type { DatabaseOptions } from './options.ts';
-import { type StoreRecord, storeRecord, withKeys } from './record.ts';
-import { inTransaction } from './schema.ts';
-import type { PackedCheck } from './wire.ts';
+import { historyCodes } from '../../history/codes.ts';
+import { decideWithHistory, type Judgement, judgeBlock, judgeVote, stateAfter } from '../../history/judge.ts';
+import { type Decision, isBeyondHistory, isRolledBack } from '../../history/rules.ts';
+import { effectiveHighest, NEW_KEY } from '../../history/state.ts';
+import type { SlashableMessage, StoreFloor, Verdict } from '../../types.ts';
+import type { DatabaseOptions } from '../options.ts';
+import { isDamage } from '../tables/cells.ts';
+import { type EntryTables, entryTables } from '../tables/entries.ts';
+import { type Head, headTable } from '../tables/heads.ts';
+import { keyList } from '../tables/key-list.ts';
+import { type StoreRecord, storeRecord, withKeys } from '../tables/record.ts';
+import { inTransaction } from '../tables/schema.ts';
+import type { PackedCheck } from '../wire.ts';
 
 /**
  * Entries of a key that one check reads at most. A key has more only while pruning is behind (a database of an older

@@ -3,21 +3,21 @@
 // the marks say them.
 
 import type { DatabaseSync } from 'node:sqlite';
-import type { Clock } from '../../../observe/clock.ts';
-import { exportedHistory, historyOfFloor } from '../history/export.ts';
-import { higher } from '../history/higher.ts';
-import { forgetBlocks, forgetVotes, horizonOf } from '../history/prune.ts';
-import type { BlockEntry, KeyHistory, KeyState, VoteEntry } from '../history/state.ts';
-import { KEPT_ENTRIES } from '../interchange/reduce.ts';
-import type { PublicKeyHex, StoreFloor } from '../types.ts';
-import { bytesOf, damaged } from './cells.ts';
-import { type EntryTables, entryTables } from './entries.ts';
-import { type Head, headTable } from './heads.ts';
-import { writeHistory } from './history-text.ts';
-import type { DatabaseOptions } from './options.ts';
-import { storeRecord } from './record.ts';
-import { openSnapshot } from './schema.ts';
-import { STEP_ENTRIES, type Steps, stepMeter } from './steps.ts';
+import type { Clock } from '../../../../observe/clock.ts';
+import { exportedHistory, historyOfFloor } from '../../history/export.ts';
+import { higher } from '../../history/higher.ts';
+import { forgetBlocks, forgetVotes, horizonOf } from '../../history/prune.ts';
+import type { BlockEntry, KeyHistory, KeyState, VoteEntry } from '../../history/state.ts';
+import { KEPT_ENTRIES } from '../../interchange/reduce.ts';
+import type { PublicKeyHex, StoreFloor } from '../../types.ts';
+import { writeHistory } from '../history-text.ts';
+import type { DatabaseOptions } from '../options.ts';
+import { STEP_ENTRIES, type Steps, stepMeter } from '../steps.ts';
+import { bytesOf, damaged } from '../tables/cells.ts';
+import { type EntryTables, entryTables } from '../tables/entries.ts';
+import { type Head, headTable } from '../tables/heads.ts';
+import { storeRecord } from '../tables/record.ts';
+import { openSnapshot } from '../tables/schema.ts';
 
 /** Histories in one answer, at most. */
 const ANSWER_VALIDATORS = 200;

@@ -3,16 +3,16 @@
 // changes what is staged and nothing else.
 
 import type { DatabaseSync } from 'node:sqlite';
-import { historyReducer, type ReducedHistory } from '../interchange/reduce.ts';
-import { damaged } from './cells.ts';
-import { entryTables } from './entries.ts';
-import { headTable } from './heads.ts';
-import { writeHistory } from './history-text.ts';
-import type { DatabaseOptions } from './options.ts';
-import { storeRecord } from './record.ts';
-import { inTransaction, openSnapshot } from './schema.ts';
-import type { StagedHistories } from './staged.ts';
-import { metered, type Steps, stepMeter } from './steps.ts';
+import { historyReducer, type ReducedHistory } from '../../interchange/reduce.ts';
+import { writeHistory } from '../history-text.ts';
+import type { DatabaseOptions } from '../options.ts';
+import { metered, type Steps, stepMeter } from '../steps.ts';
+import { damaged } from '../tables/cells.ts';
+import { entryTables } from '../tables/entries.ts';
+import { headTable } from '../tables/heads.ts';
+import { storeRecord } from '../tables/record.ts';
+import { inTransaction, openSnapshot } from '../tables/schema.ts';
+import type { StagedHistories } from '../tables/staged.ts';
 
 /** Parts of one key's history that are applied as they came. */
 const MAX_PARTS = 8;

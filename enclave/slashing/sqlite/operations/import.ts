@@ -6,25 +6,25 @@
 
 import type { DatabaseSync } from 'node:sqlite';
 import { isDeepStrictEqual } from 'node:util';
-import { encodeHex } from '../../../formats/hex.ts';
-import { listConflicts, MAX_LISTED_CONFLICTS } from '../conflicts.ts';
-import { historyCodes } from '../history/codes.ts';
-import { mergeKey } from '../history/merge.ts';
-import { type BlockEntry, NEW_KEY, type VoteEntry } from '../history/state.ts';
-import type { ImportConflict, MergeStrategy } from '../types.ts';
-import type { MergeCounts } from './calls.ts';
-import { damaged, isDamage } from './cells.ts';
-import { entryTables, historyCollector } from './entries.ts';
-import { headTable } from './heads.ts';
-import type { StagedHistory } from './history-text.ts';
+import { encodeHex } from '../../../../formats/hex.ts';
+import { listConflicts, MAX_LISTED_CONFLICTS } from '../../conflicts.ts';
+import { historyCodes } from '../../history/codes.ts';
+import { mergeKey } from '../../history/merge.ts';
+import { type BlockEntry, NEW_KEY, type VoteEntry } from '../../history/state.ts';
+import type { ImportConflict, MergeStrategy } from '../../types.ts';
+import type { MergeCounts } from '../calls.ts';
+import type { StagedHistory } from '../history-text.ts';
+import type { DatabaseOptions } from '../options.ts';
+import { metered, STEP_ENTRIES, type Steps, stepMeter } from '../steps.ts';
+import { damaged, isDamage } from '../tables/cells.ts';
+import { entryTables, historyCollector } from '../tables/entries.ts';
+import { headTable } from '../tables/heads.ts';
+import { keyList, keyText } from '../tables/key-list.ts';
+import { type DecidedImport, type StoreRecord, storeRecord, withKeys } from '../tables/record.ts';
+import { DatabaseRefusal, inTransaction } from '../tables/schema.ts';
+import { stagedHistories } from '../tables/staged.ts';
 import { foldedHistory, verifiedKeys } from './import-verify.ts';
-import { keyList, keyText } from './key-list.ts';
-import type { DatabaseOptions } from './options.ts';
 import { haveSameEntries, type MergeBasis, type MergedAhead, type PreparedKey, sizeOf } from './prepared.ts';
-import { type DecidedImport, type StoreRecord, storeRecord, withKeys } from './record.ts';
-import { DatabaseRefusal, inTransaction } from './schema.ts';
-import { stagedHistories } from './staged.ts';
-import { metered, STEP_ENTRIES, type Steps, stepMeter } from './steps.ts';
 
 export interface Importer {
   stage(importId: number, histories: readonly StagedHistory[]): void;

@@ -1,11 +1,11 @@
 // A key of a decided import on its way through the steps: read, then merged ahead, then written. What was computed
 // ahead counts only while what it rests on is unchanged; whoever writes looks again.
 
-import type { MergedKey } from '../history/merge.ts';
-import type { KeyHistory, KeyState } from '../history/state.ts';
-import type { ReducedHistory } from '../interchange/reduce.ts';
-import type { StoreFloor } from '../types.ts';
-import type { Head } from './heads.ts';
+import type { MergedKey } from '../../history/merge.ts';
+import type { KeyHistory, KeyState } from '../../history/state.ts';
+import type { ReducedHistory } from '../../interchange/reduce.ts';
+import type { StoreFloor } from '../../types.ts';
+import type { Head } from '../tables/heads.ts';
 
 /** One key of a decided import, read and shown to be whole; nothing else changes its entries while it is held. */
 export interface PreparedKey {

@@ -3,7 +3,7 @@
 // applied to.
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import { withoutEntry } from '../history/codes.ts';
+import { withoutEntry } from '../../history/codes.ts';
 import {
   forgetBlocks,
   forgetVotes,
@@ -11,13 +11,13 @@ import {
   RETAINED_EPOCHS,
   RETAINED_SLOTS,
   type VoteEpochs,
-} from '../history/prune.ts';
-import type { EntrySet, KeyState } from '../history/state.ts';
-import { damaged, isDamage, numberOf } from './cells.ts';
-import { entryTables } from './entries.ts';
-import { type Head, headTable } from './heads.ts';
-import type { DatabaseOptions } from './options.ts';
-import { inTransaction } from './schema.ts';
+} from '../../history/prune.ts';
+import type { EntrySet, KeyState } from '../../history/state.ts';
+import type { DatabaseOptions } from '../options.ts';
+import { damaged, isDamage, numberOf } from '../tables/cells.ts';
+import { entryTables } from '../tables/entries.ts';
+import { type Head, headTable } from '../tables/heads.ts';
+import { inTransaction } from '../tables/schema.ts';
 
 /** Heads looked at in one slice. */
 const SLICE_VALIDATORS = 1000;

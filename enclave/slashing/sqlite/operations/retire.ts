@@ -1,16 +1,16 @@
 // Keys that left this store, and what the keys that are there have signed at most: reads and writes of heads alone.
 
 import type { DatabaseSync } from 'node:sqlite';
-import { NO_MARKS } from '../history/rules.ts';
-import { higherMarks, NEW_KEY } from '../history/state.ts';
-import type { HighWaterMarks, PublicKeyHex } from '../types.ts';
-import { isDamage, numberOf } from './cells.ts';
-import { headTable } from './heads.ts';
-import { keyList } from './key-list.ts';
-import type { DatabaseOptions } from './options.ts';
-import { storeRecord, withKeys } from './record.ts';
-import { inTransaction } from './schema.ts';
-import { STEP_ENTRIES, type Steps } from './steps.ts';
+import { NO_MARKS } from '../../history/rules.ts';
+import { higherMarks, NEW_KEY } from '../../history/state.ts';
+import type { HighWaterMarks, PublicKeyHex } from '../../types.ts';
+import type { DatabaseOptions } from '../options.ts';
+import { STEP_ENTRIES, type Steps } from '../steps.ts';
+import { isDamage, numberOf } from '../tables/cells.ts';
+import { headTable } from '../tables/heads.ts';
+import { keyList } from '../tables/key-list.ts';
+import { storeRecord, withKeys } from '../tables/record.ts';
+import { inTransaction } from '../tables/schema.ts';
 
 /** Heads of one transaction. */
 const SLICE_VALIDATORS = 200;

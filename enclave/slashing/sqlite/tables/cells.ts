@@ -2,7 +2,7 @@
 // error of SQLite says: damage of a row, or a fault of the connection.
 
 import type { SQLOutputValue } from 'node:sqlite';
-import { SignerError } from '../../api/errors.ts';
+import { SignerError } from '../../../api/errors.ts';
 
 export function damaged(row: string): SignerError {
   return new SignerError('slashing_integrity', { detail: { row } });

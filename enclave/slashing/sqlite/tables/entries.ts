@@ -3,14 +3,14 @@
 // head. An entry below what was pruned was put back by somebody: that is damage too.
 
 import type { DatabaseSync, SQLOutputValue, StatementSync } from 'node:sqlite';
-import { type EntryCodes, entrySum, historyCodes } from '../history/codes.ts';
-import type { RowIntegrity } from '../history/integrity.ts';
-import type { Coded } from '../history/merge.ts';
-import { holdsForgotten } from '../history/prune.ts';
-import type { BlockEntry, KeyHistory, VoteEntry } from '../history/state.ts';
+import { type EntryCodes, entrySum, historyCodes } from '../../history/codes.ts';
+import type { RowIntegrity } from '../../history/integrity.ts';
+import type { Coded } from '../../history/merge.ts';
+import { holdsForgotten } from '../../history/prune.ts';
+import type { BlockEntry, KeyHistory, VoteEntry } from '../../history/state.ts';
+import type { Steps } from '../steps.ts';
 import { bytesOf, bytesOrNull, cellsOf, damaged, numberOf } from './cells.ts';
 import type { Head } from './heads.ts';
-import type { Steps } from './steps.ts';
 
 /** Entries of a history that are read at once. */
 const PAGE_ENTRIES = 1000;

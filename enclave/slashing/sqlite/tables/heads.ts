@@ -3,9 +3,9 @@
 // as its record says.
 
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
-import { DIGEST_BYTES, type HeadSeal, historyCodes, type UncheckedHead } from '../history/codes.ts';
-import { INTEGRITY_CODE_BYTES, type RowIntegrity } from '../history/integrity.ts';
-import type { KeyState } from '../history/state.ts';
+import { DIGEST_BYTES, type HeadSeal, historyCodes, type UncheckedHead } from '../../history/codes.ts';
+import { INTEGRITY_CODE_BYTES, type RowIntegrity } from '../../history/integrity.ts';
+import type { KeyState } from '../../history/state.ts';
 import { bytesOf, damaged, numberOf, numberOrNull } from './cells.ts';
 
 export interface Head {

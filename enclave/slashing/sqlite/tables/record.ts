@@ -4,11 +4,11 @@
 
 import { hash } from 'node:crypto';
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
-import { historyCodes } from '../history/codes.ts';
-import type { IntegrityField } from '../history/integrity.ts';
-import type { MergeStrategy, StoreFloor, StoreIdentity } from '../types.ts';
+import { historyCodes } from '../../history/codes.ts';
+import type { IntegrityField } from '../../history/integrity.ts';
+import type { MergeStrategy, StoreFloor, StoreIdentity } from '../../types.ts';
+import type { DatabaseOptions } from '../options.ts';
 import { bytesOf, damaged, numberOf, numberOrNull } from './cells.ts';
-import type { DatabaseOptions } from './options.ts';
 import { SCHEMA_VERSION } from './tables.ts';
 
 export const STORE_ID_BYTES = 16;

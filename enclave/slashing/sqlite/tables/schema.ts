@@ -4,8 +4,8 @@
 
 import { randomFillSync } from 'node:crypto';
 import { DatabaseSync } from 'node:sqlite';
-import type { RowIntegrity } from '../history/integrity.ts';
-import type { DatabaseOptions } from './options.ts';
+import type { RowIntegrity } from '../../history/integrity.ts';
+import type { DatabaseOptions } from '../options.ts';
 import { newRecord, STORE_ID_BYTES, storeRecord } from './record.ts';
 import { METADATA_TABLE, SCHEMA, SCHEMA_VERSION } from './tables.ts';
 import { upgradeFromVersion1 } from './upgrade.ts';

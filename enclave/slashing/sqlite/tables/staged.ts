@@ -3,12 +3,12 @@
 // (record.ts).
 
 import type { DatabaseSync } from 'node:sqlite';
-import { historyCodes } from '../history/codes.ts';
-import type { ValidatorHistory } from '../types.ts';
+import { historyCodes } from '../../history/codes.ts';
+import type { ValidatorHistory } from '../../types.ts';
+import { readHistory, type StagedHistory } from '../history-text.ts';
+import type { DatabaseOptions } from '../options.ts';
+import type { Steps } from '../steps.ts';
 import { bytesOf, damaged, numberOf } from './cells.ts';
-import { readHistory, type StagedHistory } from './history-text.ts';
-import type { DatabaseOptions } from './options.ts';
-import type { Steps } from './steps.ts';
 
 /** Rows that are deleted at once. */
 const PAGE_ROWS = 50;
