@@ -12,17 +12,17 @@ const PROFILES = 'profiles';
 export async function printCompletion(
   argv: readonly string[],
   description: Description,
-  describeAll: () => Promise<Description>,
+  described: () => Promise<Description>,
 ): Promise<void> {
   if (argv.length === 1 && argv[0] === PROFILES) {
-    const { profileNames } = await import('../operator/profile.ts');
+    const { profileNames } = await import('../operator/profile-file.ts');
     for (const name of profileNames(process.env)) process.stdout.write(`${name}\n`);
     return;
   }
   try {
     const { argument } = readCommand(description, argv);
     const shell = SHELLS.find((known) => known === argument) ?? 'bash'; // the description's choices
-    process.stdout.write(completionScript(shell, await describeAll()));
+    process.stdout.write(completionScript(shell, await described()));
   } catch (error) {
     if (!(error instanceof ArgumentsError)) throw error;
     process.stderr.write(`strongroom: ${withAdvice(error)}\n  see strongroom completion --help\n`);

@@ -1,11 +1,13 @@
 // The programs of `strongroom`: what each says of itself, and how it runs. Nothing of a program is loaded before it is
-// asked for: its help loads its description alone.
+// asked for. Help and completion load none: what the programs say of themselves is written down (described.ts).
 
 import type { Description } from '../command-line/command.ts';
+import { described } from './described.ts';
 
 interface Program {
   /** For the list of programs. */
   readonly summary: string;
+  /** Loads the sources that say it. */
   describe(): Promise<Description> | Description;
   run(argv: readonly string[]): Promise<void>;
 }
@@ -69,7 +71,7 @@ export const PROGRAMS: Readonly<Record<string, Program>> = {
   completion: {
     summary: 'Print a completion script for a shell',
     describe: () => COMPLETION,
-    run: async (argv) => (await import('./print-completion.ts')).printCompletion(argv, COMPLETION, describeAll),
+    run: async (argv) => (await import('./print-completion.ts')).printCompletion(argv, COMPLETION, described),
   },
 };
 
@@ -95,7 +97,7 @@ export const OVERVIEW: Description = {
   ],
 };
 
-/** Everything that can be typed. */
+/** Everything that can be typed, from the sources that say it. What was written down of it: described.ts. */
 export async function describeAll(): Promise<Description> {
   const described = Object.entries(PROGRAMS).map(async ([name, { describe }]) => [name, await describe()] as const);
   return { ...OVERVIEW, commands: Object.fromEntries(await Promise.all(described)) };

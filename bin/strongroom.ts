@@ -7,6 +7,7 @@ import { EXIT } from '../command-line/exit-codes.ts';
 import { renderHelp } from '../command-line/help.ts';
 import { nearest } from '../command-line/nearest.ts';
 import { columnsOf } from '../command-line/wrap.ts';
+import { described } from './described.ts';
 import { OVERVIEW, PROGRAMS } from './programs.ts';
 
 /** The first word tells the entry point of a container that was Web3Signer's: no command of our own begins so. */
@@ -40,20 +41,17 @@ if (name === '--version') {
   process.stderr.write('warning: `strongroom operator completion` is `strongroom completion` now\n');
   await PROGRAMS['completion']?.run(rest.slice(1));
 } else {
-  const help = await wantedHelp(name, program);
+  const help = await wantedHelp(name);
   if (help === undefined) await program.run(rest);
   else help();
 }
 
 /** Prints the help of the command that the words lead to, when it is asked for, or when the words end at a group. */
-async function wantedHelp(
-  word: string,
-  { describe }: Pick<(typeof PROGRAMS)[string], 'describe'>,
-): Promise<(() => void) | undefined> {
+async function wantedHelp(word: string): Promise<(() => void) | undefined> {
   const asks = asksForHelp(rest) || rest.includes('help');
   const mayEnd = !RUNS_ALONE.includes(word) && rest.every((one) => !one.startsWith('-'));
   if (!asks && !mayEnd) return undefined;
-  const { path, description, rest: after } = followWords(await describe(), rest);
+  const { path, description, rest: after } = followWords(await described(), [word, ...rest]);
   const isGroup = description.commands !== undefined;
   const [next] = after;
   const ends = mayEnd && isGroup && next === undefined;
@@ -62,7 +60,7 @@ async function wantedHelp(
   if (!ends && !isHelp) return undefined;
   return () => {
     const stream = ends ? process.stderr : process.stdout;
-    stream.write(renderHelp([word, ...path], description, columnsOf(stream)));
+    stream.write(renderHelp(path, description, columnsOf(stream)));
     if (ends) process.exitCode = EXIT.failed;
   };
 }

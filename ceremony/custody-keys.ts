@@ -1,5 +1,6 @@
-// What the ceremony asks of whatever holds the custody keys (KMS, in production), and how each key answered. A key that
-// does not serve is an answer with its reason, never an exception: any threshold of the keys suffices.
+// What the ceremony needs from the system that holds the custody keys (KMS in production), and how each key answered. A
+// key that does not work gives an answer with its reason, never an exception, because any threshold of the keys is
+// enough.
 
 import type { Deployment } from './deployment.ts';
 

@@ -1,6 +1,7 @@
-// Which deployment a master key belongs to: the network it signs for and an id that its custodians choose. Custody keys
-// may serve several deployments with the same threshold and generation; their keys tell the deployments apart by the
-// encryption context that is made of this. It refuses what would have two spellings.
+// The deployment that a master key belongs to: the network for which it signs, and an id that its custodians choose.
+// The same custody keys may serve several deployments with the same threshold and generation. The encryption context of
+// a share is made from the deployment, so the shares of two deployments cannot be mixed. It refuses a network or an id
+// that could be spelled in two ways.
 
 /** The root, because a custom network has no other name of its own. 32 bytes, lower case. */
 const NETWORK = /^0x[0-9a-f]{64}$/;

@@ -1,4 +1,4 @@
-// What `strongroom ceremony` says of itself, for help and completion: data alone, of which nothing opens or asks.
+// The description of `strongroom ceremony` for help and completion. It is data only: loading it opens no file.
 
 import type { Description } from '../command-line/command.ts';
 import { CHECK_IDENTITY, KEYGEN, OPEN_ROOT_TOKEN, PLAN } from './descriptions/custody.ts';

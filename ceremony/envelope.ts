@@ -1,7 +1,7 @@
-// The master key into the MASTER_KEY record and out of it (specification/custody.md#opening). What the record says is
-// compared with the ceremony before any key is called, and nothing of it is trusted until the share binding verifies
-// under the master key that came out. A record is handed out for writing only after it has been opened again. Shares
-// are wiped, whatever happens.
+// Wraps the master key into the MASTER_KEY record and opens it (specification/custody.md#opening). It compares the
+// record with the ceremony before it calls any key. It trusts nothing of the record until the share binding verifies
+// under the master key that came out. It returns a record for writing only after it has opened this record again. It
+// wipes shares in every case.
 
 import { type CustodyKeys, type KeyAnswer, type KeyResult, shareContext } from './custody-keys.ts';
 import { type Ceremony, type CustodyKey, ceremonyArns } from './definition.ts';
@@ -21,7 +21,7 @@ import {
 } from './refusals.ts';
 import { splitSecret } from './shares.ts';
 
-/** What a record is held to, and made for. */
+/** What a record has to match when it is opened, and is made for when it is written. */
 export interface EnvelopeTerms {
   readonly ceremony: Ceremony;
   /** This signer's. */

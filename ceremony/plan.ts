@@ -1,6 +1,6 @@
-// What a ceremony will bear, told before anything depends on it: which losses of keys, accounts and regions leave
-// enough custody keys to open the master key, and what about it an auditor would ask. Everything is read off the
-// definition; no key is called.
+// Predicts what a ceremony survives, before anything depends on it: which losses of keys, accounts and regions leave
+// enough custody keys to open the master key. It also lists what an auditor would ask about. It reads only the
+// definition and calls no key.
 
 import { extendedOnce } from '../formats/register.ts';
 import { type Ceremony, type CustodyKey, canonicalBytes, ceremonyDigest } from './definition.ts';

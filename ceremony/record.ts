@@ -11,12 +11,12 @@ import { type Deployment, isDeploymentId, isNetwork } from './deployment.ts';
 import { parseKeyArn } from './key-arn.ts';
 import { deriveSubKey } from './sub-key.ts';
 
-export const RECORD_VERSION = 2;
+const RECORD_VERSION = 2;
 /** A record that names no deployment has this. */
 const UNBOUND_VERSION = 1;
 const BINDING_BYTES = 32;
 /** AWS KMS API Reference, Decrypt: CiphertextBlob. */
-export const MAX_CIPHERTEXT_BYTES = 6144;
+const MAX_CIPHERTEXT_BYTES = 6144;
 const BINDING_INFO = 'strongroom/share-binding/v1';
 
 export interface WrappedShare {
@@ -41,7 +41,7 @@ export interface MasterKeyRecord extends RecordContent {
 }
 
 /** Sub-key of the master key for the share binding: HKDF-SHA256 without a salt. The caller's to wipe. */
-export function shareBindingKey(masterKey: Buffer): Buffer {
+function shareBindingKey(masterKey: Buffer): Buffer {
   return deriveSubKey(masterKey, BINDING_INFO);
 }
 
@@ -49,7 +49,7 @@ export function shareBindingKey(masterKey: Buffer): Buffer {
  * HMAC-SHA256 over every member but the binding, each number as 32 bits big endian and each text or blob behind its
  * length.
  */
-export function shareBinding(bindingKey: Buffer, record: RecordContent): Buffer {
+function shareBinding(bindingKey: Buffer, record: RecordContent): Buffer {
   const hmac = createHmac('sha256', bindingKey);
   const number = (value: number) => {
     const bytes = Buffer.alloc(4);

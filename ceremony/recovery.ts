@@ -1,5 +1,5 @@
-// The master key out of shares that their keys decrypted, some of which may be wrong: a result counts only when the
-// share binding of the record verifies under it. Candidates that do not are wiped.
+// Recovers the master key from decrypted shares, of which some may be wrong. A result counts only when the share
+// binding of the record verifies under it. Other candidates are wiped.
 
 import { bindingVerifies, type MasterKeyRecord } from './record.ts';
 import { combineShares } from './shares.ts';

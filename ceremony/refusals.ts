@@ -1,5 +1,5 @@
-// Why the master key of a record was not opened, or not wrapped: a closed union, each with the startup failure that it
-// is and words that say what to do. Nothing here is secret: ARNs, generations, reasons.
+// Why the master key of a record was not opened or not wrapped: a closed union. Each reason has its startup failure and
+// words that say what to do. It contains no secrets: only ARNs, generations and reasons.
 
 import { describeKeyResult, type KeyResult } from './custody-keys.ts';
 import type { Ceremony } from './definition.ts';

@@ -1,7 +1,7 @@
-// The root token as the ROOT_TOKEN_BOOTSTRAP row keeps it: age-encrypted to the ceremony's recipients, armored, so that
-// `age -d` opens the row's `value` (specification/authorization.md#root-token). age authenticates no sender: whoever
-// may write the row can put another text there, so what comes out is refused unless it has the form of a management
-// token.
+// The root token in the ROOT_TOKEN_BOOTSTRAP row: age-encrypted to the ceremony's recipients, and armored, so that `age
+// -d` opens the row's `value` (specification/authorization.md#root-token). age does not authenticate the sender:
+// whoever may write the row can put another text there. So a decrypted text that does not have the form of a management
+// token is refused.
 
 import { type Decrypted, decryptWithIdentities, encryptToRecipients } from './age.ts';
 

@@ -1,6 +1,7 @@
-// Shamir's secret sharing over GF(2^8), through this one seam (specification/custody.md#shares). Shares prove nothing
-// by themselves: whoever combines them verifies the share binding next. It refuses a share at x = 0, which the package
-// does not: there the polynomial is the secret itself, so a single forged share would choose the master key.
+// Shamir's secret sharing over GF(2^8). All of the program uses it through this file (specification/custody.md#shares).
+// Shares prove nothing by themselves: whoever combines them verifies the share binding next. This file refuses a share
+// at x = 0, which the package does not. There the polynomial is the secret itself, so a single forged share would
+// choose the master key.
 
 import { combine, split } from 'shamir-secret-sharing';
 

@@ -17,9 +17,9 @@ export interface FlagForm {
   readonly choices?: readonly string[];
   /** One letter. */
   readonly short?: string;
-  /** Names a file to write; what once was a format is no name for one. */
+  /** The value names a file to write. It may not be `json` or `table`: `--output` took these as formats once. */
   readonly isOutputFile?: true;
-  /** The name of today: this one is read and warned of, and no help has it. */
+  /** The flag's name of today. The former name is still read, with a warning; help leaves it out. */
   readonly formerly?: string;
 }
 

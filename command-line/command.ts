@@ -7,7 +7,7 @@ export interface Flag extends FlagForm {
   readonly meaning: string;
   /** The heading it stands under in the help; `Options` unless given. */
   readonly heading?: string;
-  /** A switch that may be said to be false: `--flag=false`. */
+  /** A switch that may be turned off: `--flag=false`. */
   readonly isBoolean?: true;
   /** Its value is the name of a profile of the operator. */
   readonly isProfile?: true;

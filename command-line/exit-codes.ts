@@ -4,7 +4,7 @@ export const EXIT = {
   ok: 0,
   /** Wrong usage, a fault on this machine, a start that failed, a check that found a difference. */
   failed: 1,
-  /** Whoever was asked refused or failed; a file that is refused as a whole; files that cannot be compared. */
+  /** The signer refused or failed, or a service did; a file is refused as a whole; files cannot be compared. */
   refused: 2,
   sealed: 3,
   authentication: 4,

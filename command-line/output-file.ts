@@ -3,6 +3,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { type FileHandle, link, open, rename, rm, stat } from 'node:fs/promises';
+import { errorCode } from '../formats/error-code.ts';
 import type { Flags } from './command.ts';
 import { adviceOn } from './file-faults.ts';
 import { bounded } from './text.ts';
@@ -121,5 +122,5 @@ function existsAlready(path: string): OutputFileError {
 }
 
 function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown fault';
+  return errorCode(error) ?? 'unknown fault';
 }

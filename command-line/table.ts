@@ -7,9 +7,14 @@ const GAP = '  ';
 /** A last column narrower than this is not worth wrapping into. */
 const MIN_WRAPPED_COLUMNS = 20;
 
+/** How far in a word stands that has a line to itself. */
+const WHOLE_WORD_INDENT = '  ';
+
 /**
  * Rows under headings. The last column takes what is left of the line and wraps; the others are as wide as they are.
  * Where they leave no room for it, each row is a list of its fields.
+ * A word of the last column that fits a line but not the column, as an ARN does, has a line to itself: whoever copies
+ * it gets all of it.
  */
 export function renderTable(
   headings: readonly string[],
@@ -33,12 +38,34 @@ export function renderTable(
   const room = Math.max(MIN_WRAPPED_COLUMNS, columns - before);
   return cells
     .flatMap((row) => {
-      const [first = '', ...rest] = wrap(row.at(-1) ?? '', room);
+      const [first = '', ...rest] = wrapCell(row.at(-1) ?? '', room, before, columns);
       const start = row.slice(0, -1).map((cell, column) => cell.padEnd(widths[column] ?? 0) + GAP);
-      return [`${start.join('')}${first}`, ...rest.map((line) => ' '.repeat(before) + line)];
+      return [`${start.join('')}${first.slice(before)}`, ...rest];
     })
     .map((line) => `${line.trimEnd()}\n`)
     .join('');
+}
+
+/** Lines of a last column, each behind its indent. The first stands beside the other columns, and may be empty. */
+function wrapCell(text: string, room: number, before: number, columns: number): string[] {
+  const indent = ' '.repeat(before);
+  const isTooLong = (word: string) => word.length > room && word.length + WHOLE_WORD_INDENT.length <= columns;
+  const lines: string[] = [];
+  let words: string[] = [];
+  const flush = () => {
+    if (words.length > 0) lines.push(...wrap(words.join(' '), room).map((line) => indent + line));
+    words = [];
+  };
+  for (const word of text.split(' ')) {
+    if (!isTooLong(word)) words.push(word);
+    else {
+      flush();
+      if (lines.length === 0) lines.push(indent);
+      lines.push(WHOLE_WORD_INDENT + word);
+    }
+  }
+  flush();
+  return lines;
 }
 
 /** One field a line. */

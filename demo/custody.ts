@@ -1,12 +1,9 @@
 // What `make demo-custody` runs, to be read from top to bottom: a custody ceremony's whole life on local stand-ins for
 // DynamoDB and KMS, with two replicas of the real program and the real operator commands. All keys are TEST keys.
 
-import { rmSync } from 'node:fs';
-import { join } from 'node:path';
 import { setStage } from '../rehearsal/stage.ts';
-import { isKept, keep, operatorOf, shown } from './keep.ts';
-
-const FOLDER = join(import.meta.dirname, '../build/demo-custody');
+import { isKept } from './keep.ts';
+import { keepFleet } from './kept-fleet.ts';
 
 /** Replicas follow within their refresh interval of one second. */
 const ATTEMPTS = 100;
@@ -87,28 +84,8 @@ try {
   say(await stage.operator(recovered, management, ['status']));
 
   if (isKept()) {
-    const other = await stage.startReplica();
-    const operator = operatorOf(FOLDER);
-    const curl = `curl -s -H "Authorization: Bearer $(cat ${shown(join(FOLDER, 'client-token'))})"`;
-    rmSync(FOLDER, { recursive: true, force: true });
-    await keep({
-      folder: FOLDER,
-      tokens: { 'management-token': management, 'client-token': token },
-      profiles: {
-        default: { signer_url: recovered.url, token: 'management-token' },
-        other: { signer_url: other.url, token: 'management-token' },
-      },
-      tries: [
-        { what: 'How one replica is', command: `${operator} status` },
-        { what: 'The other', command: `${operator} status --profile other` },
-        { what: 'Who may do what', command: `${operator} auth policy get --name validator-client` },
-        {
-          what: 'Another token, known to both replicas',
-          command: `${operator} auth token create --policies validator-client`,
-        },
-        { what: 'What a validator client sees', command: `${curl} ${recovered.url}/api/v1/eth2/publicKeys` },
-      ],
-    });
+    await recovered.stop();
+    await keepFleet(stage, { management, client: token });
   } else {
     heading('Go on from here');
     say(

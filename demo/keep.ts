@@ -1,7 +1,7 @@
 // What KEEP=1 adds to a demonstration: its world stays until somebody ends it, with a profile and tokens in a folder
 // that is named, and commands to try, which are whole lines for a shell in the project's folder.
 
-import { once } from 'node:events';
+import { on, once } from 'node:events';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { stringify } from 'yaml';
@@ -16,6 +16,10 @@ export interface Kept {
   /** As in the file of profiles, with the name of a token's file as the token. */
   readonly profiles: Readonly<Record<string, { readonly signer_url: string; readonly token: string }>>;
   readonly tries: readonly { readonly what: string; readonly command: string }[];
+  /** What else is in the folder. */
+  readonly files?: string;
+  /** What SIGUSR2 does. */
+  restart?(): Promise<void>;
 }
 
 export function isKept(): boolean {
@@ -33,7 +37,7 @@ export function operatorOf(folder: string): string {
 }
 
 /** Write it, say it, and wait for the end. */
-export async function keep({ folder, tokens, profiles, tries }: Kept): Promise<void> {
+export async function keep({ folder, tokens, profiles, tries, files, restart }: Kept): Promise<void> {
   const config = join(folder, 'config/strongroom');
   mkdirSync(config, { recursive: true, mode: 0o700 });
   for (const [name, token] of Object.entries(tokens)) writeFileSync(join(folder, name), token, { mode: 0o600 });
@@ -42,16 +46,31 @@ export async function keep({ folder, tokens, profiles, tries }: Kept): Promise<v
     { signer_url, allow_plaintext_signer: true, token: `@${join(folder, token)}` },
   ]);
   const yaml = stringify({ profiles: Object.fromEntries(entries) });
-  writeFileSync(join(config, 'operator.yaml'), `# Of a demonstration, with TEST keys.\n${yaml}`, { mode: 0o600 });
+  writeFileSync(join(config, 'operator.yaml'), `# From a demonstration, with TEST keys.\n${yaml}`, { mode: 0o600 });
   const pid = join(folder, 'pid');
   writeFileSync(pid, `${process.pid}\n`);
   process.stdout.write(`\n== It runs on: try it from another terminal, in ${ROOT}\n`);
   for (const { what, command } of tries) process.stdout.write(`${what}:\n  $ ${command}\n`);
   process.stdout.write(`
 Profile and tokens:  ${shown(folder)} (${Object.keys(tokens).join(', ')}; config/strongroom/operator.yaml)
-To stop it:          Ctrl-C here, or: kill $(cat ${shown(pid)})
+${files === undefined ? '' : `Beside them:         ${files}\n`}To stop it:          Ctrl-C here, or: kill $(cat ${shown(pid)})
 `);
-  await Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')]);
+  const restarting = restart === undefined ? never() : restarts(restart);
+  await Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM'), restarting]);
   rmSync(pid, { force: true });
   process.stdout.write('stopped\n');
+}
+
+/** Restarts at each SIGUSR2, and never ends by itself. @throws what a restart throws */
+async function restarts(restart: () => Promise<void>): Promise<never> {
+  for await (const _ of on(process, 'SIGUSR2')) {
+    process.stdout.write('restarting\n');
+    await restart();
+    process.stdout.write('restarted\n');
+  }
+  return never();
+}
+
+function never(): Promise<never> {
+  return new Promise(() => undefined);
 }

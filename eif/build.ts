@@ -4,10 +4,9 @@
 
 import { hash } from 'node:crypto';
 import { basename, join } from 'node:path';
-import { version as esbuildVersion } from 'esbuild';
 import { type Ceremony, ceremonyDigest, InvalidCeremony, parseCeremony } from '../ceremony/definition.ts';
 import { readCeremonyValue } from '../ceremony/yaml.ts';
-import { type Bundle, bundleSigner } from './bundle/bundle.ts';
+import { type Bundle, bundleSigner, esbuildVersion } from './bundle/bundle.ts';
 import { writeCompiledModule } from './bundle/compiled-module.ts';
 import { INIT, readCompiledPart } from './bundle/compiled-parts.ts';
 import { caBundle } from './certificates.ts';

@@ -1,6 +1,8 @@
 // The files an image is made from, each read once, with the digest of exactly the bytes that went in.
 
 import { readFileSync, statSync } from 'node:fs';
+import { adviceOn } from '../command-line/file-faults.ts';
+import { errorCode } from '../formats/error-code.ts';
 import { sha256Hex } from './measure.ts';
 
 /**
@@ -38,8 +40,9 @@ export function readInput(path: string, what: string, remedy?: string): Buffer {
     return readFileSync(path);
   } catch (error) {
     if (error instanceof BuildError) throw error;
-    const reason = error instanceof Error && 'code' in error ? String(error.code) : 'an unknown error';
-    throw new BuildError(`${what}: ${path} cannot be read (${reason})`, remedy === undefined ? [] : [remedy]);
+    const reason = errorCode(error) ?? 'an unknown error';
+    const advice = remedy ?? adviceOn(reason);
+    throw new BuildError(`${what}: ${path} cannot be read (${reason})`, advice === undefined ? [] : [advice]);
   }
 }
 

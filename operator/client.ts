@@ -17,7 +17,7 @@ import { readErrorBody, refusal } from './refusal.ts';
 import { authorizationHeader } from './token.ts';
 
 /** A list of every policy of a large deployment, with its keys, stays below it. */
-export const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
+const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
 const MAX_REFUSAL_BYTES = 64 * 1024;
 const MAX_GET_ATTEMPTS = 2;
 

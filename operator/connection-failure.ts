@@ -3,6 +3,7 @@
 
 import { EXIT } from '../command-line/exit-codes.ts';
 import { bounded } from '../command-line/text.ts';
+import { errorCode } from '../formats/error-code.ts';
 import type { Peer } from './connect.ts';
 import { CommandFailure, ForeignAnswer } from './exit.ts';
 
@@ -106,5 +107,5 @@ function wrongName(error: unknown, { url, serverName }: Peer): Fault {
 }
 
 function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : '';
+  return errorCode(error) ?? '';
 }

@@ -3,13 +3,14 @@
 
 import { readFile } from 'node:fs/promises';
 import { EXIT } from '../command-line/exit-codes.ts';
-import { adviceOn } from '../command-line/file-faults.ts';
 import { renderTable } from '../command-line/table.ts';
 import { note, type Terminal } from '../command-line/terminal.ts';
 import { bounded, plural, printable } from '../command-line/text.ts';
+import { errorCode } from '../formats/error-code.ts';
 import { canonicalPublicKey } from '../formats/hex.ts';
 import { DEFAULT_BATCH_SIZE } from './descriptions/keys.ts';
-import { CommandFailure, localFailure, UsageFailure } from './exit.ts';
+import { CommandFailure, UsageFailure } from './exit.ts';
+import { fileFailure } from './file-failure.ts';
 import type { Output } from './output.ts';
 
 export const KEYS_PATH = '/api/v1/chamber/keys';
@@ -126,11 +127,11 @@ function text(message: string | undefined): string {
 /** @throws CommandFailure naming the file */
 export async function readLocalFile(path: string): Promise<string> {
   return readFile(path, 'utf8').catch((error: unknown) => {
-    throw fileFailure(path, 'read', error);
+    throw pathFailure(path, 'read', error);
   });
 }
 
-export function fileFailure(path: string, verb: 'read' | 'written', error: unknown): CommandFailure {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown fault';
-  return localFailure(`${bounded(path, MAX_PATH_CHARACTERS)} cannot be ${verb} (${code})`, adviceOn(code));
+export function pathFailure(path: string, verb: 'read' | 'written', error: unknown): CommandFailure {
+  const code = errorCode(error) ?? 'unknown fault';
+  return fileFailure(bounded(path, MAX_PATH_CHARACTERS), verb, code);
 }

@@ -2,7 +2,7 @@
 
 import { checkOutput, OutputFileError, withOutput } from '../command-line/output-file.ts';
 import { CommandFailure, localFailure } from './exit.ts';
-import { fileFailure } from './key-batches.ts';
+import { pathFailure } from './key-batches.ts';
 
 /** Make the place, run, write what it gives. @throws CommandFailure when the file cannot be made or written */
 export async function intoFile(path: string, isForced: boolean, run: () => Promise<string>): Promise<void> {
@@ -19,6 +19,6 @@ export function explained(path: string): (error: unknown) => never {
     if (error instanceof CommandFailure) throw error;
     throw error instanceof OutputFileError
       ? localFailure(error.message, error.advice)
-      : fileFailure(path, 'written', error);
+      : pathFailure(path, 'written', error);
   };
 }

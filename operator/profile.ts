@@ -3,20 +3,18 @@
 // where tokens go, so a file that others can write is refused; one that holds a token itself (not env:VAR or @file)
 // also when others may read it. Messages name places, never content.
 
-import { closeSync, fstatSync, openSync, readFileSync, type Stats } from 'node:fs';
-import { homedir } from 'node:os';
-import { dirname, isAbsolute, join, resolve } from 'node:path';
+import type { Stats } from 'node:fs';
+import { dirname, resolve } from 'node:path';
 import { z } from 'zod';
-import { adviceOn } from '../command-line/file-faults.ts';
 import { nearest } from '../command-line/nearest.ts';
 import type { Terminal } from '../command-line/terminal.ts';
 import { bounded, renderPlace } from '../command-line/text.ts';
 import { parseStrictYaml } from '../formats/yaml.ts';
 import { localFailure } from './exit.ts';
+import { profilePath, readIfThere } from './profile-file.ts';
 
 /** Used when no profile is named and the file has one of this name. */
-export const DEFAULT_PROFILE = 'default';
-const MAX_PROFILE_BYTES = 1024 * 1024;
+const DEFAULT_PROFILE = 'default';
 
 const text = z.string().min(1);
 const profileSchema = z.strictObject({
@@ -42,23 +40,13 @@ export interface Profile {
   readonly values: Readonly<Record<string, string>>;
 }
 
-export function profilePath(env: Terminal['env']): string {
-  const configured = env['XDG_CONFIG_HOME'];
-  // XDG Base Directory Specification: a relative path is invalid and is ignored.
-  const base = configured !== undefined && isAbsolute(configured) ? configured : join(homedir(), '.config');
-  return join(base, 'strongroom', 'operator.yaml');
-}
-
 /** @returns undefined when none is named and there is no default one */
 export function readProfile(name: string | undefined, env: Terminal['env']): Profile | undefined {
   const path = profilePath(env);
   const file = readIfThere(path);
   if (file === undefined) {
     if (name === undefined) return undefined;
-    throw localFailure(
-      `there is no profile ${bounded(name, 60)}: ${path} does not exist`,
-      'write the profile into this file (`strongroom operator --help` shows one), or name the signer with --signer-url',
-    );
+    throw localFailure(`there is no profile ${bounded(name, 60)}: ${path} does not exist`, WRITE_IT);
   }
   refuseWhenForeign(path, file.stats);
   const { profiles } = parseProfiles(path, file.content);
@@ -68,40 +56,20 @@ export function readProfile(name: string | undefined, env: Terminal['env']): Pro
   const profile = Object.hasOwn(profiles, wanted) ? profiles[wanted] : undefined;
   if (profile !== undefined) return { name: wanted, values: byFlagName(profile, dirname(path)) };
   if (name === undefined) return undefined;
-  const near = nearest(name, Object.keys(profiles));
-  throw localFailure(
-    `there is no profile ${bounded(name, 60)} in ${path}`,
-    near === undefined ? undefined : `did you mean ${bounded(near, 60)}?`,
-  );
+  throw localFailure(`there is no profile ${bounded(name, 60)} in ${path}`, adviceFor(name, Object.keys(profiles)));
 }
 
-/** What completion offers; a file that cannot be used has none. */
-export function profileNames(env: Terminal['env']): readonly string[] {
-  try {
-    const path = profilePath(env);
-    const file = readIfThere(path);
-    return file === undefined ? [] : Object.keys(parseProfiles(path, file.content).profiles);
-  } catch {
-    return [];
-  }
-}
+const WRITE_IT =
+  'write the profile into this file (`strongroom operator --help` shows one), or name the signer with --signer-url';
+const MAX_NAMES = 10;
 
-function readIfThere(path: string): { readonly content: string; readonly stats: Stats } | undefined {
-  try {
-    const file = openSync(path, 'r');
-    try {
-      const stats = fstatSync(file);
-      if (stats.size > MAX_PROFILE_BYTES) throw localFailure(`${path} is larger than ${MAX_PROFILE_BYTES} bytes`);
-      return { content: readFileSync(file, 'utf8'), stats };
-    } finally {
-      closeSync(file);
-    }
-  } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : undefined;
-    if (code === 'ENOENT') return undefined;
-    if (code === undefined) throw error;
-    throw localFailure(`${path} cannot be read (${code})`, adviceOn(code));
-  }
+/** @param names of the profiles that there are */
+function adviceFor(wanted: string, names: readonly string[]): string {
+  const near = nearest(wanted, names);
+  if (near !== undefined) return `did you mean ${bounded(near, 60)}?`;
+  if (names.length === 0) return WRITE_IT;
+  const shown = names.slice(0, MAX_NAMES).map((name) => bounded(name, 60));
+  return `there are: ${shown.join(', ')}${names.length > MAX_NAMES ? `, … (${names.length})` : ''}`;
 }
 
 function parseProfiles(path: string, content: string): z.output<typeof fileSchema> {

@@ -6,10 +6,10 @@
 
 import { readFileSync } from 'node:fs';
 import type { FlagValue } from '../command-line/arguments.ts';
-import { adviceOn } from '../command-line/file-faults.ts';
 import { nearest } from '../command-line/nearest.ts';
 import type { Terminal } from '../command-line/terminal.ts';
 import { bounded } from '../command-line/text.ts';
+import { errorCode } from '../formats/error-code.ts';
 import type { AttestationPolicy } from './attestation/peer-evidence.ts';
 import type { DocumentProvider } from './attestation/provider.ts';
 import { type Given, readReferenceValues } from './attestation/reference-values.ts';
@@ -24,6 +24,7 @@ import {
 } from './common-flags.ts';
 import type { Peer } from './connect.ts';
 import { localFailure, UsageFailure } from './exit.ts';
+import { fileFailure } from './file-failure.ts';
 import { OUTPUT_FORMATS, type OutputFormat } from './output.ts';
 import { type Profile, readProfile } from './profile.ts';
 import type { TokenSource } from './token.ts';
@@ -170,8 +171,8 @@ function readCertificates(given: Given | undefined): Buffer | undefined {
   try {
     pem = readFileSync(given.text);
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable';
-    throw localFailure(`${given.origin}: ${printablePath(given.text)} cannot be read (${code})`, adviceOn(code));
+    const code = errorCode(error) ?? 'unreadable';
+    throw fileFailure(`${given.origin}: ${printablePath(given.text)}`, 'read', code);
   }
   // Node takes a file without certificates for "trust nothing", which then looks like a fault of the signer.
   if (!pem.includes('-----BEGIN CERTIFICATE-----')) {

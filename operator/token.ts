@@ -3,10 +3,11 @@
 // string, unlike secrets of the signer, because headers are strings; the process ends right after.
 
 import { readFileSync, statSync } from 'node:fs';
-import { adviceOn } from '../command-line/file-faults.ts';
 import { note, type Terminal } from '../command-line/terminal.ts';
 import { bounded } from '../command-line/text.ts';
+import { errorCode } from '../formats/error-code.ts';
 import { localFailure } from './exit.ts';
+import { fileFailure } from './file-failure.ts';
 
 /** The longest static token that a signer takes. */
 const MAX_TOKEN_BYTES = 4096;
@@ -69,11 +70,8 @@ function readTokenFile(path: string, origin: string, terminal: Terminal): string
     }
     return readFileSync(path, 'utf8');
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable';
-    throw localFailure(
-      `${origin}: the token file ${bounded(path, MAX_PATH_CHARACTERS)} cannot be read (${code})`,
-      adviceOn(code),
-    );
+    const code = errorCode(error) ?? 'unreadable';
+    throw fileFailure(`${origin}: the token file ${bounded(path, MAX_PATH_CHARACTERS)}`, 'read', code);
   }
 }
 

@@ -11,10 +11,10 @@ import {
   DeleteItemCommand,
   type DynamoDBClient,
   GetItemCommand,
+  type Item,
   PutItemCommand,
 } from '../enclave/aws/dynamodb.ts';
-import { type Item, stateTableDefinition } from '../enclave/chamber/state-rows.ts';
-import { slashingTableDefinition } from '../enclave/slashing/dynamodb/items.ts';
+import { tableDefinition } from '../enclave/aws/table-definition.ts';
 import { type DynamoDBServer, dynamoDBClientOptions, startDynamoDB } from './dynamodb.ts';
 import { type KmsServer, type KmsServerOptions, startKmsServer } from './kms/server.ts';
 
@@ -97,8 +97,8 @@ export async function startCustody(options: CustodyOptions = {}): Promise<Custod
     async createTable() {
       tables += 1;
       const name = `state-${tables}`;
-      await dynamodb.createTable(stateTableDefinition(name));
-      await dynamodb.createTable(slashingTableDefinition(slashingOf(name)));
+      await dynamodb.createTable(tableDefinition(name));
+      await dynamodb.createTable(tableDefinition(slashingOf(name)));
       return name;
     },
     configuration: (table, ceremony) => ({

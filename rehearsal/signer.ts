@@ -6,7 +6,6 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { devNull, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { stringify } from 'yaml';
 import { kill, tracked } from './children.ts';
 
@@ -50,6 +49,8 @@ export interface SignerOptions {
   readonly waitFor?: 'ready' | 'listening';
   /** For a log line that must come. */
   readonly logWaitMs?: number;
+  /** False: once it is ready, its log is read and thrown away, for who measures what it does. */
+  readonly keepsLog?: boolean;
 }
 
 export async function startSigner(options: SignerOptions = {}): Promise<RunningSigner> {
@@ -57,7 +58,7 @@ export async function startSigner(options: SignerOptions = {}): Promise<RunningS
   const child = spawnSigner(folder, options);
   const log: Record<string, unknown>[] = [];
   const watchers = new Set<() => void>();
-  const text = collect(child, log, watchers);
+  const collected = collect(child, log, watchers);
   const exited = once(child, 'exit') as Promise<[number | null]>;
 
   const logged: RunningSigner['logged'] = (message, fields = {}) =>
@@ -70,10 +71,11 @@ export async function startSigner(options: SignerOptions = {}): Promise<RunningS
       const look = (): void => {
         const line = log.find((entry) => matches(entry, { msg: message, ...fields }));
         if (line !== undefined) finish(() => resolve(line));
-        else if (child.exitCode !== null) finish(() => reject(new Error(`exit ${child.exitCode}: ${text()}`)));
+        else if (child.exitCode !== null)
+          finish(() => reject(new Error(`exit ${child.exitCode}: ${collected.text()}`)));
       };
       const timer = setTimeout(
-        () => finish(() => reject(new Error(`no "${message}" in the log: ${text()}`))),
+        () => finish(() => reject(new Error(`no "${message}" in the log: ${collected.text()}`))),
         options.logWaitMs ?? LOG_WAIT_MS,
       );
       watchers.add(look);
@@ -96,6 +98,7 @@ export async function startSigner(options: SignerOptions = {}): Promise<RunningS
     if (options.folder === undefined) rmSync(folder, { recursive: true, force: true });
     throw error;
   }
+  if (options.keepsLog === false) collected.end();
   const portOf = (listener: string): number | undefined =>
     log.find((line) => line['msg'] === 'listening' && line['listener'] === listener)?.['port'] as number | undefined;
   const tlsPort = portOf('tls');
@@ -106,7 +109,7 @@ export async function startSigner(options: SignerOptions = {}): Promise<RunningS
     folder,
     pid: child.pid ?? 0,
     log,
-    output: text,
+    output: collected.text,
     logged,
     stop: () => end('SIGTERM'),
     kill: async () => void (await end('SIGKILL')),
@@ -165,15 +168,30 @@ function spawnSigner(folder: string, options: SignerOptions): ChildProcess {
   return tracked(child);
 }
 
-function collect(child: ChildProcess, log: Record<string, unknown>[], watchers: Set<() => void>): () => string {
+interface CollectedLog {
+  text(): string;
+  /** From now on what comes is thrown away. */
+  end(): void;
+}
+
+function collect(child: ChildProcess, log: Record<string, unknown>[], watchers: Set<() => void>): CollectedLog {
   let text = '';
-  for (const stream of [child.stdout, child.stderr]) {
-    if (stream === null) continue;
-    createInterface({ input: stream }).on('line', (line) => {
-      text += `${line}\n`;
-      if (line.startsWith('{')) log.push(JSON.parse(line) as Record<string, unknown>);
+  const streams = [child.stdout, child.stderr].filter((stream) => stream !== null);
+  for (const stream of streams) {
+    /** The beginning of a line. A process that is killed may leave one without its end, which is no log line. */
+    let begun = '';
+    stream.setEncoding('utf8').on('data', (chunk: string) => {
+      text += chunk;
+      const lines = (begun + chunk).split('\n');
+      begun = lines.pop() ?? '';
+      for (const line of lines) if (line.startsWith('{')) log.push(JSON.parse(line) as Record<string, unknown>);
       for (const look of watchers) look();
     });
   }
-  return () => text;
+  return {
+    text: () => text,
+    end() {
+      for (const stream of streams) stream.removeAllListeners('data').resume();
+    },
+  };
 }

@@ -16,7 +16,8 @@ export interface Stage {
   readonly key: TestKey;
   say(text: string): void;
   heading(text: string): void;
-  startReplica(waitFor?: 'ready' | 'listening'): Promise<RunningSigner>;
+  /** @param more merged over the configuration of every replica */
+  startReplica(waitFor?: 'ready' | 'listening', more?: Readonly<Record<string, unknown>>): Promise<RunningSigner>;
   /** Run an operator command against a replica, show it, and expect its exit code. */
   operator(replica: RunningSigner, token: string, args: readonly string[], exitCode?: number): Promise<string>;
   /** A vote of the test key. */
@@ -50,9 +51,10 @@ export async function setStage(prefix: string, block?: CeremonyBlock): Promise<S
     table,
     say,
     heading: (text) => say(`\n== ${text}`),
-    async startReplica(waitFor = 'ready') {
+    async startReplica(waitFor = 'ready', { key_sources, ...more } = {}) {
+      const keySources = { filesystem: { paths: [folder] }, ...(key_sources as object | undefined) };
       const replica = await startSigner({
-        config: { ...custody.configuration(table, ceremony), key_sources: { filesystem: { paths: [folder] } } },
+        config: { ...custody.configuration(table, ceremony), ...more, key_sources: keySources },
         env: custody.environment(),
         waitFor,
       });

@@ -4,9 +4,8 @@
 
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { version as esbuildVersion } from 'esbuild';
 import { buildImage } from '../eif/build.ts';
-import type { Bundle } from '../eif/bundle/bundle.ts';
+import { type Bundle, esbuildVersion } from '../eif/bundle/bundle.ts';
 import { ADDON, type CompiledPart, readCompiledPart } from '../eif/bundle/compiled-parts.ts';
 import { publicAuthorities } from '../eif/certificates.ts';
 import { json } from '../eif/commands/command.ts';

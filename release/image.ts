@@ -11,7 +11,7 @@ import { isoTime, type Origin } from './origin.ts';
 import { AUTHORITIES, INSTALLED, LAUNCHER, type Parts, programEntries, runtimeEntries } from './tree.ts';
 
 /** eth-docker's, and the one Web3Signer's own image has. */
-export const IMAGE_USER = 10_000;
+const IMAGE_USER = 10_000;
 const OWNER = { uid: IMAGE_USER, gid: IMAGE_USER };
 
 /** As Go's ports name architectures, which is what the specification wants. */

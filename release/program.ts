@@ -10,6 +10,7 @@ const ENTRY = 'import "./bin/strongroom.ts";\n';
 export function bundleRelease(root: string, { commit }: Origin): Promise<Bundle> {
   const inPlaceOf = new Map<string, InPlace>([
     ['enclave/api/commit.ts', { text: `export const COMMIT: string = ${JSON.stringify(commit)};\n` }],
+    ['bin/described.ts', { source: 'release/absent/described.ts' }],
     ['eif/commands/build.ts', { source: 'release/absent/image-build.ts' }],
     ['eif/descriptions/build.ts', { source: 'release/absent/image-build-description.ts' }],
     ['rehearsal/rehearse.ts', { source: 'release/absent/rehearsal.ts' }],

@@ -70,7 +70,7 @@ export const KMS_POLICY = {
     phase: {
       placeholder: 'PHASE',
       choices: PHASES,
-      meaning: `${PHASES.join(', ')} (default: running). Only the others may encrypt`,
+      meaning: 'Default: running. Only the others may encrypt',
     },
     sealer: {
       placeholder: 'ARN',
@@ -94,12 +94,12 @@ export const IAM = {
     phase: {
       placeholder: 'PHASE',
       choices: PHASES,
-      meaning: `${PHASES.join(', ')} (default: running); the first boot and rotations need more`,
+      meaning: 'Default: running; the first boot and rotations need more',
     },
     ceremony: { placeholder: 'FILE', meaning: 'The ceremony, for the configuration of an enclave, which has none' },
     account: { placeholder: 'ID', meaning: 'Where the tables are that CONFIG names without an ARN' },
     region: { placeholder: 'REGION', meaning: 'The same' },
-    table: { placeholder: 'TABLE', choices: TABLES, meaning: `${TABLES.join(', ')}: for --for table` },
+    table: { placeholder: 'TABLE', choices: TABLES, meaning: 'Which table, for --for table' },
     'keep-out': { placeholder: 'ARN', repeatable: true, meaning: "A parent's role, for --for table" },
   },
   sections: [

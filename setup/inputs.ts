@@ -6,6 +6,7 @@ import { readFileSync, statSync } from 'node:fs';
 import { type Ceremony, InvalidCeremony, parseCeremony } from '../ceremony/definition.ts';
 import { type Deployment, deploymentOf } from '../ceremony/deployment.ts';
 import { readCeremonyValue } from '../ceremony/yaml.ts';
+import { adviceOn } from '../command-line/file-faults.ts';
 import { bounded } from '../command-line/text.ts';
 import type { Violation } from '../command-line/violations.ts';
 import { CEREMONY_PCR, CONFIGURATION_PCR } from '../enclave/api/attestation.ts';
@@ -13,6 +14,7 @@ import { tableNameIn } from '../enclave/aws/table-name.ts';
 import { networkOf } from '../enclave/boot/network.ts';
 import { loadConfig } from '../enclave/config/load.ts';
 import type { Config } from '../enclave/config/options.ts';
+import { errorCode } from '../formats/error-code.ts';
 import { encodeHex } from '../formats/hex.ts';
 import { extendedOnce } from '../formats/register.ts';
 import {
@@ -150,9 +152,12 @@ function readBytes(flag: string, file: string): Buffer {
     }
     return readFileSync(file);
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : undefined;
+    const code = errorCode(error);
     if (code === undefined) throw error;
-    throw new InputRefused(`${flag} ${shown(file)} cannot be read (${code})`);
+    const advice = adviceOn(code);
+    throw new InputRefused(
+      `${flag} ${shown(file)} cannot be read (${code})${advice === undefined ? '' : `: ${advice}`}`,
+    );
   }
 }
 

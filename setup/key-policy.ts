@@ -89,7 +89,7 @@ export function keyPolicyStatements(
 }
 
 /** `arn:aws:iam::111122223333:root` of any principal in the account. */
-export function accountOf(principal: string): string {
+function accountOf(principal: string): string {
   const { partition, account } = principalOf(principal);
   return `arn:${partition}:iam::${account}:root`;
 }

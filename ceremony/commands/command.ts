@@ -3,6 +3,7 @@
 
 import { withAdvice } from '../../command-line/arguments.ts';
 import type { Description } from '../../command-line/command.ts';
+import { adviceOn } from '../../command-line/file-faults.ts';
 import { argumentsReader } from '../../command-line/read-command.ts';
 import type { Printed } from '../../command-line/terminal.ts';
 
@@ -32,8 +33,12 @@ export class CommandError extends Error {
 /** @throws CommandError for what the command line may not say */
 export const readArguments = argumentsReader((error) => new CommandError(withAdvice(error)));
 
-/** What a file operation's error says, without a stack: `ENOENT: no such file or directory, open 'x'`. */
+/** What could not be done, to which file, and what to do about it. @throws the error, when no file operation failed */
 export function fileProblem(error: unknown): CommandError {
-  if (error instanceof Error && 'syscall' in error) return new CommandError(error.message);
-  throw error;
+  if (!(error instanceof Error && 'syscall' in error && 'code' in error)) throw error;
+  const code = String(error.code);
+  const path = 'path' in error ? String(error.path) : 'a file';
+  const verb = error.syscall === 'open' ? 'opened' : `used in ${String(error.syscall)}`;
+  const advice = adviceOn(code);
+  return new CommandError(`${path} cannot be ${verb} (${code})${advice === undefined ? '' : `: ${advice}`}`);
 }

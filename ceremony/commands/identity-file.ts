@@ -1,6 +1,6 @@
-// A participant's file of identities, and who opens with it: this program does with age X25519 identities; the program
-// age does when a passphrase protects the file or a plugin (a security key, a smart card) holds the secret. Nothing of
-// the file is ever repeated.
+// A participant's file of identities, and which program opens with it. This program opens with age X25519 identities.
+// The program age opens when a passphrase protects the file or a plugin (a security key, a smart card) holds the
+// secret. No output ever repeats anything of the file.
 
 import { stat } from 'node:fs/promises';
 import { note } from '../../command-line/terminal.ts';

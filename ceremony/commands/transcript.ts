@@ -1,5 +1,5 @@
-// `strongroom ceremony transcript …`: whether a ceremony's record is whole and says what it should, and the record as a
-// page to print and sign. The record is somebody else's until it is verified: nothing is shown of one that is refused.
+// `strongroom ceremony transcript …`: verifies the record of a ceremony, and makes a page of it to print and sign. It
+// trusts the record only after it is verified, and shows nothing of a refused one.
 
 import { canonicalBytes } from '../definition.ts';
 import { TRANSCRIPT_PAGE, TRANSCRIPT_VERIFY } from '../descriptions/transcript.ts';

@@ -1,6 +1,7 @@
-// A transcript's bytes: one entry a line as canonical JSON, each with the SHA-256 of the line before, line end and all
-// (specification/custody.md#transcript). Reading verifies: whatever was flipped, removed, inserted, moved or cut
-// inside is found. What only the head on paper shows: an end that was cut off, and a whole file that was written anew.
+// The bytes of a transcript: one entry on each line as canonical JSON, each with the SHA-256 of the line before,
+// including its line end (specification/custody.md#transcript). Reading verifies: it finds every change inside, whether
+// a byte was flipped or a line removed, inserted, moved or cut. Only the head on paper shows two things: an end that
+// was cut off, and a whole file that was written anew.
 
 import { createHash } from 'node:crypto';
 import { bounded, renderPlace } from '../../command-line/text.ts';

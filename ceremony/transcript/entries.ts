@@ -8,8 +8,8 @@ import { ROLES } from '../descriptions/arguments.ts';
 export const TRANSCRIPT_FORMAT = 'strongroom ceremony transcript v1';
 export type Role = (typeof ROLES)[number];
 
-export const MAX_NAME_CHARACTERS = 200;
-export const MAX_STATEMENT_CHARACTERS = 4000;
+const MAX_NAME_CHARACTERS = 200;
+const MAX_STATEMENT_CHARACTERS = 4000;
 
 /** Control and format characters and separators of lines; joiners, which words of some languages need, are allowed. */
 const UNSHOWN = /(?!\u200c|\u200d)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;

@@ -1,6 +1,6 @@
-// A transcript's file. A line is added by writing the whole file anew beside it, durably, and putting it in its place
-// at once: it is there wholly or not at all. The new file is made exclusively, so that two writers cannot fork the
-// chain.
+// The file of a transcript. To add a line, it durably writes the whole file anew beside the old one, and then replaces
+// the old one in one step. So a line is either completely there or not at all. It creates the new file exclusively, so
+// that two writers cannot fork the chain.
 
 import { createReadStream } from 'node:fs';
 import { lstat, open, realpath, rename, rm } from 'node:fs/promises';

@@ -1,5 +1,5 @@
-// Whether an entry may follow what a transcript already says: it begins once and ends once, time does not run back, who
-// speaks was introduced, digests and registers are those of its own ceremony.
+// Decides whether an entry may follow what a transcript already says. A transcript begins once and ends once. Time does
+// not go back. Every speaker was introduced. Digests and PCRs are those of its own ceremony.
 
 import { extendedOnce } from '../../formats/register.ts';
 import { type Ceremony, ceremonyDigest, InvalidCeremony, parseCeremony } from '../definition.ts';

@@ -12,6 +12,9 @@ import { ADDON, readCompiledPart } from './compiled-parts.ts';
 import { ADDON_SOURCE, relocate, workerOutput } from './locations.ts';
 import { importsOfOtherLibcs, lockedPackages } from './lockfile.ts';
 
+/** For records of how something was built. */
+export { version as esbuildVersion } from 'esbuild';
+
 export interface BundleFile {
   /** In the folder of the bundle, without a folder of its own. */
   readonly name: string;

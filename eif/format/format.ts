@@ -31,7 +31,7 @@ export class ImageFormatError extends Error {
 }
 
 /** Larger than any image of ours, and than the memory most enclaves are given; a Buffer of Node holds it. */
-export const MAX_IMAGE_BYTES = 1024 ** 3;
+const MAX_IMAGE_BYTES = 1024 ** 3;
 
 const MAGIC = '.eif';
 const VERSION = 4;

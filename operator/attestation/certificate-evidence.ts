@@ -11,7 +11,7 @@ import { demand, EvidenceError } from './failure.ts';
 import { refuseEvidence, toleranceMs, type Verdict, type VerifyOptions, verifyDocument } from './verify.ts';
 
 /** Bytes of a certificate as it comes; the document alone is at most 12 KiB. */
-export const MAX_CERTIFICATE_BYTES = 16 * 1024;
+const MAX_CERTIFICATE_BYTES = 16 * 1024;
 
 export interface CertificateEvidence {
   readonly document: Buffer;

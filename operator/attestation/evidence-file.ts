@@ -3,9 +3,10 @@
 // wrong with it.
 
 import { readFileSync, statSync } from 'node:fs';
-import { adviceOn } from '../../command-line/file-faults.ts';
 import { bounded } from '../../command-line/text.ts';
+import { errorCode } from '../../formats/error-code.ts';
 import { type CommandFailure, localFailure } from '../exit.ts';
+import { fileFailure } from '../file-failure.ts';
 
 const MAX_FILE_BYTES = 64 * 1024;
 const MAX_PATH_CHARACTERS = 200;
@@ -55,8 +56,8 @@ function readBounded(path: string, place: string): Buffer {
   try {
     if (statSync(path).size <= MAX_FILE_BYTES) return readFileSync(path);
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable';
-    throw localFailure(`${place} cannot be read (${code})`, adviceOn(code));
+    const code = errorCode(error) ?? 'unreadable';
+    throw fileFailure(place, 'read', code);
   }
   throw tooLarge(place);
 }

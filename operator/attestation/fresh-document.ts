@@ -11,9 +11,9 @@ import { DOCUMENT_MEDIA_TYPE } from '../../enclave/api/attestation.ts';
 import { CommandFailure } from '../exit.ts';
 import { MAX_DOCUMENT_BYTES } from './document.ts';
 
-export const NONCE_ROUTE = '/api/v1/attestation';
+const NONCE_ROUTE = '/api/v1/attestation';
 /** Before the second, third, … attempt. */
-export const RETRY_DELAYS_MS: readonly number[] = [100, 300, 900, 2700];
+const RETRY_DELAYS_MS: readonly number[] = [100, 300, 900, 2700];
 const MAX_REFUSAL_BYTES = 64 * 1024;
 
 export interface DocumentRequest {
@@ -53,7 +53,7 @@ function ask(socket: Socket, { host, clientNonce }: DocumentRequest): Promise<Re
     reply = readReply(response);
     reply.catch(reject);
   });
-  // Closed is when the connection is free for the next request: nothing of this one is on it any more.
+  // Wait for the close event: only then is nothing of this request left on the connection.
   outgoing.on('close', () => (reply === undefined ? reject(new Error('the connection was closed')) : resolve(reply)));
   outgoing.end();
   return promise;

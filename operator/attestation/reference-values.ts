@@ -3,10 +3,11 @@
 // its configuration has none (PCR16).
 
 import { readFileSync, statSync } from 'node:fs';
-import { adviceOn } from '../../command-line/file-faults.ts';
 import { bounded } from '../../command-line/text.ts';
 import { CONFIGURATION_PCR } from '../../enclave/api/attestation.ts';
-import { type CommandFailure, localFailure, UsageFailure } from '../exit.ts';
+import { errorCode } from '../../formats/error-code.ts';
+import { localFailure, UsageFailure } from '../exit.ts';
+import { fileFailure } from '../file-failure.ts';
 import {
   combineReferenceValues,
   parseReferenceFile,
@@ -66,10 +67,8 @@ function readReferenceFile({ text: path, origin }: Given): ReferenceValues {
 }
 
 function unreadable(place: string, error: unknown): unknown {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : undefined;
-  return code === undefined
-    ? error
-    : (localFailure(`${place} cannot be read (${code})`, adviceOn(code)) satisfies CommandFailure);
+  const code = errorCode(error);
+  return code === undefined ? error : fileFailure(place, 'read', code);
 }
 
 function explained<T>(place: string, read: () => T): T {

@@ -19,10 +19,10 @@ import type { RemoteCall } from '../command.ts';
 import type { keysDepositData, keysGenerate } from '../descriptions/keys.ts';
 import { CommandFailure, UsageFailure } from '../exit.ts';
 import {
-  fileFailure,
   inBatches,
   KEYS_PATH,
   MAX_KEYS_PER_COMMAND,
+  pathFailure,
   readBatchSize,
   readCount,
   readPublicKeys,
@@ -45,10 +45,11 @@ export async function generateKeys({
   const terms = termsOf(values);
   if (values.output !== undefined && terms === undefined) throw new UsageFailure(`--output needs ${TARGETS}`);
   if (values.backups !== undefined) await makeDirectory(values.backups);
+  const backup = values.backups === undefined ? {} : { require_backup: true };
   const made: GeneratedKey[] = [];
   const work = () =>
     inBatches(Array.from({ length: count }), size, terminal, async (batch): Promise<readonly GeneratedKey[]> => {
-      const json = { count: batch.length, ...terms };
+      const json = { count: batch.length, ...backup, ...terms };
       const keys =
         terms === undefined
           ? await client.request(
@@ -153,21 +154,16 @@ function renderCounts(data: readonly { readonly status: string }[]): string {
 
 async function makeDirectory(path: string): Promise<void> {
   await mkdir(path, { recursive: true, mode: 0o700 }).catch((error: unknown) => {
-    throw fileFailure(path, 'written', error);
+    throw pathFailure(path, 'written', error);
   });
 }
 
 async function writeBackups(directory: string, keys: readonly GeneratedKey[]): Promise<void> {
   for (const { pubkey, backup } of keys) {
-    if (backup === undefined)
-      throw new CommandFailure(
-        EXIT.refused,
-        'the signer made the keys without backups: it has no recipients',
-        'set chamber.keys.backup.recipients of the signer before you make more; keys list shows those that are there',
-      );
+    if (backup === undefined) throw new CommandFailure(EXIT.failed, `the signer gave no backup of ${pubkey}`);
     const path = join(directory, `${pubkey}.age`);
     await writeFile(path, backup, { flag: 'wx', mode: 0o600, flush: true }).catch((error: unknown) => {
-      throw fileFailure(path, 'written', error);
+      throw pathFailure(path, 'written', error);
     });
   }
 }

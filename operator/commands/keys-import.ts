@@ -11,10 +11,10 @@ import type { RemoteCall } from '../command.ts';
 import type { keysImport } from '../descriptions/keys.ts';
 import { localFailure, UsageFailure } from '../exit.ts';
 import {
-  fileFailure,
   inBatches,
   KEYS_PATH,
   MAX_KEYS_PER_COMMAND,
+  pathFailure,
   readBatchSize,
   readLocalFile,
   showResults,
@@ -72,7 +72,7 @@ async function ask(count: number, confirm: RemoteCall<Flags>['confirm']): Promis
 /** Every keystore of the directory; JSON files of other kinds, such as deposit data, are left out. */
 async function readKeystores(directory: string, common: string | undefined): Promise<Keystore[]> {
   const names = await readdir(directory).catch((error: unknown) => {
-    throw fileFailure(directory, 'read', error);
+    throw pathFailure(directory, 'read', error);
   });
   const files = names.filter((name) => name.endsWith('.json')).sort();
   if (files.length > MAX_KEYS_PER_COMMAND)

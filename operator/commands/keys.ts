@@ -100,10 +100,10 @@ export async function deleteKeys({
 }: RemoteCall<typeof keysDelete.flags>): Promise<void> {
   const keys = await readPublicKeys(values);
   const size = readBatchSize(values['batch-size']);
-  await confirm(`${plural(keys.length, 'key')} will be deleted, for good; only a backup brings them back.`, 'delete');
-  const records: Record<string, unknown>[] = [];
   const file = values.output;
   if (file === undefined) throw new UsageFailure('say where the slashing protection records go: --output FILE');
+  await confirm(`${plural(keys.length, 'key')} will be deleted, for good; only a backup brings them back.`, 'delete');
+  const records: Record<string, unknown>[] = [];
   const results: KeyResult[] = [];
   const deleteBatches = () =>
     inBatches(keys, size, terminal, async (batch) => {

@@ -1,28 +1,21 @@
-// `strongroom operator auth policy …`. Rules are checked here with the signer's own schema, so that a mistake is named
-// before anything is sent.
+// `strongroom operator auth policy …`. What --dry-run shows is what would be sent, beside what the signer has.
 
-import { readFileSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
-import { adviceOn } from '../../command-line/file-faults.ts';
 import { renderFields, renderTable } from '../../command-line/table.ts';
 import { note, type Terminal } from '../../command-line/terminal.ts';
-import { bounded, renderPlace } from '../../command-line/text.ts';
 import { type PolicyRecord, policyListSchema, policyRecordSchema } from '../../enclave/api/auth.ts';
-import { type Policy, policyNameSchema, policyRulesSchema } from '../../enclave/api/policy.ts';
-import { remarksOn } from '../../enclave/api/rule-remarks.ts';
-import { parseStrictJson } from '../../formats/strict-json.ts';
+import { type Policy, policyNameSchema } from '../../enclave/api/policy.ts';
+import { remarksOn } from '../../enclave/api/reference/rule-remarks.ts';
 import type { RemoteCall } from '../command.ts';
 import type { policyCreate, policyDelete, policyGet, policyList, policyUpdate } from '../descriptions/authorization.ts';
-import { localFailure, UsageFailure } from '../exit.ts';
+import { UsageFailure } from '../exit.ts';
 import type { Output } from '../output.ts';
-import { PRESET_NAMES, PRESETS } from '../policy-presets.ts';
+import { rulesOf } from '../policy-rules.ts';
 
 const POLICIES = '/api/v1/auth/policies';
 const ANY = 'any';
 /** `+ ` before a line. */
 const MARK_COLUMNS = 2;
-/** The list of all scopes or operations fits. */
-const MAX_PROBLEM_CHARACTERS = 800;
 
 export async function createPolicy({
   values,
@@ -58,7 +51,7 @@ export async function updatePolicy({
   confirm,
 }: RemoteCall<typeof policyUpdate.flags>): Promise<void> {
   const [path, subject] = [pathOf(values.name), subjectOf(values.name)];
-  const request = { method: 'PUT', path, subject, json: { rules: readRules(values.rules) } } as const;
+  const request = { method: 'PUT', path, subject, json: { rules: rulesOf(values) } } as const;
   remark(terminal, request.json.rules);
   if (values['dry-run']) {
     const { value } = await client.request({ method: 'GET', path, subject }, policyRecordSchema);
@@ -95,37 +88,8 @@ function subjectOf(name: string): string {
   return `policy named ${name}`;
 }
 
-function readRules(written: string): Policy['rules'] {
-  const json = parseStrictJson(written.startsWith('@') ? readRulesFile(written.slice(1)) : Buffer.from(written));
-  if (json.kind === 'refused') throw new UsageFailure(`--rules: ${json.hint.replace('the body', 'the text')}`);
-  const parsed = policyRulesSchema.safeParse({ rules: json.value });
-  if (parsed.success) return parsed.data.rules;
-  const [issue] = parsed.error.issues;
-  const place = renderPlace(issue?.path ?? []);
-  throw new UsageFailure(bounded(`--rules: ${place}: ${issue?.message}`, MAX_PROBLEM_CHARACTERS));
-}
-
-function rulesOf({ rules, preset }: { readonly rules?: string | undefined; readonly preset?: string | undefined }) {
-  if ((rules === undefined) === (preset === undefined)) {
-    throw new UsageFailure(`give one of --rules and --preset (${PRESET_NAMES.join(', ')})`);
-  }
-  if (rules !== undefined) return readRules(rules);
-  const name = PRESET_NAMES.find((known) => known === preset);
-  if (name === undefined) throw new UsageFailure(`--preset is one of ${PRESET_NAMES.join(', ')}`);
-  return PRESETS[name].map((rule) => rule);
-}
-
 function remark(terminal: Terminal, rules: Policy['rules']): void {
   for (const text of remarksOn(rules)) note(terminal, `${text}.`);
-}
-
-function readRulesFile(path: string): Buffer {
-  try {
-    return readFileSync(path);
-  } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable';
-    throw localFailure(`--rules: ${bounded(path, MAX_PROBLEM_CHARACTERS)} cannot be read (${code})`, adviceOn(code));
-  }
 }
 
 type Rule = Policy['rules'][number];

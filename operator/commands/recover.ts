@@ -4,6 +4,7 @@
 // sealed by; it touches no other row, and no signer.
 
 import { EXIT } from '../../command-line/exit-codes.ts';
+import { renderFields } from '../../command-line/table.ts';
 import { note, type Terminal } from '../../command-line/terminal.ts';
 import { printable } from '../../command-line/text.ts';
 import { wrap } from '../../command-line/wrap.ts';
@@ -13,7 +14,15 @@ import type { RemoteCall } from '../command.ts';
 import type { recover } from '../descriptions/replicas.ts';
 import { CommandFailure, ForeignAnswer, localFailure, SignerRefusal, UsageFailure } from '../exit.ts';
 import type { Latch, LatchTable, OpenLatchTable } from '../recovery/latch-table.ts';
-import { foreignAnswer, refusing, type Trouble, troublesOf, unreachable } from '../recovery/steps.ts';
+import {
+  afterDeletion,
+  foreignAnswer,
+  refusing,
+  type Step,
+  type Trouble,
+  troublesOf,
+  unreachable,
+} from '../recovery/steps.ts';
 
 export async function recoverFleet({
   values: { table, yes },
@@ -128,20 +137,34 @@ function jsonOf({ troubles, removed }: Report) {
 const STEP_COLUMNS = 5;
 
 function render({ troubles, removed }: Report, columns: number): string {
+  if (removed !== null) return renderRemoved(removed, columns);
   if (troubles.length === 0) return 'nothing to recover: every check of the signer is UP\n';
-  const isDone = ({ command }: Trouble['steps'][number]): boolean =>
-    removed !== null && command?.includes(' --yes') === true;
   return troubles
     .map(({ state, means, steps }) => {
-      // A command stays one line, to be copied.
-      const lines = steps.flatMap((step, index) => [
-        ...wrap(`${step.what}${isDone(step) ? ' (done)' : ''}`, columns - STEP_COLUMNS).map(
-          (line, at) => `${at === 0 ? `${index + 1}.`.padEnd(STEP_COLUMNS - 2) : '   '}${line}`,
-        ),
-        ...(step.command === null ? [] : [`     ${step.command}`]),
-      ]);
       const head = wrap(`${state}: ${printable(means)}`, columns).join('\n');
-      return `${head}\n\n${lines.map((line) => `  ${line}\n`).join('')}`;
+      return `${head}\n\n${renderSteps(steps, columns)}`;
     })
     .join('\n');
+}
+
+/** What it said is worth keeping: the row that said it is gone. */
+function renderRemoved({ sealedAt, reason, accessor }: Latch, columns: number): string {
+  const fields: (readonly [string, string])[] = [
+    ['deleted', 'the latch, SEAL_OVERRIDE'],
+    ['sealed at', sealedAt ?? 'a time not recorded'],
+    ['sealed by', accessor ?? 'nobody named'],
+    ['reason', reason ?? 'no reason given'],
+  ];
+  return `${renderFields(fields, columns)}\nwhat is left:\n\n${renderSteps(afterDeletion(accessor), columns)}`;
+}
+
+function renderSteps(steps: readonly Step[], columns: number): string {
+  // A command stays one line, to be copied.
+  const lines = steps.flatMap(({ what, command }, index) => [
+    ...wrap(what, columns - STEP_COLUMNS).map(
+      (line, at) => `${at === 0 ? `${index + 1}.`.padEnd(STEP_COLUMNS - 2) : '   '}${line}`,
+    ),
+    ...(command === null ? [] : [`     ${printable(command)}`]),
+  ]);
+  return lines.map((line) => `  ${line}\n`).join('');
 }

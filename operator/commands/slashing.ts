@@ -6,16 +6,17 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 import { type Conflict, conflictLines } from '../../command-line/conflicts.ts';
 import { EXIT } from '../../command-line/exit-codes.ts';
-import { adviceOn } from '../../command-line/file-faults.ts';
 import { writeOutput } from '../../command-line/output-file.ts';
 import { renderFields } from '../../command-line/table.ts';
 import { note, type Terminal } from '../../command-line/terminal.ts';
 import { bounded, printable, printableJson } from '../../command-line/text.ts';
 import { type SlashingImportAnswer, slashingImportAnswerSchema } from '../../enclave/api/slashing-protection.ts';
+import { errorCode } from '../../formats/error-code.ts';
 import { canonicalPublicKey } from '../../formats/hex.ts';
 import type { RemoteCall } from '../command.ts';
 import { MAX_PUBLIC_KEYS, type slashingExport, type slashingImport } from '../descriptions/slashing.ts';
-import { CommandFailure, localFailure, UsageFailure } from '../exit.ts';
+import { CommandFailure, UsageFailure } from '../exit.ts';
+import { fileFailure } from '../file-failure.ts';
 import { PUBLIC_KEY_ADVICE } from '../key-batches.ts';
 import { checkFile, explained } from '../output-file.ts';
 
@@ -108,12 +109,9 @@ async function* readChunks(file: string, handle: FileHandle): AsyncGenerator<Buf
 }
 
 function unreadable(file: string, error: unknown): CommandFailure {
-  return localFailure(
-    `${bounded(file, MAX_PATH_CHARACTERS)} cannot be read (${codeOf(error)})`,
-    adviceOn(codeOf(error)),
-  );
+  return fileFailure(bounded(file, MAX_PATH_CHARACTERS), 'read', codeOf(error));
 }
 
 function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown fault';
+  return errorCode(error) ?? 'unknown fault';
 }

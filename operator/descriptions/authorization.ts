@@ -5,10 +5,11 @@ import { PRESET_NAMES } from '../policy-presets.ts';
 
 const NAME = { name: { placeholder: 'NAME', meaning: 'Of the policy', required: true } } as const;
 const RULES = {
-  rules: {
-    placeholder: 'JSON',
-    meaning: 'List of rules or @FILE (docs/guides/authorization.md)',
-    required: true,
+  rules: { placeholder: 'JSON', meaning: 'List of rules, or @FILE, which may be YAML (docs/guides/authorization.md)' },
+  preset: {
+    placeholder: 'NAME',
+    meaning: `Instead of --rules, rules for such a holder: ${PRESET_NAMES.join(', ')}`,
+    choices: PRESET_NAMES,
   },
 } as const;
 const DRY_RUN = { 'dry-run': { meaning: 'Show what would change, and change nothing' } } as const;
@@ -18,8 +19,7 @@ export const policyCreate = remoteDescription({
   summary: 'Create a policy',
   flags: {
     ...NAME,
-    rules: { placeholder: RULES.rules.placeholder, meaning: RULES.rules.meaning },
-    preset: { placeholder: 'NAME', meaning: `Instead: ${PRESET_NAMES.join(', ')}` },
+    ...RULES,
     ...DRY_RUN,
   },
   examples: [
@@ -44,8 +44,8 @@ export const policyUpdate = remoteDescription({
   summary: "Replace a policy's rules",
   flags: { ...NAME, ...RULES, ...DRY_RUN, ...YES },
   examples: [
-    'auth policy update --name validator-client --rules @rules.json --dry-run',
-    `auth policy update --name signing --rules '[{"effect":"deny"}]' --yes`,
+    'auth policy update --name validator-client --preset validator-client --dry-run',
+    'auth policy update --name signing --rules @rules.yaml --yes',
   ],
 });
 
@@ -65,8 +65,8 @@ export const tokenCreate = remoteDescription({
     management: { meaning: 'A management token: administers policies and tokens' },
   },
   notes: [
-    "In an enclave a client's address is what its parent instance writes (the PROXY header): there",
-    '--bound-cidrs restricts remote callers, not whoever controls the parent.',
+    'In an enclave the address of a client is what its parent instance writes (the PROXY header): there ' +
+      '--bound-cidrs restricts remote callers, not whoever controls the parent.',
   ],
   examples: [
     'auth token create --policies validator-client --bound-cidrs 10.0.4.0/24',

@@ -5,7 +5,7 @@ import { remoteDescription } from '../command.ts';
 
 /** The signer answers an import when all of it is merged and durable. */
 const TIMEOUT_SECONDS = 600;
-/** With their commas in one URL they stay below the 16 KiB that Node takes for a request's head. */
+/** So many keys in one URL, with their commas, stay below the 16 KiB that Node takes for a request's head. */
 export const MAX_PUBLIC_KEYS = 128;
 
 export const slashingExport = remoteDescription({

@@ -2,11 +2,13 @@
 
 import type { FlagValue } from '../../command-line/arguments.ts';
 import type { Terminal } from '../../command-line/terminal.ts';
+import { bounded, plural } from '../../command-line/text.ts';
 import type { DocumentProvider } from '../attestation/provider.ts';
 import { variableOf } from '../common-flags.ts';
 import { type Peer, resolveHost } from '../connect.ts';
 import { connectionFailure } from '../connection-failure.ts';
-import { profilePath, readProfile } from '../profile.ts';
+import { readProfile } from '../profile.ts';
+import { profileNames, profilePath } from '../profile-file.ts';
 import { resolveSettings, type Settings } from '../settings.ts';
 import { readToken } from '../token.ts';
 import { type Finding, fail, ok, skipped, warn } from './finding.ts';
@@ -21,12 +23,19 @@ export function checkProfile({ flags, terminal: { env } }: Asked): Finding {
   const named = flags['profile'] ?? env[variableOf('profile')];
   try {
     const profile = readProfile(typeof named === 'string' && named !== '' ? named : undefined, env);
-    return profile === undefined
-      ? ok('profile', `none: flags and variables decide (${profilePath(env)} is where profiles would be)`)
-      : ok('profile', `${profile.name} of ${profilePath(env)}`);
+    return ok('profile', profile === undefined ? withoutProfile(env) : `${profile.name} of ${profilePath(env)}`);
   } catch (error) {
     return fail('profile', error);
   }
+}
+
+function withoutProfile(env: Terminal['env']): string {
+  const names = profileNames(env);
+  const other =
+    names.length === 0
+      ? `${profilePath(env)} is where profiles would be, and \`strongroom operator --help\` shows one`
+      : `--profile names one of ${plural(names.length, 'profile')} in ${profilePath(env)}: ${bounded(names.join(', '), 200)}`;
+  return `none: flags and variables decide (${other})`;
 }
 
 export function checkSettings({ flags, terminal, provider }: Asked): {

@@ -3,6 +3,7 @@
 
 import { z } from 'zod';
 import { EXIT } from '../../command-line/exit-codes.ts';
+import { plural } from '../../command-line/text.ts';
 import { tokenRecordSchema } from '../../enclave/api/auth.ts';
 import { type ChamberStatus, chamberStatusSchema } from '../../enclave/api/chamber.ts';
 import { healthSchema } from '../../enclave/api/health.ts';
@@ -139,7 +140,7 @@ export async function checkScopes(
   const [status, keys] = [await statusOf(client), await publicKeysOf(client)];
   const may = [
     ...('value' in status ? ['chamber_status'] : []),
-    ...('value' in keys ? [`public_keys (${keys.value.length} keys)`] : []),
+    ...('value' in keys ? [`public_keys (${plural(keys.value.length, 'key')})`] : []),
   ];
   const denied = [
     ...('failure' in status ? [['chamber_status', status.failure] as const] : []),
@@ -185,11 +186,13 @@ export function checkStatus(status: ChamberStatus | undefined): Finding {
     ...(custody !== null && custody.keys_reachable < custody.threshold
       ? [`only ${custody.keys_reachable} custody keys are reachable, and a restart needs ${custody.threshold}`]
       : []),
-    ...(memory.mlock !== 'off' && memory.unlocked_keys > 0 ? [`${memory.unlocked_keys} keys are not locked`] : []),
+    ...(memory.mlock !== 'off' && memory.unlocked_keys > 0
+      ? [`${plural(memory.unlocked_keys, 'key')} not locked in memory`]
+      : []),
   ];
   const generation = custody === null ? '' : `, ceremony generation ${custody.generation}`;
   const keys = status.keys.reduce((sum, { count }) => sum + count, 0);
-  const detail = `${status.state}, ${status.network}, ${keys} keys, ${slashing.backend}${generation}`;
+  const detail = `${status.state}, ${status.network}, ${plural(keys, 'key')}, ${slashing.backend}${generation}`;
   return concerns.length === 0
     ? ok('status', detail)
     : warn('status', `${detail}; ${concerns.join('; ')}`, 'see `strongroom operator status` and the log of the signer');

@@ -36,7 +36,7 @@ const RESTART: Step = {
 export function troublesOf({ checks }: Health, table: string | undefined): readonly Trouble[] {
   const down = new Map(checks.filter(({ status }) => status !== 'UP').map((check) => [check.id, check]));
   const chamber = down.get('chamber');
-  if (chamber?.sealed_at !== undefined) return [sealed(table)];
+  if (chamber?.sealed_at !== undefined) return [sealed(table, chamber.accessor)];
   const detailOf = (id: (typeof checks)[number]['id']): string => down.get(id)?.detail ?? 'no detail is given';
   return [
     ...(chamber === undefined ? [] : [SHUTTING_DOWN]),
@@ -46,7 +46,23 @@ export function troublesOf({ checks }: Health, table: string | undefined): reado
   ];
 }
 
-function sealed(table = UNNAMED_TABLE): Trouble {
+/** Somebody copies the line into a shell, and what told the accessor may be no signer. */
+const ACCESSOR = /^acc_[0-9a-f]{32}$/;
+
+/** What is left to do when the latch is gone. @param accessor whose token sealed the fleet, where it is known */
+export function afterDeletion(accessor: string | null | undefined): readonly Step[] {
+  const known = accessor != null && ACCESSOR.test(accessor) ? accessor : 'ACCESSOR';
+  return [
+    RESTART,
+    { what: 'see that each replica is Unsealed', command: 'strongroom operator status' },
+    {
+      what: 'if a token sealed it that should not have: revoke that token, by its accessor',
+      command: `strongroom operator auth token revoke --accessor ${known}`,
+    },
+  ];
+}
+
+function sealed(table = UNNAMED_TABLE, accessor: string | null | undefined = undefined): Trouble {
   return {
     state: 'sealed',
     means: 'somebody sealed the fleet: nothing is signed, by no replica, until the latch is deleted by hand',
@@ -60,12 +76,7 @@ function sealed(table = UNNAMED_TABLE): Trouble {
         what: 'delete it, if it is still the one that you looked at; needs dynamodb:GetItem and DeleteItem on the table',
         command: `strongroom operator recover --table ${table} --yes`,
       },
-      RESTART,
-      { what: 'see that each replica is Unsealed', command: 'strongroom operator status' },
-      {
-        what: 'if a token sealed it that should not have: revoke that token, by its accessor',
-        command: 'strongroom operator auth token revoke --accessor ACCESSOR',
-      },
+      ...afterDeletion(accessor),
     ],
   };
 }

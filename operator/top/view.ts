@@ -149,11 +149,11 @@ export function renderFleet(views: readonly ReplicaView[], frame: Frame): string
     columns.map((column) => column.heading),
   );
   const body = views.map((view, at) => ({ text: line(view.name, cells[at] ?? []), tone: toneOf(view) }));
-  const attention = [
-    ...views.flatMap(({ name, concerns }) => concerns.map((concern) => `${name}: ${concern}`)),
-    ...differencesOf(views),
-  ].flatMap((text) => wrap(`! ${printable(text)}`, frame.columns - INDENT.length).map(indentRest));
-  const concerns = bounded(attention, Math.max(1, Math.floor(frame.rows / 2)), (text) => text);
+  const attention = attentionTo(views).flatMap(({ text, tone }) => {
+    const lines = wrap(`! ${printable(text)}`, frame.columns - INDENT.length);
+    return lines.map((one, at) => ({ text: indentRest(one, at), tone }));
+  });
+  const concerns = bounded(attention, Math.max(1, Math.floor(frame.rows / 2)), (text) => ({ text, tone: 'bad' }));
   const fixed = FIXED_LINES + (concerns.length === 0 ? 0 : concerns.length + 1);
   const replicas = bounded(body, Math.max(2, frame.rows - fixed), (text) => ({ text, tone: 'doubtful' }) as const);
   return [
@@ -161,9 +161,22 @@ export function renderFleet(views: readonly ReplicaView[], frame: Frame): string
     '',
     cut(heading, frame.columns),
     ...replicas.map(({ text, tone }) => frame.paint(cut(text, frame.columns), tone)),
-    ...(concerns.length === 0 ? [] : ['', ...concerns.map((text) => frame.paint(text, 'bad'))]),
+    ...(concerns.length === 0 ? [] : ['', ...concerns.map(({ text, tone }) => frame.paint(text, tone))]),
     '',
     verdictLine(views, frame),
+  ];
+}
+
+interface Line {
+  readonly text: string;
+  readonly tone: Tone;
+}
+
+/** What is said of a replica that is up is a doubt; what keeps one from signing, or sets it apart, is a fault. */
+function attentionTo(views: readonly ReplicaView[]): readonly Line[] {
+  return [
+    ...views.flatMap((view) => view.concerns.map((text) => ({ text: `${view.name}: ${text}`, tone: toneOf(view) }))),
+    ...differencesOf(views).map((text) => ({ text, tone: 'bad' as const })),
   ];
 }
 
@@ -177,16 +190,23 @@ function indentRest(line: string, at: number): string {
 const FIXED_LINES = 5;
 
 /** The first of them, and how many more there are, in so many lines. */
-function bounded<Line>(lines: readonly Line[], maxLines: number, rest: (text: string) => Line): readonly Line[] {
+function bounded(lines: readonly Line[], maxLines: number, rest: (text: string) => Line): readonly Line[] {
   if (lines.length <= maxLines) return lines;
   return [...lines.slice(0, maxLines - 1), rest(`and ${lines.length - maxLines + 1} more`)];
 }
 
 function verdictLine(views: readonly ReplicaView[], { paint }: Frame): string {
   const up = views.filter(({ state }) => state === 'up').length;
-  const rate = views.reduce((sum, { signedPerSecond }) => sum + (signedPerSecond ?? 0), 0);
-  const text = `${up} of ${views.length} up, ${numberText(rate, 1)} signatures a second`;
-  return paint(text, up === views.length ? 'good' : 'bad');
+  return paint(`${up} of ${views.length} up, ${rateText(views)}`, up === views.length ? 'good' : 'bad');
+}
+
+/** A replica whose metrics were not seen may sign all the same. */
+function rateText(views: readonly ReplicaView[]): string {
+  const rates = views.map(({ signedPerSecond }) => signedPerSecond).filter((rate) => rate !== null);
+  if (rates.length === 0) return 'signatures a second not known';
+  const unknown = views.length - rates.length;
+  const total = rates.reduce((sum, rate) => sum + rate, 0);
+  return `${numberText(total, 1)} signatures a second${unknown === 0 ? '' : `, of ${unknown} not known`}`;
 }
 
 function toneOf({ state, concerns }: ReplicaView): Tone {

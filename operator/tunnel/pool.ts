@@ -8,6 +8,7 @@ import { AttestationFailure } from '../attestation/attestation-failure.ts';
 import type { AttestedConnection } from '../connect.ts';
 import { Attempts, type AttemptsOptions, isOfClocks } from './attempts.ts';
 import { type Lease, PoolError } from './lease.ts';
+import { WaitingLine } from './waiting-line.ts';
 
 export interface PoolOptions extends AttemptsOptions {
   /** Connects and verifies. @throws AttestationFailure, or whatever else keeps it from the enclave */
@@ -38,11 +39,6 @@ interface Connection {
   readonly rest: () => void;
 }
 
-interface Waiter {
-  resolve(lease: Lease): void;
-  reject(error: PoolError): void;
-}
-
 /** So long before the evidence of the only connection ends, another one is made. */
 const RENEW_AHEAD_MS = 60_000;
 /**
@@ -55,7 +51,7 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
 export class ConnectionPool {
   readonly #options: PoolOptions;
   readonly #connections = new Set<Connection>();
-  readonly #waiting = new Set<Waiter>();
+  readonly #waiting: WaitingLine;
   readonly #ended = new AbortController();
   readonly #attempts: Attempts;
   #started = false;
@@ -66,6 +62,7 @@ export class ConnectionPool {
   constructor(options: PoolOptions) {
     this.#options = options;
     this.#attempts = new Attempts(options);
+    this.#waiting = new WaitingLine(options.maxWaiting);
   }
 
   /**
@@ -86,22 +83,17 @@ export class ConnectionPool {
     if (idle !== undefined) return Promise.resolve(this.#lease(idle));
     const { condition } = this.#attempts;
     if (condition !== 'reachable') return Promise.reject(new PoolError(condition));
-    if (this.#waiting.size >= this.#options.maxWaiting) return Promise.reject(new PoolError('busy'));
-    const { promise, resolve, reject } = Promise.withResolvers<Lease>();
-    const waiter: Waiter = { resolve, reject };
-    this.#waiting.add(waiter);
-    signal.addEventListener('abort', () => this.#waiting.delete(waiter) && reject(new PoolError('closed')), {
-      once: true,
-    });
+    if (this.#waiting.isFull) return Promise.reject(new PoolError('busy'));
+    const lease = this.#waiting.join(signal);
     this.#openForWaiting();
-    return promise;
+    return lease;
   }
 
   close(): void {
     this.#ended.abort(); // and with it every connection
     clearTimeout(this.#later);
     for (const connection of this.#connections) this.#drop(connection);
-    this.#rejectWaiting('closed');
+    this.#waiting.rejectAll('closed');
   }
 
   #takeIdle(): Connection | undefined {
@@ -131,9 +123,8 @@ export class ConnectionPool {
 
   /** To who waits longest, or for later. */
   #offer(connection: Connection): void {
-    const [waiter] = this.#waiting;
+    const waiter = this.#waiting.next();
     if (waiter !== undefined) {
-      this.#waiting.delete(waiter);
       waiter.resolve(this.#lease(connection));
       return;
     }
@@ -234,7 +225,7 @@ export class ConnectionPool {
     }
     const { condition } = this.#attempts;
     if (condition === 'reachable') return void this.#openForWaiting(); // another attempt has come out well since
-    this.#rejectWaiting(condition);
+    this.#waiting.rejectAll(condition);
     this.#tryLater(this.#attempts.pauseMs());
   }
 
@@ -244,10 +235,5 @@ export class ConnectionPool {
       this.#later = undefined;
       this.#tryToOpen();
     }, afterMs);
-  }
-
-  #rejectWaiting(code: PoolError['code']): void {
-    for (const { reject } of this.#waiting) reject(new PoolError(code));
-    this.#waiting.clear();
   }
 }

@@ -59,7 +59,7 @@ export function recipientInfo(spki: Uint8Array, contentKey: Buffer, parts: Parti
   return tlv(0x30, version, identifier, algorithm, encryptedKey);
 }
 
-export function writeEnvelope(
+function writeEnvelope(
   parts: Partial<EnvelopeParts> & Pick<EnvelopeParts, 'recipients' | 'contentAlgorithm' | 'ciphertext'>,
 ): Buffer {
   const { shape = 'segmented', version = VERSION_2, contentType = ENVELOPED_DATA, dataType = DATA } = parts;
@@ -91,8 +91,8 @@ function indefinite(tag: number, ...contents: readonly Uint8Array[]): Buffer {
   return Buffer.concat([Buffer.from([tag, 0x80]), ...contents, Buffer.from([0, 0])]);
 }
 
-export const VERSION_2 = Buffer.from('020102', 'hex');
-export const ENVELOPED_DATA = Buffer.from('06092a864886f70d010703', 'hex');
+const VERSION_2 = Buffer.from('020102', 'hex');
+const ENVELOPED_DATA = Buffer.from('06092a864886f70d010703', 'hex');
 export const DATA = Buffer.from('06092a864886f70d010701', 'hex');
 export const AES_256_CBC = Buffer.from('060960864801650304012a', 'hex');
 export const RSAES_OAEP = Buffer.from('06092a864886f70d010107', 'hex');

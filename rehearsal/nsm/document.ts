@@ -16,7 +16,7 @@ export interface DocumentShape {
   readonly protectedHeader?: Buffer;
 }
 
-export const ES384_HEADER = encodeCbor(new Map([[1, -35]]));
+const ES384_HEADER = encodeCbor(new Map([[1, -35]]));
 
 /** @param signer the leaf of the payload's `certificate`, or another one */
 export function signDocument(payload: DocumentPayload, signer: Credential, shape: DocumentShape = {}): Promise<Buffer> {

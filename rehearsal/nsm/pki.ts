@@ -50,7 +50,7 @@ export interface NsmPki {
   issueLeaf(moduleId: string, at: number): Promise<Credential>;
 }
 
-export const LEAF_LIFE_MS = 3 * 3_600_000;
+const LEAF_LIFE_MS = 3 * 3_600_000;
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 const CA_USAGES = KeyUsageFlags.digitalSignature | KeyUsageFlags.keyCertSign | KeyUsageFlags.cRLSign;

@@ -8,13 +8,13 @@ import { readCommand } from '../../command-line/read-command.ts';
 import type { Piped } from '../../command-line/terminal.ts';
 import { writeViolations } from '../../command-line/violations.ts';
 import { type CreateTableCommandInput, createDynamoDBClient, type DynamoDBClient } from '../../enclave/aws/dynamodb.ts';
-import { stateTableDefinition } from '../../enclave/chamber/state-rows.ts';
+import { type AwsFault, awsFault } from '../../enclave/aws/errors.ts';
+import { tableDefinition } from '../../enclave/aws/table-definition.ts';
 import { loadConfig } from '../../enclave/config/load.ts';
 import type { Config } from '../../enclave/config/options.ts';
 import { keyTableDefinition } from '../../enclave/keys/table/rows.ts';
-import { slashingTableDefinition } from '../../enclave/slashing/dynamodb/items.ts';
 import { TABLES_COMMAND } from '../description.ts';
-import { backupsOf, byName, setUpTable } from '../set-up-table.ts';
+import { backupsOf, byName, setUpTable, type TableSetup } from '../set-up-table.ts';
 
 /** @returns the exit code */
 export async function runSetupCommand(argv: readonly string[], terminal: Omit<Piped, 'stdin'>): Promise<number> {
@@ -35,8 +35,6 @@ export async function runSetupCommand(argv: readonly string[], terminal: Omit<Pi
   const client = createDynamoDBClient({});
   try {
     return await create(client, definitions, terminal);
-  } catch (error) {
-    return fail(terminal, error instanceof Error ? `${error.name}: ${error.message}` : String(error));
   } finally {
     client.destroy();
   }
@@ -46,9 +44,9 @@ function definitionsOf({ signer_state, key_sources, anti_slashing }: Config): re
   const slashingTable = anti_slashing.backend === 'dynamodb' ? anti_slashing.table : undefined;
   const { table: keyTable } = key_sources.dynamodb;
   return [
-    ...(signer_state.table === undefined ? [] : [stateTableDefinition(signer_state.table)]),
+    ...(signer_state.table === undefined ? [] : [tableDefinition(signer_state.table)]),
     ...(keyTable === undefined ? [] : [keyTableDefinition(keyTable)]),
-    ...(slashingTable === undefined ? [] : [slashingTableDefinition(slashingTable)]),
+    ...(slashingTable === undefined ? [] : [tableDefinition(slashingTable)]),
   ];
 }
 
@@ -66,7 +64,12 @@ async function create(
   let code: number = EXIT.ok;
   for (const definition of definitions) {
     const { TableName: table } = definition;
-    const setup = await setUpTable(client, definition);
+    let setup: TableSetup;
+    try {
+      setup = await setUpTable(client, definition);
+    } catch (error) {
+      return fail({ stderr }, `the table ${table} could not be set up: ${textOf(error)}${adviceOnTable(error)}`);
+    }
     stdout.write(`${table}: ${setup.outcome}\n`);
     for (const difference of setup.differences) stderr.write(`strongroom: warning: table ${table}: ${difference}\n`);
     if (setup.unusable !== undefined) {
@@ -75,6 +78,24 @@ async function create(
     }
   }
   return code;
+}
+
+function textOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.name === 'Error' ? error.message : `${error.name}: ${error.message}`;
+}
+
+const ADVICE: Partial<Record<AwsFault, string>> = {
+  denied: 'use credentials that may make tables: `strongroom setup iam --for setup` prints their policy',
+  unreachable: 'see that this machine reaches DynamoDB of the region that AWS_REGION names',
+  throttled: 'run the command again: tables that are there stay as they are',
+};
+
+/** On a line of its own, or nothing. */
+function adviceOnTable(error: unknown): string {
+  const isWithoutRegion = error instanceof Error && /^Region (is missing|not accepted)/.test(error.message);
+  const advice = isWithoutRegion ? 'export AWS_REGION: the region of the tables' : ADVICE[awsFault(error)];
+  return advice === undefined ? '' : `\n  ${advice}`;
 }
 
 function readArguments(

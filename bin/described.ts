@@ -1,0 +1,11 @@
+// What the programs say of themselves, for help and completion: read from descriptions.json, which `make docs` writes
+// from their sources and a test holds to them. The schemas behind the options of the server alone take longer to load
+// than somebody who presses the Tab key waits. A release says less of what it cannot do (release/absent/described.ts).
+
+import type { Description } from '../command-line/command.ts';
+
+/** Everything that can be typed. */
+export async function described(): Promise<Description> {
+  const { default: written } = await import('./descriptions.json', { with: { type: 'json' } });
+  return written as unknown as Description;
+}

@@ -1,0 +1,152 @@
+// What `make demo-custody KEEP=1` leaves running: two replicas that also manage keys in a table, on ports that stay, so
+// that a restart is one of theirs; the settings with which the stand-in for DynamoDB takes a recovery; a TEST keystore
+// with its slashing records. What it prints is walked from the first line to the last by a test.
+
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { create } from '@chainsafe/bls-keystore';
+import { keyTableDefinition } from '../enclave/keys/table/rows.ts';
+import { publicNetwork } from '../enclave/signing/networks.ts';
+import { decodeHex, encodeHex } from '../formats/hex.ts';
+import type { RunningSigner } from '../rehearsal/signer.ts';
+import type { Stage } from '../rehearsal/stage.ts';
+import { testKey } from '../rehearsal/test-key.ts';
+import { keep, operatorOf, shown } from './keep.ts';
+
+const FOLDER = join(import.meta.dirname, '../build/demo-custody');
+const KEYSTORES = join(FOLDER, 'keystores');
+const RECORDS = join(FOLDER, 'records.json');
+const AWS = join(FOLDER, 'aws.env');
+/** EIP-2335 asks for no more; who opens it has the password beside it. */
+const PASSWORD = 'of a TEST key';
+
+export async function keepFleet(
+  stage: Stage,
+  tokens: { readonly management: string; readonly client: string },
+): Promise<void> {
+  const keyTable = `${stage.table}-keys`;
+  await stage.custody.dynamodb.createTable(keyTableDefinition(keyTable));
+  const start = async (earlier?: RunningSigner): Promise<RunningSigner> => {
+    await earlier?.stop();
+    return stage.startReplica('ready', configuration(stage, keyTable, earlier));
+  };
+  let replicas = [await start(), await start()] as const;
+  const [first, other] = replicas;
+  const urls = replicas.map(({ url }) => url);
+  const keyAdmin = await keyAdminToken(stage, first, tokens.management);
+
+  rmSync(FOLDER, { recursive: true, force: true });
+  const imported = await writeKeystore();
+  writeFileSync(AWS, awsSettings(stage), { mode: 0o600 });
+  const operator = operatorOf(FOLDER);
+  const curl = `curl -s -H "Authorization: Bearer $(cat ${shown(join(FOLDER, 'client-token'))})"`;
+  const metrics = replicas.map(({ metricsUrl }) => `--metrics ${new URL(metricsUrl).origin}`).join(' ');
+  await keep({
+    folder: FOLDER,
+    tokens: { 'management-token': tokens.management, 'client-token': tokens.client, 'key-admin-token': keyAdmin },
+    profiles: {
+      default: { signer_url: first.url, token: 'management-token' },
+      other: { signer_url: other.url, token: 'management-token' },
+      keys: { signer_url: first.url, token: 'key-admin-token' },
+    },
+    tries: [
+      { what: 'How one replica is', command: `${operator} status` },
+      { what: 'The other', command: `${operator} status --profile other` },
+      { what: 'Both, live', command: `${operator} top --replica default --replica other ${metrics}` },
+      { what: 'Who may do what', command: `${operator} auth policy get --name validator-client` },
+      {
+        what: 'Another token, known to both replicas',
+        command: `${operator} auth token create --policies validator-client`,
+      },
+      { what: 'What a validator client sees', command: `${curl} ${first.url}/api/v1/eth2/publicKeys` },
+
+      {
+        what: 'Keys: import a keystore, with the records of what it signed elsewhere',
+        command: `${operator} keys import ${shown(KEYSTORES)} --storage table --slashing-protection ${shown(RECORDS)} --profile keys`,
+      },
+      {
+        what: 'Make two, each with its mnemonic encrypted to the backup recipients',
+        command: `${operator} keys generate --count 2 --backups ${shown(join(FOLDER, 'backups'))} --profile keys`,
+      },
+      { what: 'See them, with their sources', command: `${operator} keys list --profile keys` },
+      {
+        what: 'Delete the imported one, and keep its records',
+        command: `${operator} keys delete --pubkeys ${imported} --output ${shown(join(FOLDER, 'deleted.json'))} --yes --profile keys`,
+      },
+
+      { what: 'Break glass: seal both replicas', command: `${operator} seal --reason "trying it" --yes` },
+      {
+        what: 'See that the other seals, too, at its next look at the table (exit code 3)',
+        command: `until ${operator} status --profile other; [ $? = 3 ]; do sleep 1; done`,
+      },
+      { what: 'What recovery takes', command: `${operator} recover --table ${stage.table}` },
+      {
+        what: 'Recovery: delete the latch, with the TEST credentials and the endpoint of aws.env',
+        command: `(. ./${shown(AWS)}; ${operator} recover --table ${stage.table} --yes)`,
+      },
+      { what: 'Recovery: restart every replica', command: `kill -USR2 $(cat ${shown(join(FOLDER, 'pid'))})` },
+      {
+        what: 'Recovery: wait until they are ready',
+        command: `for url in ${urls.join(' ')}; do curl -sf -o ${shown(join(FOLDER, 'health.json'))} --retry 300 --retry-delay 1 --retry-all-errors $url/healthcheck; done`,
+      },
+      { what: 'See that it is over', command: `${operator} status` },
+    ],
+    files: 'aws.env (TEST credentials, endpoints), keystores, records.json',
+    async restart() {
+      replicas = [await start(replicas[0]), await start(replicas[1])];
+    },
+  });
+}
+
+/** @param earlier whose addresses it takes over */
+function configuration({ custody }: Stage, table: string, earlier: RunningSigner | undefined): Record<string, unknown> {
+  const portOf = (url: string | undefined): number => (url === undefined ? 0 : Number(new URL(url).port));
+  const on = { enabled: true };
+  return {
+    server: { listen_port: portOf(earlier?.url) },
+    metrics: { listen_port: portOf(earlier?.metricsUrl) },
+    key_sources: { dynamodb: { table } },
+    chamber: { keys: { generate_keys: on, import: on, lifecycle: on, backup: { recipients: [custody.recipient] } } },
+  };
+}
+
+async function keyAdminToken(stage: Stage, replica: RunningSigner, management: string): Promise<string> {
+  const run = (...args: string[]): Promise<string> => stage.operator(replica, management, args);
+  stage.heading('For whoever manages keys: a policy of a preset, and a token');
+  stage.say(await run('auth', 'policy', 'create', '--name', 'key-admin', '--preset', 'key-admin'));
+  const created = await run(...['auth', 'token', 'create', '--policies', 'key-admin', '--json']);
+  return (JSON.parse(created) as { token: string }).token;
+}
+
+/** @returns the public key of the keystore */
+async function writeKeystore(): Promise<string> {
+  const { secret, publicKey } = testKey(1);
+  mkdirSync(KEYSTORES, { recursive: true, mode: 0o700 });
+  const [bytes, point] = [secret, publicKey].map((hex) => decodeHex(hex) ?? new Uint8Array());
+  const keystore = await create(PASSWORD, bytes ?? new Uint8Array(), point ?? new Uint8Array(), 'm/12381/3600/1/0/0');
+  writeFileSync(join(KEYSTORES, 'validator-1.json'), JSON.stringify(keystore), { mode: 0o600 });
+  writeFileSync(join(KEYSTORES, 'validator-1.password'), `${PASSWORD}\n`, { mode: 0o600 });
+  writeFileSync(RECORDS, JSON.stringify(recordsOf(publicKey), undefined, 2));
+  return publicKey;
+}
+
+/** EIP-3076: one block, one vote. */
+function recordsOf(pubkey: string): object {
+  const genesis_validators_root = encodeHex(publicNetwork('mainnet').genesisValidatorsRoot);
+  const vote = { source_epoch: '421800', target_epoch: '421801' };
+  return {
+    metadata: { interchange_format_version: '5', genesis_validators_root },
+    data: [{ pubkey, signed_blocks: [{ slot: '13497632' }], signed_attestations: [vote] }],
+  };
+}
+
+/** For a shell. Settings of whoever tries it must not lead to an account of theirs. */
+function awsSettings({ custody }: Stage): string {
+  const { AWS_EC2_METADATA_DISABLED: _, ...settings } = custody.environment();
+  const lines = Object.entries(settings).map(([name, value]) => `export ${name}=${value}`);
+  return `# TEST credentials of a demonstration: its stand-ins on this machine take any, AWS takes none of these.
+unset AWS_PROFILE AWS_SESSION_TOKEN AWS_IGNORE_CONFIGURED_ENDPOINT_URLS
+export AWS_EC2_METADATA_DISABLED=true
+${lines.join('\n')}
+`;
+}

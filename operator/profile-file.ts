@@ -1,0 +1,62 @@
+// The file of profiles: where it is, what it holds, and the names in it, for completion while somebody types. What a
+// profile may say, and who may have written it, is profile.ts's to judge: its schemas take longer to load.
+
+import { closeSync, fstatSync, openSync, readFileSync, type Stats } from 'node:fs';
+import { homedir } from 'node:os';
+import { isAbsolute, join } from 'node:path';
+import type { Terminal } from '../command-line/terminal.ts';
+import { errorCode } from '../formats/error-code.ts';
+import { parseStrictYaml } from '../formats/yaml.ts';
+import { localFailure } from './exit.ts';
+import { fileFailure } from './file-failure.ts';
+
+const MAX_PROFILE_BYTES = 1024 * 1024;
+
+export function profilePath(env: Terminal['env']): string {
+  const configured = env['XDG_CONFIG_HOME'];
+  // XDG Base Directory Specification: a relative path is invalid and is ignored.
+  const base = configured !== undefined && isAbsolute(configured) ? configured : join(homedir(), '.config');
+  return join(base, 'strongroom', 'operator.yaml');
+}
+
+/** None of a file that cannot be used. */
+export function profileNames(env: Terminal['env']): readonly string[] {
+  try {
+    const file = readIfThere(profilePath(env));
+    const document = file === undefined ? undefined : parseStrictYaml(file.content);
+    return document === undefined || 'problems' in document ? [] : keysOf(memberOf(document.value, 'profiles'));
+  } catch {
+    return [];
+  }
+}
+
+/** @throws CommandFailure when it is there and cannot be read */
+export function readIfThere(path: string): { readonly content: string; readonly stats: Stats } | undefined {
+  try {
+    const file = openSync(path, 'r');
+    try {
+      const stats = fstatSync(file);
+      if (stats.size > MAX_PROFILE_BYTES) throw localFailure(`${path} is larger than ${MAX_PROFILE_BYTES} bytes`);
+      return { content: readFileSync(file, 'utf8'), stats };
+    } finally {
+      closeSync(file);
+    }
+  } catch (error) {
+    const code = errorCode(error);
+    if (code === 'ENOENT') return undefined;
+    if (code === undefined) throw error;
+    throw fileFailure(path, 'read', code);
+  }
+}
+
+function memberOf(value: unknown, name: string): unknown {
+  return isRecord(value) && Object.hasOwn(value, name) ? value[name] : undefined;
+}
+
+function keysOf(value: unknown): readonly string[] {
+  return isRecord(value) ? Object.keys(value) : [];
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
