@@ -22,7 +22,7 @@ function filesWith(pattern: RegExp): string[] {
 
 it('no program has a reader, a table of exit codes or a view of the process of its own', () => {
   // The signer's flags are a layer of its configuration, whose violations are told all at once.
-  expect(filesWith(/\bparseArgs\b/)).toEqual(['enclave/config/flags.ts']);
+  expect(filesWith(/\bparseArgs\b/)).toEqual(['enclave/config/layers/flags.ts']);
   expect(filesWith(/^(?:export )?const EXIT = /m)).toEqual([]);
   expect(filesWith(/^ {2}readonly stdout: /m)).toEqual([]);
 });

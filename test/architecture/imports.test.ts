@@ -17,7 +17,7 @@ const TOP_ARROWS: Readonly<Record<string, readonly string[]>> = {
   bin: [
     'enclave/api/version.ts',
     ...['main.ts', 'config/help.ts', 'commands/slashing-descriptions.ts'].map((file) => `enclave/${file}`),
-    ...['main.ts', 'description.ts', 'profile.ts'].map((file) => `operator/${file}`),
+    ...['main.ts', 'description.ts', 'profile-file.ts'].map((file) => `operator/${file}`),
     ...['parent-proxy', 'setup', 'web3signer'].flatMap((folder) => [`${folder}/main.ts`, `${folder}/description.ts`]),
     // For `operator recover`: operator/ itself reaches no table.
     'enclave/commands/latch-table.ts',
@@ -60,7 +60,8 @@ const WIRING = ['main.ts', 'boot', 'commands'];
 const ENCLAVE_ORDER = [
   WIRING,
   ['http', 'config'],
-  ['signing', 'chamber', 'auth'],
+  ['signing', 'chamber'],
+  ['auth'],
   ['slashing', 'keys'],
   ['aws', 'tls', 'harden'],
   ['tee'],

@@ -2,7 +2,7 @@
 // say. Nothing is run here but make itself, which only says what it would do.
 
 import { execFileSync } from 'node:child_process';
-import { readdirSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
@@ -22,6 +22,16 @@ describe('make', () => {
     expect(lines.length).toBeGreaterThan(15);
     expect(new Set(columns).size).toBe(1);
     expect(lines.some((line) => line.includes('make check-multiples '))).toBe(true);
+  });
+
+  it('lists what CONTRIBUTING.md and README.md have somebody type', () => {
+    const listed = [...make('help').matchAll(/^ {2}make ([a-z-]+)/gm)].map(([, name]) => name);
+    for (const page of ['CONTRIBUTING.md', 'README.md']) {
+      const typed = [...readFileSync(join(ROOT, page), 'utf8').matchAll(/(?:^|`)make ([a-z]+(?:-[a-z]+)*)/gm)];
+      const names = new Set(typed.map(([, name]) => name));
+      expect([page, [...names].filter((name) => !listed.includes(name))]).toEqual([page, []]);
+      expect(names.size).toBeGreaterThan(3);
+    }
   });
 
   it('test takes a file', () => {

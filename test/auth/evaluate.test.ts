@@ -3,16 +3,22 @@
 
 import { expect, test } from 'vitest';
 import { OPERATIONS, SCOPES, type Scope } from '../../enclave/api/operations.ts';
-import type { Rule } from '../../enclave/api/policy.ts';
+import type { Policy, Rule } from '../../enclave/api/policy.ts';
 import {
   admitsRoute,
+  type CompiledAccess,
   canSignWith,
-  compilePolicies,
+  compilePolicy,
   evaluate,
   evaluateBatch,
   evaluateBeforeBody,
+  joinAccess,
   NO_ACCESS,
 } from '../../enclave/auth/evaluate.ts';
+
+function compilePolicies(policies: readonly Policy[]): CompiledAccess {
+  return joinAccess(policies.map(compilePolicy));
+}
 
 const KEY = `0x${'aa'.repeat(48)}`;
 const OTHER_KEY = `0x${'bb'.repeat(48)}`;

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { OPERATIONS, SCOPES, type Scope } from '../../enclave/api/operations.ts';
 import { SCOPE_CATALOGUE } from '../../enclave/api/scope-catalogue.ts';
 import { createStaticAuthenticator } from '../../enclave/auth/static.ts';
+import { route } from '../../enclave/metrics/labels.ts';
 import { authorizationReference, SCOPE_COMMANDS } from '../../operator/authorization-reference.ts';
 import { TREE } from '../../operator/tree.ts';
 import { walk } from '../../operator/walk.ts';
@@ -71,6 +72,12 @@ test('every route of the OpenAPI document that needs a scope is in the catalogue
   const open = /^GET \/(upcheck|healthcheck|api\/openapi\.json|api\/v1\/attestation)$/;
   expect(documented.filter((route) => !listed.has(route) && !open.test(route))).toEqual([]);
   expect(documented.length).toBeGreaterThan(15);
+});
+
+test('every route is a value of the label route of the metrics, so none is counted as unknown', async () => {
+  const { paths } = (await app.inject('/api/openapi.json')).json() as { paths: Record<string, object> };
+  const patterns = Object.keys(paths).map((path) => path.replaceAll(/\{(\w+)\}/g, ':$1'));
+  expect(patterns.filter((pattern) => !route.values.includes(pattern))).toEqual([]);
 });
 
 test('every command that is named exists, and every command of keys, slashing and chamber is named', () => {

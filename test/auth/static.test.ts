@@ -8,12 +8,7 @@ import { parseSafeCidrs } from '../../enclave/auth/cidr.ts';
 import { parseAuthorization } from '../../enclave/auth/credentials.ts';
 import { evaluate } from '../../enclave/auth/evaluate.ts';
 import type { StaticClient } from '../../enclave/auth/known-clients.ts';
-import {
-  createStaticAuthenticator,
-  NO_STATIC_AUTH,
-  type StaticAuthenticator,
-  type StaticToken,
-} from '../../enclave/auth/static.ts';
+import { createStaticAuthenticator, type StaticAuthenticator, type StaticToken } from '../../enclave/auth/static.ts';
 import type { ClientCertificate } from '../../enclave/tls/client-certificate.ts';
 
 const PEER = '192.0.2.10';
@@ -42,7 +37,7 @@ function refused(reason: string) {
 }
 
 test('without static_auth nobody gets in: 401 without a token, 403 with one', () => {
-  const subject = createStaticAuthenticator(NO_STATIC_AUTH);
+  const subject = createStaticAuthenticator({ policies: [], anonymousPolicies: [], tokens: [] });
   expect(ask(subject, undefined)).toEqual(refused('missing_credentials'));
   expect(ask(subject, 'Bearer sixteen-characters-or-more')).toEqual(refused('invalid_token'));
 });

@@ -75,7 +75,8 @@ interface Measured {
 async function startEnvelopes(core: Core, script?: string): Promise<Measured> {
   const key = testKey(0);
   const options = script === undefined ? '' : `--import=data:text/javascript,${encodeURIComponent(script)}`;
-  const signer = await startMeasured([key], core, { network: 'sepolia' }, options);
+  const how = { nodeOptions: options, keepsLog: true };
+  const signer = await startMeasured([key], core, { network: 'sepolia' }, how);
   return { signer, envelopes: new Envelopes(key.publicKey) };
 }
 

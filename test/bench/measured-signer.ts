@@ -17,11 +17,15 @@ export const GROUP = 312;
 /** Linux counts process time in hundredths of a second. */
 const CLOCK_TICKS = 100;
 
+/**
+ * @param options.keepsLog its log is needed; else it is thrown away, so that this process does not parse an audit line
+ *   for each signature on the signer's cores
+ */
 export async function startMeasured(
   keys: readonly TestKey[],
   core: Core,
   config: Record<string, unknown> = {},
-  nodeOptions = '',
+  { nodeOptions = '', keepsLog = false }: { readonly nodeOptions?: string; readonly keepsLog?: boolean } = {},
 ): Promise<RunningSigner> {
   const deployment = deployKeyFiles(keys);
   const { cert, key } = makeCertificate(deployment.folder, 'bench');
@@ -35,6 +39,7 @@ export async function startMeasured(
     config: { tls, ...config },
     ...(core === 'portable' ? { program: PORTABLE_PROGRAM } : {}),
     env,
+    keepsLog,
   });
 }
 

@@ -6,8 +6,8 @@
 
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { createDynamoDBClient } from '../../enclave/aws/dynamodb.ts';
-import { checkAndRecordOne, verifiedItems } from '../../enclave/slashing/dynamodb/check.ts';
-import { slashingTable } from '../../enclave/slashing/dynamodb/table.ts';
+import { checkAndRecordOne, verifiedItems } from '../../enclave/slashing/dynamodb/operations/check.ts';
+import { slashingTable } from '../../enclave/slashing/dynamodb/tables/table.ts';
 import { rowIntegrity } from '../../enclave/slashing/history/integrity.ts';
 import { NO_MARKS } from '../../enclave/slashing/history/rules.ts';
 import { SlashingProtection } from '../../enclave/slashing/protection.ts';

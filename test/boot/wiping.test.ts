@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createStaticAuthenticator } from '../../enclave/auth/static.ts';
 import { openAuthorization } from '../../enclave/boot/authorization.ts';
 import { Reload } from '../../enclave/boot/reload.ts';
-import { Secret } from '../../enclave/config/secret.ts';
+import { Secret } from '../../enclave/config/values/secret.ts';
 import { load, loadGood } from '../config/loading.ts';
 import { LONGEST_WAIT_MS } from '../support/patience.ts';
 import { recordingLog } from '../support/recording-log.ts';

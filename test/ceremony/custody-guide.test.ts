@@ -4,12 +4,14 @@
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { type CeremonyBlock, parseCeremony } from '../../ceremony/definition.ts';
+import { publicNetwork } from '../../enclave/signing/networks.ts';
+import { encodeHex } from '../../formats/hex.ts';
 import { readProxyConfiguration } from '../../parent-proxy/configuration.ts';
 import { killChildren, tracked } from '../../rehearsal/children.ts';
 import { type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
@@ -18,6 +20,7 @@ import { loadGood, violationsOf } from '../config/loading.ts';
 import { awsProgram } from '../runbooks/aws.ts';
 import { blocksOf } from '../runbooks/page.ts';
 import { type Programs, startPrograms, writeScript } from '../runbooks/programs.ts';
+import { testSecret, writeKeystore } from '../support/keys.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const guide = (name: string): string => readFileSync(join(ROOT, `docs/guides/${name}.md`), 'utf8');
@@ -139,9 +142,15 @@ it('every command of the guide works, in its order', async () => {
 
   // A management token manages no keys; the client token of the other guide does.
   expect((await run('strongroom operator keys generate --count 1', daily)).status).toBe(4);
-  const [keys = ''] = commandsIn('docs/guides/key-table.md', KEY_TABLE);
+  const [keys = '', bringIn = '', takeOut = ''] = commandsIn('docs/guides/key-table.md', KEY_TABLE);
   expect((await done(keys, daily)).match(/0x[0-9a-f]{96}/g)).toHaveLength(4); // two made, two listed
   expect(existsSync(at('backups'))).toBe(true);
+  mkdirSync(at('keystores'));
+  const moved = writeKeystore(at('keystores'), 'validator-1', testSecret(1), 'of a TEST key');
+  writeFileSync(at('records.json'), JSON.stringify(recordsOf(moved)));
+  expect(await done(bringIn, daily)).toMatch(/^imported +1$/m);
+  expect(await done(takeOut, daily)).toMatch(/^deleted +1$/m);
+  expect(JSON.parse(readFileSync(at('deleted.json'), 'utf8'))).toEqual(recordsOf(moved));
 
   await done(seal, daily);
   await signer.logged('sealed');
@@ -159,6 +168,16 @@ it('every command of the guide works, in its order', async () => {
   expect(await done(keptOut)).toContain('"Sid": "NotTheParents"');
   expect(sealed).toHaveLength(2);
 });
+
+/** EIP-3076. */
+function recordsOf(pubkey: string): object {
+  const genesis_validators_root = encodeHex(publicNetwork('mainnet').genesisValidatorsRoot);
+  const votes = [{ source_epoch: '421800', target_epoch: '421801' }];
+  return {
+    metadata: { interchange_format_version: '5', genesis_validators_root },
+    data: [{ pubkey, signed_blocks: [{ slot: '13497632' }], signed_attestations: votes }],
+  };
+}
 
 /** Those of both guides together. */
 function configuration(ceremony: CeremonyBlock, recipient: string): Record<string, unknown> {

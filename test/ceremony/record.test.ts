@@ -90,7 +90,12 @@ it.each<[string, string[], string]>([
     'its number, 1 to 1',
   ],
   ['a statement of a stranger', ['statement', '--by', 'Bob', '--text', 'x'], 'whom no line before introduces'],
-  ['a file that is not there', ['file', '--path', '/nonexistent', '--about', 'x'], 'ENOENT'],
+  [
+    'a file that is not there',
+    ['file', '--path', '/nonexistent', '--about', 'x'],
+    '/nonexistent cannot be opened (ENOENT)',
+  ],
+  ['a pcrs.json that is not there', ['pcrs', '--pcrs', '/nonexistent'], 'no such file or folder: correct the path'],
   ['a pcrs.json that is none', ['pcrs', '--pcrs', 'CEREMONY'], 'has no object "measurements"'],
   ['a line without what it needs', ['statement', '--by', 'Alice'], '--text TEXT is needed'],
 ])('%s is refused, and nothing is written', async (_, [kind = '', ...args], words) => {

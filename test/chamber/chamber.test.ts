@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { SignerError } from '../../enclave/api/errors.ts';
 import { Chamber } from '../../enclave/chamber/chamber.ts';
 import { MasterKey } from '../../enclave/chamber/master-key.ts';
-import type { SealOverride } from '../../enclave/chamber/state-rows.ts';
+import type { Latch } from '../../enclave/chamber/state-rows.ts';
 import { recordingLog } from '../support/recording-log.ts';
 
 const clock = { now: () => Date.parse('2026-01-02T03:04:05Z'), monotonic: () => 0 };
@@ -13,10 +13,10 @@ const clock = { now: () => Date.parse('2026-01-02T03:04:05Z'), monotonic: () => 
 /** A table that keeps the first latch. */
 function open(options: { readonly writable?: () => boolean } = {}) {
   const events: string[] = [];
-  const latches: SealOverride[] = [];
+  const latches: Latch[] = [];
   const masterKey = new MasterKey(randomBytes(32), 'off');
   const table = {
-    async writeSealOverride(latch: SealOverride) {
+    async writeLatch(latch: Latch) {
       if (options.writable?.() === false) throw new SignerError('state_stale');
       events.push('latch written');
       latches.push(latch);
@@ -70,7 +70,7 @@ describe('seal', () => {
 
 test('a chamber that starts sealed has no master key, and wipes at once what is opened later', () => {
   const latch = { reason: null, accessor: null, sealedAt: null };
-  const table = { writeSealOverride: async (override: SealOverride) => override };
+  const table = { writeLatch: async (latch: Latch) => latch };
   const chamber = new Chamber({ latch }, { table, clock, log: recordingLog() });
   let wiped = false;
   chamber.onSealed(() => (wiped = true));

@@ -2,57 +2,31 @@
 // between counts. A whole signer in this process, and clients on raw sockets, which know from `100 Continue` that they
 // were admitted.
 
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { stringify } from 'yaml';
-import { boot, type RunningSigner } from '../../enclave/boot/boot.ts';
-import { loadConfig } from '../../enclave/config/load.ts';
-import { systemClock } from '../../observe/clock.ts';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { RunningSigner } from '../../enclave/boot/boot.ts';
 import { createLogger } from '../../observe/logger.ts';
-import { type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
-import { FAULTS, type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts';
+import { FAULTS } from '../support/fault-proxy.ts';
 import { attestation, call, testKey } from '../support/requests.ts';
+import { signerSite } from './whole-signer.ts';
 
 const KEY = testKey(0).publicKey;
 const RECORDS = '/api/v1/chamber/slashing-protection';
 const SIGN = `/api/v1/eth2/sign/${KEY}`;
 
-let world: CustodyWorld;
-let proxy: FaultProxy;
-let folder: string;
-let table: string;
+const site = signerSite();
 let signer: RunningSigner;
 let url: string;
-/** Seconds by which the monotonic clock is ahead. */
-let ahead: number;
 let root: string;
 let token: string;
 let accessor: string;
 let ending: Promise<void> | undefined;
 
-beforeAll(async () => {
-  world = await startCustody();
-  proxy = await startFaultProxy(world.dynamodb.endpoint);
-  for (const [name, value] of Object.entries(world.environment({ dynamodb: proxy.endpoint }))) vi.stubEnv(name, value);
-});
-afterAll(async () => {
-  vi.unstubAllEnvs();
-  await proxy.close();
-  await world.close();
-});
 beforeEach(async () => {
-  ahead = 0;
-  folder = mkdtempSync(join(tmpdir(), 'strongroom-late-body-'));
-  mkdirSync(join(folder, 'keys'));
-  writeFileSync(join(folder, 'keys/key.yaml'), `type: file-raw\nprivateKey: "${testKey(0).secret}"\n`);
-  table = await world.createTable();
-  signer = await start();
+  signer = await site.boot(createLogger({ level: 'error,audit=off', format: 'text', color: false }, process.stderr));
   await signer.keysLoaded;
   url = `http://127.0.0.1:${signer.listeners.http.port}`;
-  root = await world.rootToken(table);
+  root = await site.world.rootToken(site.table);
   await call(`${url}/api/v1/auth/policies`, {
     token: root,
     body: { name: 'vc', rules: [{ effect: 'allow', scopes: ['sign', 'slashing_protection'] }] },
@@ -62,34 +36,10 @@ beforeEach(async () => {
   accessor = created.json['accessor'] as string;
 });
 afterEach(async () => {
-  proxy.setRule(undefined);
+  site.proxy.setRule(undefined);
   await (ending ?? signer.shutDown());
   ending = undefined;
-  rmSync(folder, { recursive: true, force: true });
 });
-
-function start(): Promise<RunningSigner> {
-  const yaml = stringify(
-    {
-      ...world.configuration(table, world.createCeremony()),
-      server: { listen_address: '127.0.0.1', listen_port: 0 },
-      metrics: { listen_address: '127.0.0.1', listen_port: 0 },
-      key_sources: { filesystem: { paths: [join(folder, 'keys')] } },
-      anti_slashing: { path: join(folder, 'slashing.sqlite') },
-    },
-    { aliasDuplicateObjects: false },
-  );
-  const loaded = loadConfig(
-    { argv: ['-c', 'x'], env: {}, readFile: () => Buffer.from(yaml) },
-    { compiledCeremony: false },
-  );
-  if (!loaded.ok) throw new Error(JSON.stringify(loaded.violations));
-  const clock = { now: systemClock.now, monotonic: () => systemClock.monotonic() + ahead * 1000 };
-  return boot(loaded.config, {
-    logger: createLogger({ level: 'error,audit=off', format: 'text', color: false }, process.stderr),
-    clock,
-  });
-}
 
 interface LateRequest {
   /** Send the body; resolves with the answer. */
@@ -143,8 +93,8 @@ async function denyKey(): Promise<void> {
 }
 
 async function loseSight(): Promise<void> {
-  proxy.setRule(() => FAULTS.resetBefore);
-  ahead += 11;
+  site.proxy.setRule(() => FAULTS.resetBefore);
+  site.ahead += 11;
 }
 
 /** It finishes what it has admitted, so this does not wait for the end. */
@@ -219,8 +169,8 @@ describe('a replica that has lost sight of the state table', () => {
     const status = await get('/api/v1/chamber/status');
     expect(status).toMatchObject({ status: 200, json: { state_watcher: { stale: true } } });
     expect((await get('/api/v1/chamber/status', token)).status).toBe(403);
-    proxy.setRule(undefined);
-    ahead += 11;
+    site.proxy.setRule(undefined);
+    site.ahead += 11;
     await seal();
   });
 });

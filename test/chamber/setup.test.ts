@@ -141,6 +141,24 @@ test('without a table in the configuration, without a configuration, with an unk
   expect(await runStrongroom(['setup', '--help'])).toMatchObject({ code: 0, stderr: '' });
 });
 
+test.each([
+  ['a service that does not answer', { AWS_ENDPOINT_URL_DYNAMODB: 'http://127.0.0.1:1' }, /ECONNREFUSED/, /AWS_REGION/],
+  ['no credentials', { AWS_ACCESS_KEY_ID: '', AWS_SECRET_ACCESS_KEY: '' }, /CredentialsProviderError/, /--for setup/],
+  ['no region', { AWS_REGION: '' }, /Region not accepted/, /export AWS_REGION/],
+])('%s: says which table, and what to do', async (_, changes, problem, advice) => {
+  const file = join(folder, 'unreached.yaml');
+  writeFileSync(file, stringify(configuration('unreached'), { aliasDuplicateObjects: false }));
+  const unread = { AWS_CONFIG_FILE: '/dev/null', AWS_SHARED_CREDENTIALS_FILE: '/dev/null', AWS_MAX_ATTEMPTS: '1' };
+  const env = { ...world.environment(), ...unread, ...changes };
+  const { code, stdout, stderr } = await runStrongroom(['setup', 'tables', '-c', file], { env });
+  expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+  const [said, hint, end] = stderr.split('\n');
+  expect(said).toMatch(/^strongroom: the table unreached could not be set up: /);
+  expect(said).toMatch(problem);
+  expect(hint).toMatch(advice);
+  expect(end).toBe('');
+});
+
 describe('a table that is named by its ARN', () => {
   const ACCOUNT = '111122223333';
   const arnOf = (table: string, region = CUSTODY_REGION) => `arn:aws:dynamodb:${region}:${ACCOUNT}:table/${table}`;

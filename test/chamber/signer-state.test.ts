@@ -2,90 +2,44 @@
 // signed, what is refused and with which words, and that it all comes back by itself.
 
 import { randomBytes } from 'node:crypto';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { stringify } from 'yaml';
-import { boot, type RunningSigner } from '../../enclave/boot/boot.ts';
-import { loadConfig } from '../../enclave/config/load.ts';
-import { systemClock } from '../../observe/clock.ts';
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import type { RunningSigner } from '../../enclave/boot/boot.ts';
 import { createLogger } from '../../observe/logger.ts';
-import { type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
-import { FAULTS, type FaultProxy, randomFaults, startFaultProxy } from '../support/fault-proxy.ts';
+import { FAULTS, randomFaults } from '../support/fault-proxy.ts';
 import { LONGEST_WAIT_MS } from '../support/patience.ts';
 import { type Answer, attestation, call, signCall, testKey } from '../support/requests.ts';
 import { NETWORK, rowOfBefore } from './replicas.ts';
+import { signerSite } from './whole-signer.ts';
 
 const KEY = testKey(0).publicKey;
 const WAIT = { timeout: LONGEST_WAIT_MS, interval: 20 };
 
-let world: CustodyWorld;
-let proxy: FaultProxy;
-let folder: string;
-let table: string;
+const site = signerSite();
 let signer: RunningSigner | undefined;
 let url: string;
-/** Seconds by which the monotonic clock is ahead. */
-let ahead: number;
 let log: string;
 
-beforeAll(async () => {
-  world = await startCustody();
-  proxy = await startFaultProxy(world.dynamodb.endpoint);
-  for (const [name, value] of Object.entries(world.environment({ dynamodb: proxy.endpoint }))) vi.stubEnv(name, value);
-});
-afterAll(async () => {
-  vi.unstubAllEnvs();
-  await proxy.close();
-  await world.close();
-});
-beforeEach(async () => {
-  ahead = 0;
-  folder = mkdtempSync(join(tmpdir(), 'strongroom-chamber-'));
-  mkdirSync(join(folder, 'keys'));
-  writeFileSync(join(folder, 'keys/key.yaml'), `type: file-raw\nprivateKey: "${testKey(0).secret}"\n`);
-  table = await world.createTable();
-});
 afterEach(async () => {
-  proxy.setRule(undefined);
+  site.proxy.setRule(undefined);
   await signer?.shutDown();
   signer = undefined;
-  rmSync(folder, { recursive: true, force: true });
 });
 
-async function start(state: Record<string, unknown> = {}, ceremony = world.createCeremony()): Promise<void> {
-  const custody = world.configuration(table, ceremony);
-  const yaml = stringify(
-    {
-      ...custody,
-      signer_state: { ...(custody['signer_state'] as object), ...state },
-      server: { listen_address: '127.0.0.1', listen_port: 0 },
-      metrics: { listen_address: '127.0.0.1', listen_port: 0 },
-      key_sources: { filesystem: { paths: [join(folder, 'keys')] } },
-      anti_slashing: { path: join(folder, 'slashing.sqlite') },
-    },
-    { aliasDuplicateObjects: false },
-  );
-  const loaded = loadConfig(
-    { argv: ['-c', 'x'], env: {}, readFile: () => Buffer.from(yaml) },
-    { compiledCeremony: false },
-  );
-  if (!loaded.ok) throw new Error(JSON.stringify(loaded.violations));
-  const clock = { now: systemClock.now, monotonic: () => systemClock.monotonic() + ahead * 1000 };
+async function start(state: Record<string, unknown> = {}, ceremony = site.world.createCeremony()): Promise<void> {
+  const configured = site.world.configuration(site.table, ceremony)['signer_state'] as object;
   log = '';
   const logger = createLogger(
     { level: 'warn,audit=off', format: 'text', color: false },
     { write: (line) => (log += line) },
   );
-  signer = await boot(loaded.config, { logger, clock });
+  signer = await site.boot(logger, { signer_state: { ...configured, ...state } }, ceremony);
   await signer.keysLoaded;
   url = `http://127.0.0.1:${signer.listeners.http.port}`;
 }
 
 /** A client token that may sign and list, made with the root token through the Auth API. */
 async function clientToken(): Promise<string> {
-  const token = await world.rootToken(table);
+  const token = await site.world.rootToken(site.table);
   const policy = { name: 'vc', rules: [{ effect: 'allow', scopes: ['sign', 'public_keys'] }] };
   expect(await call(`${url}/api/v1/auth/policies`, { token, body: policy })).toMatchObject({ status: 201 });
   const created = await call(`${url}/api/v1/auth/tokens`, { token, body: { policies: ['vc'] } });
@@ -111,10 +65,10 @@ describe('losing DynamoDB', () => {
     const token = await clientToken();
     expect((await signNext(token)).status).toBe(200);
 
-    proxy.setRule(() => FAULTS.resetBefore);
-    ahead += 8;
+    site.proxy.setRule(() => FAULTS.resetBefore);
+    site.ahead += 8;
     expect((await signNext(token)).status).toBe(200);
-    ahead += 8;
+    site.ahead += 8;
     expect(await signNext(token)).toMatchObject({ status: 503, json: { reason: 'state_stale' } });
     const keys = await call(`${url}/api/v1/eth2/publicKeys`, { token });
     expect(keys).toMatchObject({ status: 503, json: { reason: 'state_stale' } });
@@ -124,7 +78,7 @@ describe('losing DynamoDB', () => {
     expect(health.json['checks']).toContainEqual(expect.objectContaining({ id: 'state_watcher', status: 'DOWN' }));
     expect(health.json['checks']).toContainEqual({ id: 'chamber', status: 'UP' });
 
-    proxy.setRule(undefined);
+    site.proxy.setRule(undefined);
     await vi.waitFor(async () => expect((await signNext(token)).status).toBe(200), WAIT);
     expect((await call(`${url}/healthcheck`)).status).toBe(200);
   });
@@ -132,16 +86,19 @@ describe('losing DynamoDB', () => {
   test('a table that goes back at once after a revocation does not undo it, is counted, and stops signing', async () => {
     await start();
     const token = await clientToken();
-    const root = await world.rootToken(table);
+    const root = await site.world.rootToken(site.table);
     const { json } = await call(`${url}/api/v1/auth/tokens/lookup-self`, { token });
     const accessor = json['accessor'] as string;
-    const before = [await world.row(table, 'AUTH_REVISION'), await world.row(table, `TOKEN#${accessor}`)];
+    const before = [
+      await site.world.row(site.table, 'AUTH_REVISION'),
+      await site.world.row(site.table, `TOKEN#${accessor}`),
+    ];
     const revoked = await call(`${url}/api/v1/auth/tokens/${accessor}`, { token: root, method: 'DELETE' });
     expect(revoked.status).toBe(204);
-    for (const item of before) if (item !== undefined) await world.putRow(table, item);
+    for (const item of before) if (item !== undefined) await site.world.putRow(site.table, item);
     await vi.waitFor(async () => expect(await rolledBack()).toBeGreaterThan(0), WAIT);
     expect(await signNext(token)).toMatchObject({ status: 403, json: { reason: 'invalid_token' } });
-    ahead += 11;
+    site.ahead += 11;
     const seen = await rolledBack();
     await vi.waitFor(async () => expect(await rolledBack()).toBeGreaterThan(seen), WAIT);
     expect(await signNext(token)).toMatchObject({ status: 503, json: { reason: 'state_stale' } });
@@ -149,11 +106,11 @@ describe('losing DynamoDB', () => {
 
   test('a seal that cannot be written answers 503, and can be repeated on the same replica', async () => {
     await start();
-    const token = await world.rootToken(table);
-    proxy.setRule(() => FAULTS.internalError);
+    const token = await site.world.rootToken(site.table);
+    site.proxy.setRule(() => FAULTS.internalError);
     const seal = () => call(`${url}/api/v1/chamber/seal`, { token, method: 'POST' });
     expect(await seal()).toMatchObject({ status: 503, json: { reason: 'state_stale' } });
-    proxy.setRule(undefined);
+    site.proxy.setRule(undefined);
     expect(await seal()).toMatchObject({ status: 200, json: { state: 'Sealed' } });
   });
 });
@@ -171,8 +128,8 @@ describe('while 30 % of all requests to DynamoDB fail', () => {
   test('every vote is signed, and policies and tokens are made, changed and revoked without a wrong refusal', async () => {
     await start();
     const token = await clientToken();
-    const root = await world.rootToken(table);
-    proxy.setRule(randomFaults(7, 0.3, disturbances));
+    const root = await site.world.rootToken(site.table);
+    site.proxy.setRule(randomFaults(7, 0.3, disturbances));
     const statuses: number[] = [];
     for (let round = 0; round < 40; round++) {
       statuses.push((await signNext(token)).status);
@@ -188,18 +145,18 @@ describe('while 30 % of all requests to DynamoDB fail', () => {
     }
     expect(statuses.filter((status) => status !== 200)).toEqual([]);
     expect(statuses.length).toBeGreaterThan(60);
-    expect(proxy.faults).toBeGreaterThan(20);
+    expect(site.proxy.faults).toBeGreaterThan(20);
   });
 
   test('a seal gets through', async () => {
     await start();
-    const token = await world.rootToken(table);
-    proxy.setRule(randomFaults(11, 0.3, disturbances));
+    const token = await site.world.rootToken(site.table);
+    site.proxy.setRule(randomFaults(11, 0.3, disturbances));
     await vi.waitFor(async () => {
       const { status } = await call(`${url}/api/v1/chamber/seal`, { token, method: 'POST' });
       expect(status).toBe(200);
     }, WAIT);
-    expect(await world.row(table, 'SEAL_OVERRIDE')).toBeDefined();
+    expect(await site.world.row(site.table, 'SEAL_OVERRIDE')).toBeDefined();
   });
 });
 
@@ -208,8 +165,8 @@ describe('the watcher', () => {
     await start();
     const token = await clientToken();
     expect(log).not.toContain('refresh_interval_seconds');
-    await world.putRow(table, { pk: { S: 'AUTH_REVISION' }, revision: { S: 'seven' } });
-    await world.putRow(table, { pk: { S: 'SEAL_OVERRIDE' } });
+    await site.world.putRow(site.table, { pk: { S: 'AUTH_REVISION' }, revision: { S: 'seven' } });
+    await site.world.putRow(site.table, { pk: { S: 'SEAL_OVERRIDE' } });
     await vi.waitFor(async () => {
       expect(await signNext(token)).toMatchObject({ status: 503, json: { reason: 'sealed' } });
     }, WAIT);
@@ -219,10 +176,10 @@ describe('the watcher', () => {
     await start({ refresh_interval_seconds: 0 });
     expect(log).toContain('seals, revocations and changed policies that are made elsewhere do not reach this replica');
     const token = await clientToken();
-    const root = await world.rootToken(table);
+    const root = await site.world.rootToken(site.table);
     const before = await readsOfState();
-    await world.putRow(table, { pk: { S: 'SEAL_OVERRIDE' } });
-    ahead += 86_400;
+    await site.world.putRow(site.table, { pk: { S: 'SEAL_OVERRIDE' } });
+    site.ahead += 86_400;
     // The right to sign over the fleet's store is renewed all the same.
     await vi.waitFor(async () => expect((await signNext(token)).status).toBe(200), {
       timeout: LONGEST_WAIT_MS,
@@ -253,22 +210,24 @@ describe('the watcher', () => {
 
 describe('the deployment that the master key is bound to', () => {
   test('is that of the configuration: network and deployment_id, or the table’s name', async () => {
-    const ceremony = world.createCeremony();
+    const ceremony = site.world.createCeremony();
     await start({ deployment_id: 'fleet-a' }, ceremony);
-    const record = JSON.parse((await world.row(table, 'MASTER_KEY'))?.['record']?.S ?? '') as { deployment: object };
+    const record = JSON.parse((await site.world.row(site.table, 'MASTER_KEY'))?.['record']?.S ?? '') as {
+      deployment: object;
+    };
     expect(record.deployment).toEqual({ network: NETWORK, id: 'fleet-a' });
     await signer?.shutDown();
     signer = undefined;
     await expect(start({}, ceremony)).rejects.toThrow(
-      `custody: the MASTER_KEY row is of the deployment "fleet-a" and this signer is of "${table}"`,
+      `custody: the MASTER_KEY row is of the deployment "fleet-a" and this signer is of "${site.table}"`,
     );
     await start({ deployment_id: 'fleet-a' }, ceremony);
   });
 
   test('has to be named in the row where require_bound_master_key is true', async () => {
-    const ceremony = world.createCeremony();
-    const row = await rowOfBefore(world, randomBytes(32), ceremony);
-    await world.putRow(table, { pk: { S: 'MASTER_KEY' }, ...row });
+    const ceremony = site.world.createCeremony();
+    const row = await rowOfBefore(site.world, randomBytes(32), ceremony);
+    await site.world.putRow(site.table, { pk: { S: 'MASTER_KEY' }, ...row });
     await expect(start({ require_bound_master_key: true }, ceremony)).rejects.toThrow('names no deployment');
     await start({}, ceremony);
     expect(log).toContain('written before rows named their deployment');
@@ -278,7 +237,7 @@ describe('the deployment that the master key is bound to', () => {
 describe('who may ask for the status and who may seal', () => {
   test('a client token needs the scope; a management token needs none', async () => {
     await start();
-    const root = await world.rootToken(table);
+    const root = await site.world.rootToken(site.table);
     const policy = { name: 'monitoring', rules: [{ effect: 'allow', scopes: ['chamber_status'] }] };
     await call(`${url}/api/v1/auth/policies`, { token: root, body: policy });
     const created = await call(`${url}/api/v1/auth/tokens`, { token: root, body: { policies: ['monitoring'] } });

@@ -113,34 +113,34 @@ test.each(['MASTER_KEY', 'ROOT_TOKEN_BOOTSTRAP', 'AUTH_REVISION', 'SEAL_OVERRIDE
 describe('the latch', () => {
   test('the first one stays, and every later call is told of it', async () => {
     const first = { reason: 'drill', accessor: 'acc_1', sealedAt: '2026-01-02T03:04:05.000Z' };
-    expect(await table.writeSealOverride(first)).toEqual(first);
-    expect(await table.writeSealOverride({ ...first, reason: 'another' })).toEqual(first);
-    expect(await table.readSealOverride()).toEqual(first);
+    expect(await table.writeLatch(first)).toEqual(first);
+    expect(await table.writeLatch({ ...first, reason: 'another' })).toEqual(first);
+    expect(await table.readLatch()).toEqual(first);
   });
 
   test.each(LOST)('%s: the latch is written all the same', async (_what, fault) => {
     using table = await openNew(patienceWith(fault));
     proxy.setRule(faultTimes(1, fault, 'TransactWriteItems'));
-    await table.writeSealOverride({ reason: null, accessor: 'acc_1', sealedAt: null });
-    expect(await table.readSealOverride()).toEqual({ reason: null, accessor: 'acc_1', sealedAt: null });
+    await table.writeLatch({ reason: null, accessor: 'acc_1', sealedAt: null });
+    expect(await table.readLatch()).toEqual({ reason: null, accessor: 'acc_1', sealedAt: null });
   });
 
   test('a row made by hand seals, whatever is in it', async () => {
     await world.putRow(table.tableName, { pk: { S: 'SEAL_OVERRIDE' }, reason: { N: '1' }, sealed_at: { S: 'soon' } });
-    expect((await table.watch()).sealOverride).toEqual({ reason: null, accessor: null, sealedAt: null });
+    expect((await table.watch()).latch).toEqual({ reason: null, accessor: null, sealedAt: null });
   });
 
   test('seals also beside rows that cannot be read', async () => {
     await world.putRow(table.tableName, { pk: { S: 'SEAL_OVERRIDE' } });
     await world.putRow(table.tableName, { pk: { S: 'AUTH_REVISION' }, revision: { S: 'seven' } });
     await world.putRow(table.tableName, { pk: { S: 'MASTER_KEY' }, generation: { N: '1.5' } });
-    expect((await table.watch()).sealOverride).toEqual({ reason: null, accessor: null, sealedAt: null });
+    expect((await table.watch()).latch).toEqual({ reason: null, accessor: null, sealedAt: null });
   });
 });
 
 describe('reads', () => {
   test('rows that the service leaves unprocessed are asked for again, and never count as absent', async () => {
-    await table.writeSealOverride({ reason: null, accessor: null, sealedAt: null });
+    await table.writeLatch({ reason: null, accessor: null, sealedAt: null });
     let rounds = 0;
     proxy.setRule(({ operation, body }) => {
       if (operation !== 'BatchGetItem' || rounds++ > 0) return undefined;
@@ -152,7 +152,7 @@ describe('reads', () => {
         }),
       };
     });
-    expect((await table.watch()).sealOverride).toBeDefined();
+    expect((await table.watch()).latch).toBeDefined();
     expect(rounds).toBe(2);
   });
 

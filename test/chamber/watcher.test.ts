@@ -2,17 +2,17 @@
 // sight.
 
 import { beforeEach, describe, expect, test } from 'vitest';
-import type { SealOverride } from '../../enclave/chamber/state-rows.ts';
+import type { Latch } from '../../enclave/chamber/state-rows.ts';
 import type { WatchedRows } from '../../enclave/chamber/state-table.ts';
 import { type WatchedHead, Watcher } from '../../enclave/chamber/watcher.ts';
 import { recordingLog } from '../support/recording-log.ts';
 
-const LATCH: SealOverride = { reason: 'drill', accessor: 'acc_1', sealedAt: '2026-01-02T03:04:05.000Z' };
+const LATCH: Latch = { reason: 'drill', accessor: 'acc_1', sealedAt: '2026-01-02T03:04:05.000Z' };
 
 let now: number;
 let rows: WatchedRows;
 let failure: Error | undefined;
-let latches: SealOverride[];
+let latches: Latch[];
 let held: WatchedHead;
 let refreshes: number;
 let refresh: () => Promise<void>;
@@ -20,7 +20,7 @@ let log: ReturnType<typeof recordingLog>;
 
 beforeEach(() => {
   now = 1_000;
-  rows = { sealOverride: undefined, generation: 1, authHead: headOf(7) };
+  rows = { latch: undefined, generation: 1, authHead: headOf(7) };
   failure = undefined;
   latches = [];
   held = headOf(7);
@@ -35,7 +35,7 @@ function headOf(revision: number, code = revision): WatchedHead {
 
 /** The table moves: another replica committed, or somebody restored it. */
 function tableAt(authHead: WatchedHead | undefined): void {
-  rows = { sealOverride: undefined, generation: 1, authHead };
+  rows = { latch: undefined, generation: 1, authHead };
 }
 
 /** As the authenticator does: what is in the table becomes effective, unless it went back. */
@@ -201,7 +201,7 @@ describe('the auth state', () => {
     refresh = () => released.then(install);
     const first = watcher.poll();
     const second = watcher.poll();
-    rows = { sealOverride: LATCH };
+    rows = { latch: LATCH };
     await watcher.look();
     expect([refreshes, latches]).toEqual([1, [LATCH]]);
     release();
@@ -212,7 +212,7 @@ describe('the auth state', () => {
 describe('what it sees', () => {
   test('a latch is told once, and is the end of watching', async () => {
     const watcher = open();
-    rows = { sealOverride: LATCH };
+    rows = { latch: LATCH };
     await watcher.poll();
     await watcher.poll();
     expect(latches).toEqual([LATCH]);
@@ -221,7 +221,7 @@ describe('what it sees', () => {
 
   test('another generation is told and changes nothing: the master key is the same', async () => {
     const watcher = open();
-    rows = { sealOverride: undefined, authHead: headOf(7), generation: 2 };
+    rows = { latch: undefined, authHead: headOf(7), generation: 2 };
     await watcher.poll();
     await watcher.poll();
     expect(log.lines).toMatchObject([{ level: 'info', fields: { generation: 2, was: 1 } }]);
@@ -230,7 +230,7 @@ describe('what it sees', () => {
 
   test('a MASTER_KEY row that vanished is an error in the log while there is time to restore it', async () => {
     const watcher = open();
-    rows = { sealOverride: undefined, authHead: headOf(7), generation: undefined };
+    rows = { latch: undefined, authHead: headOf(7), generation: undefined };
     await watcher.poll();
     await watcher.poll();
     expect(log.lines).toMatchObject([{ level: 'error', message: expect.stringContaining('MASTER_KEY is gone') }]);
@@ -239,7 +239,7 @@ describe('what it sees', () => {
   test('nothing any more after it was stopped', async () => {
     const watcher = open();
     watcher.stop();
-    rows = { sealOverride: LATCH };
+    rows = { latch: LATCH };
     await watcher.poll();
     expect(latches).toEqual([]);
   });

@@ -29,6 +29,7 @@ const ASKED: readonly (readonly [typed: string, offers: readonly string[]])[] = 
   ['strongroom operator auth policy de', ['delete']],
   // a value that looks like a command leads nobody astray
   ['strongroom operator auth policy get --name seal --allow', ['--allow-plaintext-signer']],
+  ['strongroom operator auth policy create --preset ', ['validator-client', 'monitoring', 'key-admin', 'break-glass']],
   ['strongroom operator keys import keystores --storage ', ['table', 'memory']],
   ['strongroom operator status --profile ', ['default', 'frankfurt']],
   ['strongroom operator status --tls-ca rec', ['records.json']],

@@ -34,3 +34,32 @@ it('a row is a list of its fields where its columns leave no room for the last o
     `A  ${'x'.repeat(20)}\nB  ${'y'.repeat(20)}\nC  one two\n`,
   );
 });
+
+describe.each([80, 100, 120])('at %i columns', (columns) => {
+  it.each([
+    ['the key of a custody ceremony', 'arn:aws:kms:eu-central-1:111122223333:key/9437862b-3c6c-48f5-a3d5-d9504c1002e6'],
+    ['a file', '/home/operator/.config/strongroom/deployments/mainnet/operator.yaml'],
+  ])('a word that is copied stays whole: %s', (_, word) => {
+    const table = renderTable(
+      ['SHARE', 'STATUS', 'WHAT WAS FOUND'],
+      [['1', 'SKIPPED', `default of ${word} here`]],
+      columns,
+    );
+    expect(table.split(/\s+/)).toContain(word);
+    expect(table.split('\n').filter((line) => line.length > columns)).toEqual([]);
+  });
+});
+
+it('a word too long for its column has a line to itself, the rest stays in the column', () => {
+  const word = 'w'.repeat(45);
+  expect(
+    renderTable(
+      ['A', 'B', 'C'],
+      [
+        ['1', 'xx', `one ${word} two`],
+        ['2', 'x', word],
+      ],
+      50,
+    ),
+  ).toBe(`A  B   C\n1  xx  one\n  ${word}\n       two\n2  x\n  ${word}\n`);
+});

@@ -65,6 +65,9 @@ anti_slashing: {path: ${folder}/records.sqlite}`;
       join(folder, 'devnet.yaml'),
       PACKAGE_CONFIG.replace('HEZE_FORK_EPOCH: 18446744073709551615', 'HEZE_FORK_EPOCH: 9'),
     );
+    const contradicted = await check(yaml.replace('custom\n', '{name: custom, fork_schedule: {gloas: 2}}\n'));
+    expect(contradicted.code).toBe(78);
+    expect(contradicted.text).toContain('network.fork_schedule.gloas contradicts the known one, 1');
     const good = await check(yaml);
     expect(good.code).toBe(0);
     expect(good.text).toContain('warning: custom_network.config_file plans HEZE at epoch 9');

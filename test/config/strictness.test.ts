@@ -72,7 +72,7 @@ describe('the file', () => {
   it('that cannot be read is one violation, and no rule guesses at what was in it', () => {
     const argv = ['-c', 'does-not-exist/config.yaml', '--key-sources-dynamodb-table', 'keys'];
     const loaded = loadConfig({ argv, env: {} }, { compiledCeremony: false });
-    expect(loaded).toMatchObject({ ok: false, violations: [{ problem: 'cannot be read (ENOENT)' }] });
+    expect(loaded).toMatchObject({ ok: false, violations: [{ path: argv[1], problem: 'cannot be read (ENOENT)' }] });
   });
 
   it.each(['', '\n', '# network: mainnet\n', '---\n', 'null'])('refuses %j, which sets nothing', (yaml) => {

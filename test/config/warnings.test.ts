@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 import { WARNINGS } from '../../enclave/config/warnings.ts';
-import { USED_POOL_CONNECTIONS } from '../../enclave/slashing/postgres/pool.ts';
+import { USED_POOL_CONNECTIONS } from '../../enclave/slashing/postgres/connection/pool.ts';
 import { type Given, keyArn, load } from './loading.ts';
 
 const RECIPIENT = 'age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p';
@@ -30,6 +30,10 @@ describe('a configuration', () => {
   it.each([
     ['only allows payments to somebody', `${PAYS}}`],
     ['allows the rest by another rule', `${PAYS}}, {effect: allow, operations: [ATTESTATION, BLOCK_V2]}`],
+    [
+      'has operations beside the scope sign, or beside none',
+      'allow, scopes: [sign], operations: [BLOCK_V2]}, {effect: deny, operations: [VOLUNTARY_EXIT]}',
+    ],
     ['denies payments to somebody', `allow}, {effect: deny${PAYS.slice('allow'.length)}}`],
     [
       'allows other keys to pay anybody',
@@ -53,6 +57,11 @@ describe('a configuration', () => {
       'fee recipients are of a message that has none',
       'static_auth',
       { yaml: QUIET.replace('allow}', `${PAYS}, operations: [BLOCK_V2]}`) },
+    ],
+    [
+      'operations stand beside a scope whose requests have none',
+      'static_auth',
+      { yaml: QUIET.replace('allow}', 'allow, scopes: [sign, public_keys], operations: [BLOCK_V2]}') },
     ],
     [
       'fee recipients are of a scope that signs nothing',

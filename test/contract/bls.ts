@@ -1,13 +1,14 @@
-// What every BLS core must do, whichever computes: run by test/signing/bls/native.test.ts and bls-portable.test.ts.
-// Signatures and secret keys are in bls-signatures.ts, many keys added together in bls-many-keys.ts; here are handles,
-// the queue, and the core's life.
+// What every BLS core must do, whichever computes: run by test/signing/bls/native.test.ts and portable.test.ts.
+// Signatures and secret keys are in bls-signatures.ts, many keys added together in bls-many-keys.ts, groups in
+// bls-groups.ts; here are handles, the queue, and the core's life.
 
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { SignerError } from '../../enclave/api/errors.ts';
 import type { KeyHandle } from '../../enclave/keys/vault.ts';
 import type { BlsCore } from '../../enclave/signing/bls/bls.ts';
 import { MAX_QUEUED_JOBS } from '../../enclave/signing/bls/queue.ts';
-import { bytesOf, expectedSignature, hex, outcome, ROOT, secretKeyOf } from '../support/bls.ts';
+import { bytesOf, expectedSignature, jobsHaveStarted, keysOf, outcome, ROOT, secretKeyOf } from '../support/bls.ts';
+import { blsGroupsContract } from './bls-groups.ts';
 import { blsManyKeysContract } from './bls-many-keys.ts';
 import { blsSignaturesContract } from './bls-signatures.ts';
 
@@ -18,12 +19,6 @@ const MAX_RUNNING_PER_CORE = 16;
 const CORES = 2;
 const UNDER_WAY = CORES * MAX_RUNNING_PER_CORE;
 
-/**
- * A core starts jobs in a microtask that their `sign` queued; this one comes after it, and before any signature can be
- * done.
- */
-const jobsHaveStarted = () => Promise.resolve();
-
 export function blsCoreContract(open: (cores: number) => BlsCore): void {
   describe('its signatures', () => {
     blsSignaturesContract(() => open(CORES));
@@ -33,6 +28,10 @@ export function blsCoreContract(open: (cores: number) => BlsCore): void {
     blsManyKeysContract(() => open(CORES));
   });
 
+  describe('a group', () => {
+    blsGroupsContract(() => open(CORES));
+  });
+
   describe('its keys and jobs', () => {
     let core: BlsCore;
     beforeEach(() => {
@@ -40,17 +39,11 @@ export function blsCoreContract(open: (cores: number) => BlsCore): void {
     });
     afterEach(() => core.close());
 
-    const addKeys = (count: number) =>
-      Array.from({ length: count }, (_, index) => {
-        const secretKey = secretKeyOf(`key ${index}`);
-        return { secretKey, ...core.addKey(secretKey) };
-      });
-
     const sign = (handle: KeyHandle) => outcome(core.sign(handle, ROOT, 'normal'));
 
     describe('a handle', () => {
       test('of a removed key refuses with signing_unavailable, and the others sign on', async () => {
-        const [first, removed, last] = addKeys(3);
+        const [first, removed, last] = keysOf(core, 3);
         if (first === undefined || removed === undefined || last === undefined) throw new Error('unreachable');
         core.removeKey(removed.handle);
         expect(await sign(removed.handle)).toBe('signing_unavailable');
@@ -102,7 +95,7 @@ export function blsCoreContract(open: (cores: number) => BlsCore): void {
     });
 
     test('wipe makes every handle stale, also those of waiting jobs, and new keys can be added', async () => {
-      const keys = addKeys(600);
+      const keys = keysOf(core, 600);
       const waiting = keys.map(({ handle }) => sign(handle));
       await jobsHaveStarted();
       core.wipe();
@@ -138,124 +131,6 @@ export function blsCoreContract(open: (cores: number) => BlsCore): void {
       expect((await jobs[0])?.running).toBeGreaterThan(0);
       await Promise.all(jobs);
       await single.close();
-    });
-
-    describe('a group', () => {
-      const groupOutcomes = async (group: ReturnType<BlsCore['signGroup']>): Promise<string[]> =>
-        (await group).map((signature) => (signature instanceof SignerError ? signature.reason : hex(signature)));
-
-      test.each([1, 15, 16, 17, 300])(
-        'of %i keys has the signatures of blst, in the order of the handles',
-        async (size) => {
-          const keys = addKeys(size).toReversed();
-          for (const label of ['one root', 'another root', 'one root']) {
-            const root = bytesOf(`${label} of ${size}`);
-            const outcomes = await groupOutcomes(
-              core.signGroup(
-                keys.map(({ handle }) => handle),
-                root,
-                'normal',
-              ),
-            );
-            expect(outcomes).toEqual(keys.map(({ secretKey }) => expectedSignature(secretKey, root)));
-          }
-        },
-      );
-
-      test('of no keys is empty', async () => {
-        expect(await core.signGroup([], ROOT, 'normal')).toEqual([]);
-      });
-
-      test('beside others, in either lane, gets its own signatures', async () => {
-        const keys = addKeys(60);
-        const handles = keys.map(({ handle }) => handle);
-        const roots = Array.from({ length: 20 }, (_, index) => bytesOf(`group ${index}`));
-        const groups = roots.map((root, index) =>
-          core.signGroup(handles, root, index % 3 === 0 ? 'priority' : 'normal'),
-        );
-        const alone = keys.map(({ handle }, index) =>
-          outcome(core.sign(handle, roots[index % 20] as Uint8Array, 'normal')),
-        );
-        for (const [index, { secretKey }] of keys.entries()) {
-          expect(await alone[index]).toBe(expectedSignature(secretKey, roots[index % 20]));
-        }
-        for (const [index, group] of groups.entries()) {
-          const expected = keys.map(({ secretKey }) => expectedSignature(secretKey, roots[index]));
-          expect(await groupOutcomes(group)).toEqual(expected);
-        }
-      });
-
-      test('signs with the keys that are there, and says of the others that they are gone', async () => {
-        const keys = addKeys(40);
-        for (const { handle } of keys.slice(10, 20)) core.removeKey(handle);
-        const outcomes = await groupOutcomes(
-          core.signGroup(
-            keys.map(({ handle }) => handle),
-            ROOT,
-            'normal',
-          ),
-        );
-        expect(outcomes).toEqual(
-          keys.map(({ secretKey }, index) =>
-            index >= 10 && index < 20 ? 'signing_unavailable' : expectedSignature(secretKey),
-          ),
-        );
-      });
-
-      test('that is wiped while it waits: what is under way is signed, the rest is refused', async () => {
-        const keys = addKeys(1000);
-        const group = core.signGroup(
-          keys.map(({ handle }) => handle),
-          ROOT,
-          'normal',
-        );
-        await jobsHaveStarted();
-        const underWay = core.load().running;
-        core.wipe();
-        const outcomes = await groupOutcomes(group);
-        expect(outcomes.slice(0, underWay)).toEqual(
-          keys.slice(0, underWay).map(({ secretKey }) => expectedSignature(secretKey)),
-        );
-        expect(new Set(outcomes.slice(underWay))).toEqual(new Set(['signing_unavailable']));
-      });
-
-      test('does not keep a job waiting that comes alone after it', async () => {
-        const [key, other] = addKeys(2);
-        if (key === undefined || other === undefined) throw new Error('unreachable');
-        const order: string[] = [];
-        const group = core.signGroup(Array(8192).fill(key.handle), ROOT, 'normal').then(() => order.push('group'));
-        await jobsHaveStarted();
-        const alone = core.sign(other.handle, bytesOf('alone'), 'normal').then(() => order.push('alone'));
-        await Promise.all([group, alone]);
-        expect(order).toEqual(['alone', 'group']);
-      });
-
-      test('is not kept waiting for good by jobs that come alone', async () => {
-        const [key] = addKeys(1);
-        if (key === undefined) throw new Error('unreachable');
-        const state = { isDone: false };
-        const group = core.signGroup(Array(64).fill(key.handle), ROOT, 'normal').then((signatures) => {
-          state.isDone = true;
-          return signatures;
-        });
-        const comeAgain = async (name: string): Promise<void> => {
-          for (let count = 0; !state.isDone; count++)
-            await core.sign(key.handle, bytesOf(`${name} ${count}`), 'normal');
-        };
-        await Promise.all(Array.from({ length: 200 }, (_, index) => comeAgain(`alone ${index}`)));
-        expect(await group).toHaveLength(64);
-      });
-
-      test('that does not fit the queue is refused whole, and a closed core refuses it', async () => {
-        const { handle } = core.addKey(secretKeyOf('a key'));
-        const tooMany = core.signGroup(Array(MAX_QUEUED_JOBS + 1).fill(handle), ROOT, 'normal');
-        await expect(tooMany).rejects.toMatchObject({ reason: 'overloaded' });
-        const waiting = core.signGroup(Array(500).fill(handle), ROOT, 'normal');
-        await jobsHaveStarted();
-        await core.close();
-        expect((await groupOutcomes(waiting)).at(-1)).toBe('signing_unavailable');
-        await expect(core.signGroup([handle], ROOT, 'normal')).rejects.toMatchObject({ reason: 'signing_unavailable' });
-      });
     });
 
     test('load tells what waits and what is under way, and both are zero when all is done', async () => {

@@ -17,6 +17,9 @@ import {
 import type { SlashingHarness } from './slashing-harness.ts';
 
 const FINAL_ROUNDS = 5;
+const STEPS_UNTIL_RETIREMENT = 3;
+/** Two messages each: fewer than a retirement may lose races. */
+const STEPS_DURING_RETIREMENT = 20;
 
 export function retirementContract({ manySigners, freshStore, open, fresh }: SlashingHarness): void {
   describe('retired keys', () => {
@@ -99,9 +102,11 @@ export function retirementContract({ manySigners, freshStore, open, fresh }: Sla
         const one = await open(store);
         const other = manySigners ? await open(store) : one;
         const released: SlashableMessage[] = [];
-        const isRetired = Promise.withResolvers<void>();
+        const isUnderWay = Promise.withResolvers<void>();
+        const isOver = Promise.withResolvers<void>();
         const asking = [1, 2].map(async (key) => {
-          for (let step = 1; ; step++) {
+          // So many and no more: a key that signs without an end is one that no retirement can overtake.
+          for (let step = 1; step <= STEPS_UNTIL_RETIREMENT + round + STEPS_DURING_RETIREMENT; step++) {
             for (const message of [block(key, step, step), vote(key, step, step + 1, step)]) {
               const verdict = await checkOne(other, message);
               if (verdict.kind === 'safe') released.push(message);
@@ -110,12 +115,14 @@ export function retirementContract({ manySigners, freshStore, open, fresh }: Sla
                 return;
               }
             }
-            if (step === 3 + round) isRetired.resolve();
+            if (step === STEPS_UNTIL_RETIREMENT + round) isUnderWay.resolve();
           }
+          await isOver.promise;
+          expect(verdictName(await checkOne(other, block(key, 1000, 'after')))).toBe('key_retired');
         });
-        await isRetired.promise;
+        await isUnderWay.promise;
         const keys = [1, 2].map(publicKeyOf);
-        await one.retire(keys);
+        await one.retire(keys).finally(isOver.resolve);
         const file = await collect(one.exportHistories(keys));
         await Promise.all(asking);
         const copy = await fresh();

@@ -2,37 +2,17 @@
 // label that its query leaves, and no two panels lie on each other. Grafana itself is not run here.
 
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
-import { knownMetrics, problemsOf } from './known-metrics.ts';
+import { dashboard, filledIn, labelsOf, panels, queries } from './dashboard.ts';
+import { problemsOf } from './known-metrics.ts';
 import { groupingLabels, selectorsOf } from './promql.ts';
+import { knownSeries } from './rules.ts';
 
-interface Panel {
-  readonly id: number;
-  readonly type: string;
-  readonly title: string;
-  readonly description?: string;
-  readonly gridPos: { readonly x: number; readonly y: number; readonly w: number; readonly h: number };
-  readonly targets?: readonly { readonly expr: string; readonly legendFormat: string }[];
-}
-
-const dashboard = JSON.parse(
-  readFileSync(join(import.meta.dirname, '../../deploy/grafana/strongroom.json'), 'utf8'),
-) as {
-  readonly panels: readonly Panel[];
-  readonly templating: { readonly list: readonly { readonly name: string }[] };
-};
-const { panels } = dashboard;
-const queries = panels.flatMap(({ title, targets = [] }) => targets.map((target) => ({ title, ...target })));
-const known = knownMetrics();
-
-/** As Grafana fills them in. */
-function filledIn(expression: string): string {
-  return expression.replaceAll('$__rate_interval', '1m').replaceAll(/\$(?:instance|parent)/g, '.*');
-}
+const known = knownSeries();
 
 describe('the dashboard', () => {
   it('asks for metrics, labels and values of the catalogues', () => {
@@ -41,6 +21,8 @@ describe('the dashboard', () => {
       const problems = problemsOf(filledIn(expr), known);
       expect({ title, expr, problems }).toEqual({ title, expr, problems: [] });
     }
+    for (const { name, expr } of dashboard.annotations.list)
+      expect({ name, problems: problemsOf(expr, known) }).toEqual({ name, problems: [] });
   });
 
   it('names its series by labels that the query leaves', () => {
@@ -48,7 +30,7 @@ describe('the dashboard', () => {
       const labels = / by \(/.test(expr)
         ? groupingLabels(expr)
         : selectorsOf(filledIn(expr)).flatMap(({ metric }) => [...(known.get(metric)?.keys() ?? [])]);
-      const lost = [...legendFormat.matchAll(/\{\{(\w+)\}\}/g)].filter(([, label = '']) => !labels.includes(label));
+      const lost = labelsOf(legendFormat).filter((label) => !labels.includes(label));
       expect({ title, legendFormat, lost }).toEqual({ title, legendFormat, lost: [] });
     }
   });

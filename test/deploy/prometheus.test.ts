@@ -5,30 +5,11 @@ import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { parse } from 'yaml';
-import { JOBS, knownMetrics, problemsOf, recordedBy } from './known-metrics.ts';
+import { JOBS, problemsOf } from './known-metrics.ts';
 import { groupingLabels, selectorsOf } from './promql.ts';
+import { alerts, knownSeries, PROMETHEUS_FOLDER, readYaml, rules } from './rules.ts';
 
-const FOLDER = join(import.meta.dirname, '../../deploy/prometheus');
-
-interface Rule {
-  readonly record?: string;
-  readonly alert?: string;
-  readonly expr: string;
-  readonly labels?: Readonly<Record<string, string>>;
-  readonly annotations?: Readonly<Record<string, string>>;
-}
-
-function read(name: string): unknown {
-  return parse(readFileSync(join(FOLDER, name), 'utf8'));
-}
-
-const { groups } = read('strongroom.rules.yaml') as { readonly groups: readonly { readonly rules: readonly Rule[] }[] };
-const rules = groups.flatMap(({ rules }) => rules);
-const alerts = rules.filter(({ alert }) => alert !== undefined);
-
-const known = knownMetrics();
-for (const { record, expr } of rules) if (record !== undefined) known.set(record, recordedBy(expr, known));
+const known = knownSeries();
 
 describe('a name that is not known is found', () => {
   it.each([
@@ -70,7 +51,7 @@ describe('the rules', () => {
   });
 
   it('lead to the section of a runbook that names them, and each name there is an alert', () => {
-    const RUNBOOKS = join(FOLDER, '../../docs/runbooks');
+    const RUNBOOKS = join(PROMETHEUS_FOLDER, '../../docs/runbooks');
     const sections = new Map<string, string>();
     for (const page of readdirSync(RUNBOOKS)) {
       const [, ...parts] = readFileSync(join(RUNBOOKS, page), 'utf8').split(/^<a id="(?=[^"]+"><\/a>$)/m);
@@ -103,7 +84,7 @@ describe('the rules', () => {
   it('use each recorded series, and the jobs of the example of a configuration', () => {
     const used = new Set(alerts.flatMap(({ expr }) => selectorsOf(expr).map(({ metric }) => metric)));
     expect(rules.flatMap(({ record }) => record ?? []).filter((record) => !used.has(record))).toEqual([]);
-    const { scrape_configs, rule_files } = read('prometheus.yaml') as {
+    const { scrape_configs, rule_files } = readYaml('prometheus.yaml') as {
       scrape_configs: { job_name: string }[];
       rule_files: string[];
     };
@@ -121,7 +102,7 @@ describe.skipIf(!hasPromtool)('promtool (Debian package prometheus)', () => {
     ['takes the configuration and the rules', ['check', 'config', 'prometheus.yaml']],
     ['finds that the alerts fire when they should, and not before', ['test', 'rules', 'strongroom.tests.yaml']],
   ])('%s', (_, argv) => {
-    const { status, stdout, stderr } = spawnSync('promtool', argv, { cwd: FOLDER, encoding: 'utf8' });
+    const { status, stdout, stderr } = spawnSync('promtool', argv, { cwd: PROMETHEUS_FOLDER, encoding: 'utf8' });
     expect({ status, said: `${stdout}${stderr}` }).toMatchObject({ status: 0 });
   });
 });

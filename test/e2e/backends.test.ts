@@ -3,7 +3,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { slashingTableDefinition } from '../../enclave/slashing/dynamodb/items.ts';
+import { tableDefinition } from '../../enclave/aws/table-definition.ts';
 import { startDynamoDB } from '../../rehearsal/dynamodb.ts';
 import { runStrongroom } from '../../rehearsal/signer.ts';
 import { type Deployment, deploy } from '../support/deployment.ts';
@@ -38,7 +38,7 @@ async function freshStore(backend: Backend): Promise<Store> {
     const url = postgres.url(await postgres.createDatabase());
     return { deployment: deploy(2, { anti_slashing: { backend } }), env: { SVC_ANTI_SLASHING__URL: url } };
   }
-  await dynamodb.createTable(slashingTableDefinition(name));
+  await dynamodb.createTable(tableDefinition(name));
   const env = {
     AWS_ENDPOINT_URL_DYNAMODB: dynamodb.endpoint,
     AWS_REGION: 'eu-central-1',

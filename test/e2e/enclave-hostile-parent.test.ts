@@ -7,7 +7,9 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest
 import { extendedOnce } from '../../formats/register.ts';
 import { testPcr } from '../../rehearsal/nsm/emulator.ts';
 import { type AttestedClient, attested, registersOf } from '../support/attested-client.ts';
-import { type EnclaveProcess, type EnclaveWorld, type Parent, startEnclaveWorld } from '../support/enclave-world.ts';
+import type { Parent } from '../support/enclave-parent.ts';
+import type { EnclaveProcess } from '../support/enclave-process.ts';
+import { type EnclaveWorld, startEnclaveWorld } from '../support/enclave-world.ts';
 import { LONGEST_WAIT_MS } from '../support/patience.ts';
 import { attestation, call, rootOf } from '../support/requests.ts';
 

@@ -6,85 +6,26 @@ import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { TransportListener } from '../../enclave/native/transport.ts';
-import { type AttestedClient, attested, registersOf } from '../support/attested-client.ts';
-import {
-  type EnclaveProcess,
-  type EnclaveWorld,
-  type Parent,
-  type ParentOptions,
-  startEnclaveWorld,
-} from '../support/enclave-world.ts';
+import { attested, registersOf } from '../support/attested-client.ts';
 import { attestation, call, rootOf } from '../support/requests.ts';
 import { dial } from '../support/streams.ts';
-
-let world: EnclaveWorld;
-let parent: Parent | undefined;
-let enclave: EnclaveProcess | undefined;
-const clients: AttestedClient[] = [];
-const opened: { close(): Promise<unknown> }[] = [];
-
-let root: string;
-let token: string;
-let publicKey: string;
-
-beforeAll(async () => {
-  world = await startEnclaveWorld();
-  const first = await start();
-  root = await world.custody.rootToken(world.stateTable);
-  await first.call('/api/v1/auth/policies', {
-    token: root,
-    body: { name: 'everything', rules: [{ effect: 'allow' }] },
-  });
-  const made = await first.call('/api/v1/auth/tokens', { token: root, body: { policies: ['everything'] } });
-  token = String(made.json['token']);
-  const generated = await first.call('/api/v1/chamber/keys/generate-keys', { token, body: { count: 1 } });
-  [{ pubkey: publicKey }] = generated.json['keys'] as [{ pubkey: string }];
-  await stop();
-});
-afterEach(async () => {
-  await stop();
-  for (const each of opened.splice(0).toReversed()) await each.close();
-});
-afterAll(() => world.close());
-
-async function stop(): Promise<void> {
-  for (const client of clients.splice(0)) await client.close();
-  await enclave?.kill();
-  await parent?.close();
-  enclave = undefined;
-  parent = undefined;
-}
-
-/** Power on under this parent, and connect as an operator who knows the honest measurements. */
-async function start(options?: ParentOptions): Promise<AttestedClient> {
-  parent = await world.startParent(undefined, options);
-  enclave = await world.startEnclave();
-  await parent.said('ready');
-  return connectAttested();
-}
-
-async function connectAttested(): Promise<AttestedClient> {
-  if (parent === undefined || enclave === undefined) throw new Error('nothing runs');
-  const client = await attested(parent.tlsUrl, world.pki, registersOf(enclave.nsm));
-  clients.push(client);
-  return client;
-}
-
-let epoch = 100;
-
-/** A vote that is slashable with no other. */
-async function signs(client: AttestedClient): Promise<void> {
-  epoch += 1;
-  const vote = attestation({ source: epoch, target: epoch + 1 });
-  expect(await client.call(`/api/v1/eth2/sign/${publicKey}`, { token, body: vote })).toMatchObject({ status: 200 });
-}
-
-function expectNoSecrets(...texts: readonly string[]): void {
-  for (const text of texts) for (const secret of [root, token]) expect(text).not.toContain(secret);
-}
+import {
+  connectAttested,
+  enclave,
+  eventually,
+  expectNoSecrets,
+  nextEpoch,
+  opened,
+  parent,
+  powerOn,
+  publicKey,
+  signs,
+  start,
+  token,
+  world,
+} from './hostile-parent-set-up.ts';
 
 describe('answers in the place of KMS', () => {
   /** In front of the real stand-in, changing what it answers to Decrypt. */
@@ -132,8 +73,7 @@ describe('answers in the place of KMS', () => {
       },
     ],
   ])('%s unseals nothing', async (_, change) => {
-    parent = await world.startParent(undefined, { instead: { 8002: await forger(change) } });
-    enclave = await world.startEnclave({ patienceMs: 1000 });
+    const { parent, enclave } = await powerOn({ instead: { 8002: await forger(change) } }, { patienceMs: 1000 });
     await expect(parent.said('ready')).rejects.toThrow(/the start failed/);
     await expect(attested(parent.tlsUrl, world.pki, registersOf(enclave.nsm))).rejects.toThrow();
     expectNoSecrets(JSON.stringify(parent.lines), enclave.console());
@@ -199,11 +139,11 @@ describe('what the parent carries', () => {
       weather = next;
       for (const stream of open) stream.destroy();
       for (let round = 0; round < 8; round++) {
-        epoch += 1;
-        const target = epoch + 1;
+        const source = nextEpoch();
+        const target = source + 1;
         // Four different votes for one target, at once: at most one of them may ever be signed.
         const votes = Array.from({ length: 4 }, (_, index) =>
-          attestation({ source: epoch, target, head: rootOf(0x40 + index) }),
+          attestation({ source, target, head: rootOf(0x40 + index) }),
         );
         const answers = await Promise.all(
           votes.map((body) => client.call(`/api/v1/eth2/sign/${publicKey}`, { token, body })),
@@ -246,8 +186,8 @@ describe('what the parent sends to the listeners', () => {
     await Promise.all(closed);
     await signs(client);
     await signs(await connectAttested());
-    const { text } = await call(parent?.metricsUrl ?? '', { token: null });
-    expect(text).toMatch(/^svc_connections_refused_total\{reason="proxy_header"\} 120$/m);
+    const refusals = async () => (await call(parent?.metricsUrl ?? '', { token: null })).text;
+    await expect.poll(refusals).toMatch(/^svc_connections_refused_total\{reason="proxy_header"\} 120$/m);
   });
 
   it('2,000 connections at once: who is served stays served, and the next is served when they are gone', async () => {
@@ -286,17 +226,4 @@ function carryTo(port: number): (stream: Socket) => void {
       from.pipe(to);
     }
   };
-}
-
-/** Clients try again; how often is the machine's affair, that it ends well is the enclave's. */
-async function eventually(attempt: () => Promise<void>): Promise<void> {
-  for (let tries = 1; ; tries++) {
-    try {
-      await attempt();
-      return;
-    } catch (error) {
-      if (tries === 100) throw error;
-      await pause(100);
-    }
-  }
 }

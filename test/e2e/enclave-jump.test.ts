@@ -7,14 +7,8 @@ import { createDynamoDBClient, DeleteItemCommand, ScanCommand } from '../../encl
 import { publicNetwork } from '../../enclave/signing/networks.ts';
 import { floorAt } from '../../enclave/slashing/jump.ts';
 import { dynamoDBClientOptions } from '../../rehearsal/dynamodb.ts';
-import { type AttestedClient, attested, registersOf } from '../support/attested-client.ts';
-import {
-  type EnclaveProcess,
-  type EnclaveWorld,
-  type Parent,
-  slashingSection,
-  startEnclaveWorld,
-} from '../support/enclave-world.ts';
+import { type AttestedEnclave, startAttested } from '../support/attested-enclave.ts';
+import { type EnclaveWorld, slashingSection, startEnclaveWorld } from '../support/enclave-world.ts';
 import { LONGEST_WAIT_MS } from '../support/patience.ts';
 import { attestation, block, rootOf } from '../support/requests.ts';
 
@@ -27,9 +21,7 @@ const clock = { now: () => Date.now() + moved };
 const epochNow = () => floorAt(clock.now(), MAINNET as NonNullable<typeof MAINNET>).targetEpoch;
 
 let world: EnclaveWorld;
-let parent: Parent;
-let enclave: EnclaveProcess;
-let client: AttestedClient;
+let running: AttestedEnclave;
 let bearer: string;
 let path: string;
 
@@ -37,29 +29,23 @@ beforeAll(async () => {
   world = await startEnclaveWorld(clock);
   await start();
   const root = await world.custody.rootToken(world.stateTable);
-  await client.call('/api/v1/auth/policies', { token: root, body: { name: 'all', rules: [{ effect: 'allow' }] } });
-  const { json } = await client.call('/api/v1/auth/tokens', { token: root, body: { policies: ['all'] } });
+  await running.client.call('/api/v1/auth/policies', {
+    token: root,
+    body: { name: 'all', rules: [{ effect: 'allow' }] },
+  });
+  const { json } = await running.client.call('/api/v1/auth/tokens', { token: root, body: { policies: ['all'] } });
   bearer = String(json['token']);
-  const made = await client.call('/api/v1/chamber/keys/generate-keys', { token: bearer, body: { count: 1 } });
+  const made = await running.client.call('/api/v1/chamber/keys/generate-keys', { token: bearer, body: { count: 1 } });
   path = `/api/v1/eth2/sign/${(made.json['keys'] as [{ pubkey: string }])[0].pubkey}`;
 });
 afterAll(async () => {
-  await stop();
+  await running.stop();
   await world.close();
 });
 
 async function start(section: object = {}): Promise<void> {
   const yaml = world.yaml({ anti_slashing: slashingSection(world.stateTable, section) });
-  parent = await world.startParent(yaml);
-  enclave = await world.startEnclave();
-  await parent.said('ready');
-  client = await attested(parent.tlsUrl, world.pki, registersOf(enclave.nsm), clock.now);
-}
-
-async function stop(): Promise<void> {
-  await client.close();
-  await enclave.kill();
-  await parent.close();
+  running = await startAttested(world, clock, yaml);
 }
 
 /** Every mark; the record of the store stays, so that it looks like the same store. */
@@ -75,12 +61,12 @@ async function wipe(table: string): Promise<number> {
 }
 
 const voteFor = (target: number, head: string = rootOf(1)) => attestation({ source: target - 1, target, head });
-const ask = (body: unknown) => client.call(path, { token: bearer, body });
+const ask = (body: unknown) => running.client.call(path, { token: bearer, body });
 
 describe('an enclave that has just started', () => {
   it('refuses what an earlier start may have signed, and what lies ahead of the clock', async () => {
     const epoch = epochNow();
-    const status = await client.call('/api/v1/chamber/status', { token: bearer });
+    const status = await running.client.call('/api/v1/chamber/status', { token: bearer });
     const { jumped_at_boot: floor, warning } = status.json['slashing'] as Record<string, unknown>;
     expect(floor).toMatchObject({ target_epoch: expect.any(Number), slot: expect.any(Number) });
     expect(Math.abs((floor as { target_epoch: number }).target_epoch - epoch)).toBeLessThanOrEqual(1);
@@ -108,7 +94,7 @@ describe('a parent that wipes the slashing table around a restart', () => {
     const signedEpoch = epochNow();
     const slot = floorAt(clock.now(), MAINNET as NonNullable<typeof MAINNET>).slot;
     await vi.waitFor(async () => expect((await ask(block({ slot }))).status).toBe(200), WAIT);
-    await stop();
+    await running.stop();
     expect(await wipe(`${world.stateTable}-slashing`)).toBeGreaterThan(0);
     await start();
     expect((await ask(voteFor(signedEpoch, rootOf(2)))).status).toBe(412);
@@ -121,11 +107,11 @@ describe('a parent that wipes the slashing table around a restart', () => {
   });
 
   it('gets one where the jump is switched off, which the configuration says and the measurements show', async () => {
-    await stop();
+    await running.stop();
     await start({ jump_at_boot: false });
     const epoch = epochNow() + 1;
     expect((await ask(voteFor(epoch))).status).toBe(200);
-    await stop();
+    await running.stop();
     await wipe(`${world.stateTable}-slashing`);
     await start({ jump_at_boot: false });
     expect((await ask(voteFor(epoch, rootOf(2)))).status).toBe(200);

@@ -13,14 +13,9 @@ import { CUSTODY_REGION } from '../../rehearsal/custody.ts';
 import { kmsClientOptions } from '../../rehearsal/kms/server.ts';
 import { createNsmEmulator, testPcr } from '../../rehearsal/nsm/emulator.ts';
 import { type AttestedClient, attested, registersOf } from '../support/attested-client.ts';
-import {
-  type EnclaveProcess,
-  type EnclaveWorld,
-  PARENT_ACCESS_KEY_ID,
-  type Parent,
-  slashingSection,
-  startEnclaveWorld,
-} from '../support/enclave-world.ts';
+import { PARENT_ACCESS_KEY_ID, type Parent } from '../support/enclave-parent.ts';
+import type { EnclaveProcess } from '../support/enclave-process.ts';
+import { type EnclaveWorld, slashingSection, startEnclaveWorld } from '../support/enclave-world.ts';
 import { recordingLog } from '../support/recording-log.ts';
 import { attestation } from '../support/requests.ts';
 import { startTableProxy, type TableProxy } from '../support/table-proxy.ts';

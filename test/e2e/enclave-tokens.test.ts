@@ -12,8 +12,8 @@ import {
   ScanCommand,
 } from '../../enclave/aws/dynamodb.ts';
 import { dynamoDBClientOptions } from '../../rehearsal/dynamodb.ts';
-import { type AttestedClient, attested, registersOf } from '../support/attested-client.ts';
-import { type EnclaveProcess, type EnclaveWorld, type Parent, startEnclaveWorld } from '../support/enclave-world.ts';
+import { type AttestedEnclave, startAttested } from '../support/attested-enclave.ts';
+import { type EnclaveWorld, startEnclaveWorld } from '../support/enclave-world.ts';
 
 const LIFETIME_SECONDS = 600;
 const LASTING = 12;
@@ -25,9 +25,7 @@ let moved = 0;
 const clock = { now: () => Date.now() + moved };
 let world: EnclaveWorld;
 let tables: DynamoDBClient;
-let parent: Parent;
-let enclave: EnclaveProcess;
-let client: AttestedClient;
+let running: AttestedEnclave;
 let root: string;
 
 beforeAll(async () => {
@@ -35,37 +33,34 @@ beforeAll(async () => {
   tables = createDynamoDBClient(dynamoDBClientOptions(world.custody.dynamodb.endpoint));
   await start();
   root = await world.custody.rootToken(world.stateTable);
-  await client.call('/api/v1/auth/policies', { token: root, body: { name: 'all', rules: [{ effect: 'allow' }] } });
+  await running.client.call('/api/v1/auth/policies', {
+    token: root,
+    body: { name: 'all', rules: [{ effect: 'allow' }] },
+  });
 });
 afterAll(async () => {
-  await stop();
+  await running.stop();
   tables.destroy();
   await world.close();
 });
 
 async function start(): Promise<void> {
-  parent = await world.startParent();
-  enclave = await world.startEnclave();
-  await parent.said('ready');
-  client = await attested(parent.tlsUrl, world.pki, registersOf(enclave.nsm), clock.now);
+  running = await startAttested(world, clock);
 }
 
-async function stop(): Promise<void> {
-  await client.close();
-  await enclave.kill();
-  await parent.close();
-}
-
-const warnings = () => parent.lines.filter(({ msg }) => WARNING.test(String(msg)));
+const warnings = () => running.parent.lines.filter(({ msg }) => WARNING.test(String(msg)));
 
 async function issue(members: object = {}): Promise<{ readonly token: string; readonly accessor: string }> {
-  const answer = await client.call('/api/v1/auth/tokens', { token: root, body: { policies: ['all'], ...members } });
+  const answer = await running.client.call('/api/v1/auth/tokens', {
+    token: root,
+    body: { policies: ['all'], ...members },
+  });
   expect(answer.status).toBe(201);
   return answer.json as { token: string; accessor: string };
 }
 
 const statusOf = async ({ token }: { readonly token: string }): Promise<number> =>
-  (await client.call('/api/v1/eth2/publicKeys', { token })).status;
+  (await running.client.call('/api/v1/eth2/publicKeys', { token })).status;
 
 async function authRows(): Promise<Item[]> {
   const { Items = [] } = await tables.send(new ScanCommand({ TableName: world.stateTable, ConsistentRead: true }));
@@ -94,11 +89,11 @@ describe('tokens in an enclave', () => {
     const before = await authRows();
     const revoked = [mortal, lasting[0] as typeof mortal];
     for (const { accessor } of revoked) {
-      const answer = await client.call(`/api/v1/auth/tokens/${accessor}`, { token: root, method: 'DELETE' });
+      const answer = await running.client.call(`/api/v1/auth/tokens/${accessor}`, { token: root, method: 'DELETE' });
       expect(answer.status).toBe(204);
     }
     expect(await Promise.all(revoked.map(statusOf))).toEqual([403, 403]);
-    await stop();
+    await running.stop();
     await putBack(before);
     await start();
     expect(await Promise.all(revoked.map(statusOf))).toEqual([200, 200]);
@@ -112,7 +107,7 @@ describe('tokens in an enclave', () => {
   });
 
   it('end with their lifetime by the time of the security module, whatever the enclave’s own clock says', async () => {
-    await stop();
+    await running.stop();
     moved += (LIFETIME_SECONDS + 60) * 1000;
     await start();
     expect(await statusOf(mortal)).toBe(403);

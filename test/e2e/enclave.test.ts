@@ -8,7 +8,9 @@ import { ceremonyDigest, parseCeremony } from '../../ceremony/definition.ts';
 import { extendedOnce } from '../../formats/register.ts';
 import { testPcr } from '../../rehearsal/nsm/emulator.ts';
 import { type AttestedClient, attested, registersOf } from '../support/attested-client.ts';
-import { type EnclaveProcess, type EnclaveWorld, type Parent, startEnclaveWorld } from '../support/enclave-world.ts';
+import type { Parent } from '../support/enclave-parent.ts';
+import type { EnclaveProcess } from '../support/enclave-process.ts';
+import { type EnclaveWorld, startEnclaveWorld } from '../support/enclave-world.ts';
 import { attestation, call } from '../support/requests.ts';
 
 const OPERATIONS = { rules: [{ effect: 'allow' }] };

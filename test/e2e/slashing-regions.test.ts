@@ -5,7 +5,8 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createDynamoDBClient, DeleteItemCommand } from '../../enclave/aws/dynamodb.ts';
-import { partitionOf, slashingTableDefinition } from '../../enclave/slashing/dynamodb/items.ts';
+import { tableDefinition } from '../../enclave/aws/table-definition.ts';
+import { partitionOf } from '../../enclave/slashing/dynamodb/tables/items.ts';
 import { dynamoDBClientOptions, startDynamoDB } from '../../rehearsal/dynamodb.ts';
 import { runStrongroom } from '../../rehearsal/signer.ts';
 import { type Deployment, deploy } from '../support/deployment.ts';
@@ -20,7 +21,7 @@ let deployment: Deployment;
 
 beforeAll(async () => {
   dynamodb = await startDynamoDB();
-  await dynamodb.createTable(slashingTableDefinition(TABLE));
+  await dynamodb.createTable(tableDefinition(TABLE));
   deployment = deploy(1, { anti_slashing: { backend: 'dynamodb', table: TABLE } });
 });
 afterAll(() => dynamodb?.close());
@@ -72,7 +73,7 @@ it('moves with a jump, which leaves nothing of what was signed before to be sign
 it('raises a table that lost a record which this signer knows of, and counts that', async () => {
   const other = deploy(1, { anti_slashing: { backend: 'dynamodb', table: 'lossy' } });
   const publicKey = other.keys[0]?.publicKey ?? '';
-  await dynamodb.createTable(slashingTableDefinition('lossy'));
+  await dynamodb.createTable(tableDefinition('lossy'));
   const signer = await other.start({ env: environment('eu-central-1') });
   expect((await signCall(signer.url, publicKey, block({ slot: 1000 }))).status).toBe(200);
   const client = createDynamoDBClient(dynamoDBClientOptions(dynamodb.endpoint));

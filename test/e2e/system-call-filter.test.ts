@@ -5,7 +5,7 @@ import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { request } from 'node:https';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { slashingTableDefinition } from '../../enclave/slashing/dynamodb/items.ts';
+import { tableDefinition } from '../../enclave/aws/table-definition.ts';
 import { startDynamoDB } from '../../rehearsal/dynamodb.ts';
 import type { RunningSigner } from '../../rehearsal/signer.ts';
 import { addonForTests } from '../support/addon.ts';
@@ -41,7 +41,7 @@ async function onBackend(backend: string): Promise<{ config: object; env: Record
     const url = postgres.url(await postgres.createDatabase());
     return { config: { anti_slashing: { backend } }, env: { SVC_ANTI_SLASHING__URL: url } };
   }
-  await dynamodb.createTable(slashingTableDefinition('slashing'));
+  await dynamodb.createTable(tableDefinition('slashing'));
   const env = {
     AWS_ENDPOINT_URL_DYNAMODB: dynamodb.endpoint,
     AWS_REGION: 'eu-central-1',

@@ -3,22 +3,31 @@
 // not fit is refused.
 
 import { spawnSync } from 'node:child_process';
-import { createHash, verify, X509Certificate } from 'node:crypto';
-import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { X509Certificate } from 'node:crypto';
+import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { Decoder, Encoder } from 'cbor-x';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { measureOnce } from '../../enclave/tee/measure.ts';
 import { createNsm } from '../../enclave/tee/nsm/client.ts';
 import { createNsmEmulator } from '../../rehearsal/nsm/emulator.ts';
 import { keyArn } from '../config/loading.ts';
 import { runWithRoot } from '../operator/run-operator.ts';
-import { addonForTests } from '../support/addon.ts';
-import { NEEDS_OTHER_USER, otherUser } from '../support/nobody.ts';
+import { NEEDS_OTHER_USER } from '../support/nobody.ts';
 import {
-  type Built,
+  build,
+  built,
+  eif,
+  folder,
+  inputs,
+  PROGRAM,
+  project,
+  readable,
+  record,
+  user,
+  withAddon,
+  writeInputs,
+} from './built-image.ts';
+import {
   buildArguments,
   build as buildWith,
   CEREMONY,
@@ -26,45 +35,11 @@ import {
   CONFIGURATION,
   KERNEL,
   type RunOptions,
-  eif as runEif,
   sha256,
-  writeInputs as writeInputsOf,
 } from './image-program.ts';
-import { copyOfCopy, copyProject } from './project-copy.ts';
+import { fileIn, pcr, registersIn, sectionsOf, sha384, signedRegister } from './image-sections.ts';
+import { copyOfCopy } from './project-copy.ts';
 import { signingPair } from './signing-pair.ts';
-
-const PROGRAM = fileURLToPath(new URL('../../bin/strongroom', import.meta.url));
-const withAddon = addonForTests() && process.platform === 'linux' && process.arch === 'x64';
-const user = otherUser();
-
-let folder: string;
-let project: string;
-let inputs: string;
-let built: Built;
-
-const eif = (argv: readonly string[]) => runEif(project, argv);
-const writeInputs = (to: string): string => writeInputsOf(project, to);
-
-function build(from: string, to: string, more: readonly string[] = []): Built {
-  return buildWith(project, [...buildArguments(from, to), ...more], to);
-}
-
-function readable(path: string): string {
-  mkdirSync(path, { recursive: true });
-  chmodSync(path, 0o777);
-  return path;
-}
-
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'strongroom-image-test-'));
-  chmodSync(folder, 0o755);
-  if (!withAddon) return;
-  project = join(folder, 'project');
-  copyProject(project);
-  inputs = writeInputs(join(folder, 'inputs'));
-  built = build(inputs, join(folder, 'image'));
-});
-afterAll(() => rmSync(folder, { recursive: true }));
 
 describe.runIf(withAddon)('two builds', () => {
   it.skipIf(user === undefined)(
@@ -95,34 +70,6 @@ describe.runIf(withAddon)('two builds', () => {
     for (const bytes of [built.image, built.record]) expect(bytes.includes(folder)).toBe(false);
   });
 });
-
-/** Sections by hand: `[type, bytes]`. */
-function sectionsOf(image: Buffer): [number, Buffer][] {
-  const sections: [number, Buffer][] = [];
-  for (let at = 548; at < image.length; ) {
-    const size = Number(image.readBigUInt64BE(at + 4));
-    sections.push([image.readUInt16BE(at), image.subarray(at + 12, at + 12 + size)]);
-    at += 12 + size;
-  }
-  return sections;
-}
-
-/** A file in a cpio archive, found by its name. */
-function fileIn(archive: Buffer, path: string): Buffer {
-  const name = Buffer.from(`${path}\0`);
-  const start = archive.indexOf(Buffer.concat([Buffer.from('00000000'), name])) + 8;
-  const size = Number.parseInt(archive.toString('latin1', start - 110 + 54, start - 110 + 62), 16);
-  const data = Math.ceil((start + name.length) / 4) * 4;
-  return archive.subarray(data, data + size);
-}
-
-const sha384 = (...parts: Buffer[]): Buffer => createHash('sha384').update(Buffer.concat(parts)).digest();
-const pcr = (digest: Buffer): string => sha384(Buffer.alloc(48), digest).toString('hex');
-
-/** What stands in a line as `PCR16  4b8d…`, as somebody would find it who compares by hand. */
-function registersIn(stdout: string): Record<string, string> {
-  return Object.fromEntries([...stdout.matchAll(/^ *(PCR\d+) +([0-9a-f]{96})$/gm)].map(([, name, hex]) => [name, hex]));
-}
 
 describe.runIf(withAddon)('the registers of one image', () => {
   const program = (...argv: string[]): string => {
@@ -161,12 +108,6 @@ describe.runIf(withAddon)('the registers of one image', () => {
 });
 
 describe.runIf(withAddon)('pcrs.json', () => {
-  interface ImageRecord {
-    readonly measurements: Record<string, string>;
-    readonly inputs: readonly { path: string; sha256: string; size: number }[];
-  }
-  const record = (): ImageRecord => JSON.parse(built.record.toString('utf8')) as ImageRecord;
-
   it('has the measurements that an independent reader computes from the image', () => {
     const sections = sectionsOf(built.image);
     expect(sections.map(([type]) => type)).toEqual([1, 2, 5, 3, 3]);
@@ -336,14 +277,7 @@ describe.runIf(withAddon)('signing', () => {
       ...JSON.parse(built.record.toString()).measurements,
       PCR8: pcr(sha384(certificate.raw)),
     });
-    const decoder = new Decoder({ mapsAsObjects: true });
-    const [{ signature }] = decoder.decode(sectionsOf(signed.image).at(-1)?.[1] ?? Buffer.alloc(0));
-    const [header, , payload, bytes] = decoder.decode(Buffer.from(signature));
-    expect(Buffer.from(decoder.decode(payload).register_value).toString('hex')).toBe(measurements.PCR0);
-    const encoder = new Encoder({ tagUint8Array: false });
-    const text = encoder.encode(['Signature1', Buffer.from(header), Buffer.alloc(0), Buffer.from(payload)]);
-    const key = { key: certificate.publicKey, dsaEncoding: 'ieee-p1363' } as const;
-    expect(verify('sha384', text, key, Buffer.from(bytes))).toBe(true);
+    expect(signedRegister(signed.image, certificate)).toBe(measurements.PCR0);
 
     const described = eif(['describe', join(to, 'image.eif'), '--json']);
     expect(described.code).toBe(0);

@@ -149,3 +149,12 @@ describe('an image and a published record', () => {
     expect((await compare(image, '--reference', join(folder, 'nowhere'))).code).toBe(2);
   });
 });
+
+it('a file that is not there is named, with what to do', async () => {
+  const { code, stderr } = await compare('/nowhere.eif', '/nowhere.eif');
+  expect(code).toBe(2);
+  expect(stderr).toBe(
+    'strongroom eif compare: the image: /nowhere.eif cannot be read (ENOENT)\n' +
+      '  there is no such file or folder: correct the path\n',
+  );
+});

@@ -4,7 +4,8 @@ import { afterEach, expect, test } from 'vitest';
 import { ERROR_REASONS, type ErrorReason, SLASHING_KEY_FAULTS, SLASHING_REFUSALS } from '../../enclave/api/errors.ts';
 import { OPERATIONS } from '../../enclave/api/operations.ts';
 import type { AwsFault } from '../../enclave/aws/errors.ts';
-import { METRICS, type MetricEntry } from '../../enclave/metrics/catalogue.ts';
+import { METRICS } from '../../enclave/metrics/catalogue.ts';
+import type { MetricEntry } from '../../enclave/metrics/entry.ts';
 import { createMetrics, type Metrics, statusClass } from '../../enclave/metrics/metrics.ts';
 import { metricsReference } from '../../enclave/metrics/reference.ts';
 

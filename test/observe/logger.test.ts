@@ -63,4 +63,16 @@ describe('the log', () => {
     );
     expect(out.lines.join('')).not.toContain(planted);
   });
+
+  it.each(['secret_key', 'private_key', 'master_key', 'root_token'])(
+    'a secret is redacted under the name that a member of a log line would have: %s',
+    (name) => {
+      const out = recorder();
+      const log = createLogger({ level: 'info', format: 'json' }, out).module('keys');
+      log.info({ [name]: 'THIS_IS_A_TEST_SECRET', detail: { [name]: 'THIS_IS_A_TEST_SECRET' } }, 'x');
+      expect(out.lines.map((line) => JSON.parse(line))).toEqual([
+        expect.objectContaining({ [name]: '[redacted]', detail: { [name]: '[redacted]' } }),
+      ]);
+    },
+  );
 });

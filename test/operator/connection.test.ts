@@ -1,48 +1,14 @@
-// The way to the signer and what may go wrong on it: whom the CLI talks to, what it sends before it knows, and what it
-// repeats.
+// Whom the CLI talks to, what it sends before it knows, and what it makes of answers that are none.
 
-import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { makeCertificate } from '../support/certificates.ts';
+import { describe, expect, it } from 'vitest';
 import { cannedSigner } from './canned-signer.ts';
-import { type Answerer, answerRefusal, type FixtureSigner, startFixtureSigner } from './fixture-signer.ts';
+import { folder, operator, plainly, start, TOKEN } from './connection-set-up.ts';
+import { type Answerer, answerRefusal } from './fixture-signer.ts';
 import { runShell } from './transcript.ts';
-
-const TOKEN = 'sr_mgmt_connection_test';
-
-let folder: string;
-let signers: FixtureSigner[] = [];
-
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'strongroom-operator-'));
-});
-
-afterEach(async () => {
-  await Promise.all(signers.map((signer) => signer.close()));
-  signers = [];
-});
-
-afterAll(() => rmSync(folder, { recursive: true }));
-
-async function start(answer: Answerer, certificate?: { readonly cert: string; readonly key: string }) {
-  const signer = await startFixtureSigner(answer, certificate);
-  signers.push(signer);
-  return signer;
-}
-
-function operator(args: string, env: Readonly<Record<string, string>> = {}) {
-  return runShell(`strongroom operator ${args}`, { folder, env: { SVC_OPERATOR_TOKEN: TOKEN, ...env } });
-}
-
-/** To a plain fixture. */
-function plainly(signer: FixtureSigner, args: string) {
-  return operator(`${args} --signer-url ${signer.url} --allow-plaintext-signer`);
-}
 
 describe('recover', () => {
   const YES = 'recover --table nowhere --yes';
@@ -85,94 +51,6 @@ describe('recover', () => {
     expect((await operator(at)).stdout).toMatch(/^unreachable: no answer from .*refused/);
     const overloaded = await start((_received, response) => answerRefusal(response, 'overloaded'));
     expect((await plainly(overloaded, 'recover')).stdout).toMatch(/^refused: refused: overloaded: /);
-  });
-});
-
-describe('TLS', () => {
-  it('a self-signed certificate is trusted when it is named, and only then', async () => {
-    const { url, received } = await startWithTls('named');
-    const trusted = await operator(`status --signer-url ${url} --tls-ca named.crt`);
-    expect(trusted).toMatchObject({ code: 0, stderr: '' });
-    expect(received).toHaveLength(1);
-    const untrusted = await operator(`status --signer-url ${url}`);
-    expect(untrusted.code).toBe(2);
-    expect(untrusted.stderr).toContain('its certificate is self-signed and not trusted');
-    expect(untrusted.stderr).toContain('--tls-ca FILE');
-    expect(received).toHaveLength(1);
-  });
-
-  it('nothing in the environment switches the verification off', async () => {
-    const { url, received } = await startWithTls('environment');
-    const { code, stderr } = await operator(`status --signer-url ${url}`, { NODE_TLS_REJECT_UNAUTHORIZED: '0' });
-    expect(code).toBe(2);
-    expect(stderr).toContain('not trusted');
-    expect(received).toEqual([]);
-  });
-
-  it('the authorities of --tls-ca replace the public ones; another certificate is not enough', async () => {
-    const { url, received } = await startWithTls('one');
-    makeCertificate(folder, 'another');
-    const { code } = await operator(`status --signer-url ${url} --tls-ca another.crt`);
-    expect(code).toBe(2);
-    expect(received).toEqual([]);
-  });
-
-  it('the name in the certificate is compared with the URL, or with --tls-server-name', async () => {
-    const { url, received } = await startWithTls('names');
-    const byAddress = url.replace('localhost', '127.0.0.1');
-    const other = await operator(`status --signer-url ${url} --tls-ca names.crt --tls-server-name signer.example`);
-    expect(other.code).toBe(2);
-    expect(other.stderr).toContain(
-      'its certificate is for DNS:localhost, IP Address:127.0.0.1, not for signer.example',
-    );
-    expect(received).toEqual([]);
-    for (const args of [byAddress, `${byAddress} --tls-server-name localhost`]) {
-      expect((await operator(`status --signer-url ${args} --tls-ca names.crt`)).code).toBe(0);
-    }
-  });
-
-  it('an address as --tls-server-name is compared like a name, and no token goes to another one', async () => {
-    const { url, received } = await startWithTls('addresses');
-    for (const address of ['203.0.113.9', '2001:db8::9']) {
-      const other = await operator(`status --signer-url ${url} --tls-ca addresses.crt --tls-server-name ${address}`);
-      expect(other.stderr).toContain(`its certificate is for DNS:localhost, IP Address:127.0.0.1, not for ${address}`);
-      expect(other.code).toBe(2);
-    }
-    expect(received).toEqual([]);
-    const same = await operator(`status --signer-url ${url} --tls-ca addresses.crt --tls-server-name 127.0.0.1`);
-    expect(same.code).toBe(0);
-  });
-
-  it('a certificate of an authority of its own, and one that has expired', async () => {
-    openssl(
-      'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=test-authority -keyout ca.key -out ca.crt',
-    );
-    openssl(
-      'req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=leaf -keyout leaf.key -out leaf.csr',
-    );
-    writeFileSync(join(folder, 'leaf.ext'), 'subjectAltName=DNS:localhost\n');
-    const sign = 'x509 -req -in leaf.csr -CA ca.crt -CAkey ca.key -extfile leaf.ext -set_serial';
-    openssl(`${sign} 1 -days 2 -out leaf.crt`);
-    openssl(`${sign} 2 -days -1 -out expired.crt`);
-    const key = join(folder, 'leaf.key');
-    const good = await start(cannedSigner, { cert: join(folder, 'leaf.crt'), key });
-    expect((await operator(`status --signer-url ${good.url} --tls-ca ca.crt`)).code).toBe(0);
-    const unknown = await operator(`status --signer-url ${good.url}`);
-    expect(unknown.stderr).toContain('its certificate is not signed by a trusted authority');
-    const expired = await start(cannedSigner, { cert: join(folder, 'expired.crt'), key });
-    const { code, stderr } = await operator(`status --signer-url ${expired.url} --tls-ca ca.crt`);
-    expect(code).toBe(2);
-    expect(stderr).toContain('its certificate has expired');
-    expect(expired.received).toEqual([]);
-  });
-
-  it('plain HTTP at a TLS URL and TLS at a plain one are told apart', async () => {
-    const plain = await start(cannedSigner);
-    const tls = await startWithTls('both');
-    const toPlain = await operator(`status --signer-url ${plain.url.replace('http:', 'https:')}`);
-    expect(toPlain.stderr).toContain('it does not speak TLS at this port');
-    const toTls = await operator(`status --signer-url ${tls.url.replace('https:', 'http:')} --allow-plaintext-signer`);
-    expect([toPlain.code, toTls.code]).toEqual([2, 2]);
   });
 });
 
@@ -252,69 +130,6 @@ describe('answers that are none', () => {
   });
 });
 
-describe('connections that break', () => {
-  it('a GET is asked once more after a reset, and answered', async () => {
-    let requests = 0;
-    const signer = await start((received, response, request) => {
-      requests += 1;
-      if (requests === 1) (request.socket as Socket).resetAndDestroy();
-      else cannedSigner(received, response, request);
-    });
-    expect((await plainly(signer, 'status')).code).toBe(0);
-    expect(signer.received).toHaveLength(2);
-  });
-
-  it('only once', async () => {
-    const signer = await start((_, __, request) => void (request.socket as Socket).resetAndDestroy());
-    const { code, stderr } = await plainly(signer, 'status');
-    expect(code).toBe(2);
-    expect(stderr).toContain('the connection was closed before the answer');
-    expect(signer.received).toHaveLength(2);
-  });
-
-  it.each([
-    'seal --yes',
-    'auth token create --management',
-    'auth policy delete --name p --yes',
-    `auth policy update --name p --rules '[{"effect":"deny"}]' --yes`,
-  ])('what changes something is never repeated, and the doubt is said: %s', async (command) => {
-    const signer = await start((_, __, request) => void (request.socket as Socket).resetAndDestroy());
-    const { code, stderr } = await plainly(signer, command);
-    expect(code).toBe(2);
-    expect(stderr).toContain('may have been carried out');
-    expect(signer.received).toHaveLength(1);
-  });
-
-  it('a signer that says nothing is given up on', async () => {
-    const silent = createServer(() => undefined).listen(0, '127.0.0.1');
-    await once(silent, 'listening');
-    const { port } = silent.address() as { port: number };
-    for (const scheme of ['http', 'https']) {
-      const args = `--signer-url ${scheme}://127.0.0.1:${port} --allow-plaintext-signer --timeout-seconds 1`;
-      const { code, stderr } = await operator(`status ${args}`);
-      expect(code).toBe(2);
-      expect(stderr).toContain('nothing came for 1 s');
-    }
-    silent.close();
-  });
-
-  it('an export that breaks off leaves the earlier file as it was, and nothing else', async () => {
-    const signer = await start((_, response) => {
-      response.writeHead(200).write('{"metadata":{');
-      response.write('x'.repeat(100_000), () => response.destroy());
-    });
-    writeFileSync(join(folder, 'records.json'), 'the earlier export');
-    const { code, stderr } = await plainly(signer, 'slashing export --output records.json --force');
-    expect(code).toBe(2);
-    expect(stderr).toContain('the connection was closed before the answer');
-    expect(readFileSync(join(folder, 'records.json'), 'utf8')).toBe('the earlier export');
-    expect(execFileSync('ls', { cwd: folder, encoding: 'utf8' })).not.toContain('partial');
-    expect((await plainly(signer, 'slashing export')).code).toBe(2);
-    expect((await plainly(signer, 'slashing export --output new.json')).code).toBe(2);
-    expect(existsSync(join(folder, 'new.json'))).toBe(false);
-  });
-});
-
 describe('the token', () => {
   it('comes from a variable, a file, stdin, the environment or the command line', async () => {
     writeFileSync(join(folder, 'token'), 'sr_client_file\n', { mode: 0o600 });
@@ -335,10 +150,6 @@ describe('the token', () => {
   });
 });
 
-function startWithTls(name: string): Promise<FixtureSigner> {
-  return start(cannedSigner, makeCertificate(folder, name));
-}
-
 /** The Authorization header that reaches the signer. */
 async function headerSeen(
   args: string,
@@ -354,28 +165,3 @@ async function headerSeen(
   expect(stdout + stderr).not.toMatch(/sr_client_[a-z]/);
   return signer.received[0]?.authorization;
 }
-
-function openssl(args: string): void {
-  execFileSync('openssl', args.split(' '), { cwd: folder, stdio: 'pipe' });
-}
-
-describe('keys that are deleted in several batches', () => {
-  it('keep the records of those that are gone when a later batch fails', async () => {
-    let batches = 0;
-    const signer = await start((received, response, request) => {
-      batches += 1;
-      if (batches === 1) cannedSigner(received, response, request);
-      else answerRefusal(response, 'key_table_unavailable');
-    });
-    const [first, second] = ['a1', 'b2'].map((byte) => `0x${byte.repeat(48)}`);
-    const deleted = await plainly(
-      signer,
-      `keys delete --pubkeys ${first},${second} --batch-size 1 --output gone.json --yes`,
-    );
-    expect(deleted.code).not.toBe(0);
-    expect(deleted.stderr).toContain('1 of 2 keys was answered before this failed');
-    expect(deleted.stderr).toContain('the slashing protection records are in gone.json');
-    const { data } = JSON.parse(readFileSync(join(folder, 'gone.json'), 'utf8')) as { data: unknown[] };
-    expect(data).toEqual([{ pubkey: first?.slice(0, 6) }]);
-  });
-});

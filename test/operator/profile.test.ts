@@ -4,7 +4,30 @@ import { chownSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { expect, it } from 'vitest';
-import { profilePath, readProfile } from '../../operator/profile.ts';
+import { CommandFailure } from '../../operator/exit.ts';
+import { readProfile } from '../../operator/profile.ts';
+import { profilePath } from '../../operator/profile-file.ts';
+
+it('a profile that is not there is refused with the names of those that are', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'strongroom-profile-'));
+  const env = { XDG_CONFIG_HOME: folder };
+  const path = profilePath(env);
+  mkdirSync(dirname(path));
+  const adviceOn = (profiles: string): string | undefined => {
+    writeFileSync(path, `profiles: ${profiles}\n`, { mode: 0o600 });
+    try {
+      readProfile('mainnet', env);
+      return 'it was found';
+    } catch (error) {
+      return error instanceof CommandFailure ? error.advice : undefined;
+    }
+  };
+  expect(adviceOn('{ frankfurt: {}, dublin: {} }')).toBe('there are: frankfurt, dublin');
+  expect(adviceOn('{ mainet: {} }')).toBe('did you mean mainet?');
+  expect(adviceOn('{}')).toMatch(/^write the profile into this file/);
+  expect(adviceOn(`{ ${Array.from({ length: 30 }, (_, at) => `p${at}: {}`).join(', ')} }`)).toMatch(/, … \(30\)$/);
+  rmSync(folder, { recursive: true });
+});
 
 const NOBODY = 65_534;
 const IS_ROOT = process.getuid?.() === 0;

@@ -204,6 +204,7 @@ describe('from the root token to a sealed chamber', () => {
     expect(stdout).toMatch(
       /^state +Sealed\nsealed at +\d{4}-.*Z\nsealed by +acc_[0-9a-f]{32}\nreason +the end of the test$/m,
     );
+    expect(stdout).toMatch(/^anti_slashing +DOWN: the signer is sealed and signs over no store$/m);
     expect(stderr).toContain('the signer is sealed: it signs nothing and knows no token');
     const json = await operator('status --json', management.token);
     expect(JSON.parse(json.stdout)).toMatchObject({
@@ -222,6 +223,7 @@ describe('from the root token to a sealed chamber', () => {
     expect(printed.code).toBe(0);
     expect(printed.stdout).toMatch(/^sealed: somebody sealed the fleet/);
     expect(printed.stdout).toContain(`strongroom operator recover --table ${table} --yes`);
+    expect(printed.stdout).toContain(`auth token revoke --accessor ${management.accessor}\n`);
     expect(await custody.row(table, 'SEAL_OVERRIDE')).toBeDefined();
   });
 

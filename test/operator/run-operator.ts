@@ -16,18 +16,19 @@ export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly onStderr?: (text: string) => void;
   readonly stdin?: Buffer;
-  /** Stdout is a terminal of so many columns. */
+  /** Stdout and stderr are a terminal of so many columns. */
   readonly columns?: number;
 }
 
 export async function runWithRoot(argv: readonly string[], options: RunOptions): Promise<Outcome> {
   const [stdout, stderr] = [collector(), collector(options.onStderr)];
+  const { columns } = options;
   const terminal = {
     // Nobody's profile.
     env: { XDG_CONFIG_HOME: '/nonexistent', ...options.env },
     stdin: Readable.from(options.stdin === undefined ? [] : [options.stdin]),
-    stdout: Object.assign(stdout.stream, options.columns === undefined ? {} : { columns: options.columns }),
-    stderr: stderr.stream,
+    stdout: Object.assign(stdout.stream, columns === undefined ? {} : { columns }),
+    stderr: Object.assign(stderr.stream, columns === undefined ? {} : { columns, isTTY: true }),
   } as unknown as Terminal;
   const provider = { name: 'the test authority', rootSha256: options.rootFingerprint };
   const code = await runOperator(argv, terminal, provider);

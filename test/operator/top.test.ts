@@ -57,6 +57,18 @@ describe('a frame', () => {
     expect(lines.some((line) => line.includes('REFUSED MOSTLY'))).toBe(columns === 120);
   });
 
+  it('says no rate where no metrics were seen, and marks a doubt otherwise than a fault', () => {
+    const unseen: ReplicaView = { ...UP, signedPerSecond: null, concerns: ['its metrics do not answer'] };
+    const paint = (text: string, tone: string) => `${tone} ${text}`;
+    const alone = renderFleet([unseen], { ...frame(80), paint });
+    expect(alone.at(-1)).toBe('good 1 of 1 up, signatures a second not known');
+    expect(alone).toContain('doubtful ! signer-1: its metrics do not answer');
+    expect(renderFleet([unseen, UP], frame(80)).at(-1)).toBe('2 of 2 up, 812.3 signatures a second, of 1 not known');
+    expect(renderFleet([{ ...SEALED, concerns: ['sealed'] }], { ...frame(80), paint }).join('\n')).toMatch(
+      /^bad rg:9443: sealed$|^bad .*9443: sealed$/m,
+    );
+  });
+
   it('of more replicas than the terminal has lines says how many are not shown', () => {
     const many = Array.from({ length: 40 }, (_, at) => ({ ...UP, name: `signer-${at}` }));
     const lines = renderFleet(many, frame(80, 24));

@@ -1,47 +1,17 @@
-// `operator verify` as an auditor runs it: real documents through the real program, which trusts AWS alone; running
-// enclaves through the same program under the authority of the emulator. The exit codes are those of
-// specification/operating.md#exit-codes.
+// `operator verify` as an auditor runs it: what is refused before anything is looked at, and running enclaves under the
+// authority of the emulator. The exit codes are those of specification/operating.md#exit-codes.
 
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { keyBinding } from '../../enclave/api/attestation.ts';
 import { createIdentity } from '../../enclave/tee/ratls/identity.ts';
 import { extendedOnce } from '../../formats/register.ts';
-import { AWS_NITRO } from '../../operator/attestation/provider.ts';
 import { testPcr } from '../../rehearsal/nsm/emulator.ts';
 import { createNsmPki } from '../../rehearsal/nsm/pki.ts';
-import { vectorPath } from '../support/vectors.ts';
 import { cannedSigner } from './canned-signer.ts';
-import { type Enclave, honestRoute, makeEnclave, type RatlsServer, startRatlsServer } from './ratls-server.ts';
-import { runWithRoot } from './run-operator.ts';
-import { runShell } from './transcript.ts';
-
-const AWS_DOCUMENT = vectorPath('attestation/base-2026-indefinite-map.bin');
-const AWS_PCR0 = '0=4b8d4cf2a99e05ce1b5bddaf9d21cb446eb0e606c5bebd1ebf02b473a22165f7b68b0bb0d1ac5a90f0311e493522cfab';
-const ITS_TIME = '--at 2026-01-03T20:41:10Z';
-const NONCE_DOCUMENT = vectorPath('attestation/evervault-valid-bytes.bin');
-const PCR0 = `0=${testPcr(0).toString('hex')}`;
-const OTHER = 'ab'.repeat(48);
-const KNOWN = ['--pcr', PCR0, '--any-configuration'];
-
-const pki = await createNsmPki();
-let folder: string;
-let servers: RatlsServer[] = [];
-
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'strongroom-verify-'));
-});
-afterEach(async () => {
-  await Promise.all(servers.map((server) => server.close()));
-  servers = [];
-});
-afterAll(() => rmSync(folder, { recursive: true }));
-
-function verify(args: string) {
-  return runShell(`strongroom operator verify ${args}`, { folder, env: {} });
-}
+import { honestRoute, makeEnclave, startRatlsServer } from './ratls-server.ts';
+import { closeServers, folder, KNOWN, OTHER, PCR0, pki, servers, start, verifyUnderRoot } from './verify-set-up.ts';
 
 it('1: reference values that leave the configuration open are refused before anything is looked at', async () => {
   const pcrs = join(folder, 'fetched-pcrs.json'); // as `eif build --fetch-config` writes it
@@ -77,138 +47,6 @@ it('a file is judged by a clock that may be behind only when no time is given', 
   const strict = await verifyUnderRoot(file, ...KNOWN, '--at', now);
   expect(strict.code).toBe(5);
   expect(strict.stderr).toContain('not_yet_valid: ');
-});
-
-function verifyUnderRoot(...args: string[]) {
-  return runWithRoot(['verify', ...args], { rootFingerprint: pki.rootFingerprint });
-}
-
-async function start(enclave: Enclave): Promise<RatlsServer> {
-  const server = await startRatlsServer(enclave.identity, cannedSigner, enclave.nonceRoute);
-  servers.push(server);
-  return server;
-}
-
-describe.runIf(AWS_DOCUMENT !== undefined)('a document of AWS in a file', () => {
-  it('0: authentic and expected, at its time', async () => {
-    const { code, stdout, stderr } = await verify(`${AWS_DOCUMENT} ${ITS_TIME} --any-configuration --pcr ${AWS_PCR0}`);
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    for (const shown of [
-      'authentic and expected',
-      '2026-01-03T20:40:25Z  2026-01-03T23:40:28Z  i-0368fa67e156d6d23-enc019b8596b1a9dad6.us-east-1.aws',
-      `PCR0   ${AWS_PCR0.slice(2)}\n`,
-      'PCR0      match      the image',
-      "PCR4      unchecked  the parent's instance id",
-      'user data   69553adc61d6e9fcdecbe1ea49bb2b52a60238e0',
-    ])
-      expect(stdout).toContain(shown);
-    expect(stdout).toMatch(/\nverdict {2}authentic and expected\n$/);
-    const prose = stdout.split('\n').filter((line) => !line.startsWith('PCR'));
-    expect(Math.max(...prose.map((line) => line.length))).toBeLessThanOrEqual(100);
-  });
-
-  it('in base64, in hex, tagged; reference values as nitro-cli writes them', async () => {
-    const document = readFileSync(AWS_DOCUMENT ?? '');
-    writeFileSync(join(folder, 'base64'), `${document.toString('base64').replace(/(.{76})/g, '$1\n')}\n`);
-    writeFileSync(join(folder, 'hex'), `${document.toString('hex')}\n`);
-    writeFileSync(join(folder, 'tagged'), Buffer.concat([Buffer.of(0xd2), document]));
-    const measurements = { HashAlgorithm: 'Sha384 { ... }', PCR0: AWS_PCR0.slice(2).toUpperCase() };
-    writeFileSync(join(folder, 'pcrs.json'), JSON.stringify({ Measurements: measurements }));
-    for (const file of ['base64', 'hex', 'tagged'])
-      expect((await verify(`${file} ${ITS_TIME} --any-configuration --pcrs pcrs.json`)).code).toBe(0);
-  });
-
-  it('8: authentic, and no reference values: a code of its own, which wrong usage does not have', async () => {
-    const { code, stdout, stderr } = await verify(`${AWS_DOCUMENT} ${ITS_TIME}`);
-    expect(code).toBe(8);
-    expect(stdout).toContain('authentic; no reference values given');
-    expect(stderr).toContain('no_reference_values: ');
-  });
-
-  it.each<[string, string]>([
-    ['today', `--any-configuration --pcr ${AWS_PCR0}`],
-    ['after its leaf', `--at 2026-01-03T23:40:29Z --any-configuration --pcr ${AWS_PCR0}`],
-    ['older than accepted', `--at 2026-01-03T21:41:10Z --max-age 3600 --any-configuration --pcr ${AWS_PCR0}`],
-    ['without the nonce', `${ITS_TIME} --nonce 00112233 --any-configuration --pcr ${AWS_PCR0}`],
-  ])('5: %s', async (_, args) => {
-    const { code, stdout } = await verify(`${AWS_DOCUMENT} ${args}`);
-    expect(code).toBe(5);
-    expect(stdout).toMatch(/^the document: NOT authentic: everything below is unverified$/m);
-    expect(stdout).toMatch(/\nverdict {2}NOT authentic: everything above is unverified\n$/);
-    expect(stdout).toContain('PCR0      not evaluated  the image');
-    expect(stdout).not.toMatch(/^PCR\d+ +(?:match|MISMATCH|unchecked)/m);
-    const { stdout: json } = await verify(`${AWS_DOCUMENT} ${args} --json`);
-    const results = JSON.parse(json).findings[0].document.pcrs.map(({ result }: { result: string }) => result);
-    expect(new Set(results)).toEqual(new Set(['not_evaluated']));
-  });
-
-  it('5: an expired one without reference values too, and what is no document', async () => {
-    expect((await verify(`${AWS_DOCUMENT}`)).code).toBe(5);
-    writeFileSync(join(folder, 'nothing'), 'nothing of the kind');
-    expect((await verify('nothing')).code).toBe(5);
-    writeFileSync(join(folder, 'empty'), '');
-    expect((await verify('empty')).code).toBe(5);
-  });
-
-  it('6: another image, as JSON', async () => {
-    const { code, stdout } = await verify(`${AWS_DOCUMENT} ${ITS_TIME} --any-configuration --pcr 0=${OTHER} --json`);
-    expect(code).toBe(6);
-    const report = JSON.parse(stdout);
-    expect(report).toMatchObject({ verdict: 'not_expected', authentic: true, expected: false });
-    expect(report.findings[0].failures).toMatchObject([{ code: 'wrong_pcr', pcr: 0 }]);
-    expect(report.findings[0].steps.map((step: { result: string }) => step.result).join()).toBe(
-      'passed,passed,passed,passed,passed,not_asked,passed,failed',
-    );
-    expect(report.findings[0].document.pcrs[0]).toMatchObject({ pcr: 0, result: 'mismatch', accepted: [OTHER] });
-    expect(report.findings[0].chain).toHaveLength(5);
-  });
-
-  it('6: debug mode, whatever is asked for', async () => {
-    const debug = vectorPath('attestation/evervault-debug-2023.bin');
-    const { code, stderr } = await verify(`${debug} --at 2022-10-12T13:50:07Z --any-configuration --pcr 0=${OTHER}`);
-    expect(code).toBe(6);
-    expect(stderr).toContain('debug: PCR0 is zero');
-    expect((await verify(`${debug} --at 2022-10-12T13:50:07Z`)).code).toBe(6);
-  });
-
-  it('from standard input', async () => {
-    const given = [...ITS_TIME.split(' '), '--any-configuration', '--pcr', AWS_PCR0];
-    const stdin = readFileSync(AWS_DOCUMENT ?? '');
-    const root = { rootFingerprint: AWS_NITRO.rootSha256 };
-    const { code, stdout } = await runWithRoot(['verify', '-', ...given], { ...root, stdin });
-    expect(code).toBe(0);
-    expect(stdout).toContain('evidence   standard input\n');
-    const large = await runWithRoot(['verify', '-', ...given], { ...root, stdin: Buffer.alloc(65_537) });
-    expect(large).toMatchObject({ code: 1, stdout: '' });
-    expect(large.stderr).toContain('standard input is larger than 65536 bytes');
-  });
-
-  it('wraps to a terminal of 80 columns, registers in two halves', async () => {
-    const root = { rootFingerprint: AWS_NITRO.rootSha256, columns: 80 };
-    const given = [...ITS_TIME.split(' '), '--any-configuration', '--pcr', AWS_PCR0];
-    const { stdout } = await runWithRoot(['verify', AWS_DOCUMENT ?? '', ...given], root);
-    expect(Math.max(...stdout.split('\n').map((line) => line.length))).toBeLessThanOrEqual(80);
-    expect(stdout).toContain(`PCR0   ${AWS_PCR0.slice(2, 50)}\n       ${AWS_PCR0.slice(50)}\n`);
-  });
-
-  it('the nonce that it carries', async () => {
-    const at = '--at 2022-10-13T08:58:03Z';
-    const { stdout } = await verify(`${NONCE_DOCUMENT} ${at} --json`);
-    const [{ document }] = JSON.parse(stdout).findings;
-    const pcr = `--any-configuration --pcr 0=${document.pcrs[0].value}`;
-    expect((await verify(`${NONCE_DOCUMENT} ${at} ${pcr} --nonce ${document.nonce}`)).code).toBe(0);
-  });
-
-  it.each([
-    ['--at yesterday', '--at is not a time of RFC 3339'],
-    ['--nonce xyz', '--nonce is hex'],
-    ['--pcr 1=ab', 'PCR1: a value is not 48 bytes of hex'],
-    ['--max-age 1h', '--max-age is a whole number of seconds'],
-  ])('1: wrong usage: %s', async (args, message) => {
-    const { code, stdout, stderr } = await verify(`${AWS_DOCUMENT} ${args}`);
-    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
-    expect(stderr).toContain(message);
-  });
 });
 
 describe('a running enclave', () => {
@@ -282,8 +120,7 @@ describe('a running enclave', () => {
 
   it('2: nobody there; 1: a time for it, or a URL that is none', async () => {
     const server = await start(await makeEnclave({ pki }));
-    await server.close();
-    servers = [];
+    await closeServers();
     expect((await verifyUnderRoot(server.url, ...KNOWN)).code).toBe(2);
     expect((await verifyUnderRoot(server.url, '--at', '2026-01-01T00:00:00Z')).code).toBe(1);
     expect((await verifyUnderRoot('http://127.0.0.1:1')).code).toBe(1);

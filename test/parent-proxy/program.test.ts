@@ -64,7 +64,7 @@ describe('strongroom parent-proxy', () => {
   it.each([
     ['a file that is wrong', ['-c', 'CONFIG', '--check'], 'tee.platform must be nitro'],
     ['no file', [], '--config is missing'],
-    ['a file that is not there', ['-c', 'CONFIG.gone'], 'cannot be read (ENOENT)'],
+    ['a file that is not there', ['-c', '/nowhere/a.yaml'], '  /nowhere/a.yaml cannot be read (ENOENT)\n'],
     ['an unknown flag', ['-c', 'CONFIG', '--chek'], 'did you mean --check?'],
     ['a repeated flag', ['-c', 'CONFIG', '--config=CONFIG'], '--config is given more than once'],
     ['a flag without its value', ['--config', '--check'], '--config has no value'],

@@ -1,11 +1,12 @@
 // docs/tutorial and what docs/guides/install.md says of the tarball, word by word, with the files of a release on a
 // machine of its own.
 
-import { copyFileSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { NO_OWN_MACHINE, openOwnMachine } from '../runbooks/own-machine.ts';
+import type { Block } from '../runbooks/page.ts';
 import { rehearse } from '../runbooks/rehearse.ts';
 import type { OpenWorld } from '../runbooks/world.ts';
 import { type MadeRelease, why } from './made-release.ts';
@@ -13,7 +14,9 @@ import { type MadeRelease, why } from './made-release.ts';
 export function tutorialTests(made: () => MadeRelease): void {
   it.skipIf(NO_OWN_MACHINE !== undefined)(`the tutorial leads to a first signature${why(NO_OWN_MACHINE)}`, () =>
     withReleaseFiles(made(), /\.tar\.gz$|^SHA256SUMS$/, async (world) => {
-      const rehearsed = await rehearse('docs/tutorial/first-signature.md', world);
+      const rehearsed = await rehearse('docs/tutorial/first-signature.md', world, {
+        before: (block) => untilLogged(block, world),
+      });
       expect(rehearsed.filter(({ block }) => block.shown.length > 0).length).toBeGreaterThan(8);
     }),
   );
@@ -25,6 +28,13 @@ export function tutorialTests(made: () => MadeRelease): void {
       expect(unpacked?.output).toMatch(/^strongroom \d/);
     }),
   );
+}
+
+/** A reader is slower than the log and the metrics, which follow the answers to the client. A machine need not be. */
+async function untilLogged({ commands }: Block, { folder }: OpenWorld): Promise<void> {
+  if (!/(metrics\.txt|signer\.log)$/m.test(commands)) return;
+  const requests = () => readFileSync(join(folder, 'signer.log'), 'utf8').match(/ scope=sign /g)?.length;
+  await expect.poll(requests).toBe(4);
 }
 
 /** @param wanted the names of the files that the reader has */

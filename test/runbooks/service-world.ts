@@ -73,7 +73,7 @@ export async function startServiceRunbooks(options: ServiceOptions = {}): Promis
   );
   const clock = { NODE_OPTIONS: `--import=${CLOCK}`, FAULTY_CLOCK_FILE: clockFile };
   let minutes = 0;
-  const unit = createUnit((waitFor) =>
+  const unit = createUnit(address, (waitFor) =>
     startSigner({
       waitFor,
       folder: join(folder, 'run'),

@@ -14,6 +14,8 @@ import { type StatefulWorld, startStatefulRunbooks } from './stateful-world.ts';
 const PAGE = 'docs/runbooks/slashing-incident.md';
 let world: StatefulWorld;
 let beacon: Server;
+/** One for all: an epoch may begin between two tests. */
+const now = presentEpoch();
 const keyAt = (index: number): string => world.keys[index] ?? '';
 
 /** A beacon node that says of every validator that it was slashed. */
@@ -48,7 +50,6 @@ const follow = (section: string, { also, ...values }: { also?: Also; TARGET?: st
 };
 
 it('#refused, #retired: a second client has the key; it goes, and the key signs again', async () => {
-  const now = presentEpoch();
   const intruder = await world.createToken({ policies: ['validator-client'] });
   expect(await world.vote(keyAt(0), now - 1)).toBe('signed');
   const rival = () => world.vote(keyAt(0), now - 1, { head: 9, token: intruder.token });
@@ -65,7 +66,6 @@ it('#refused, #retired: a second client has the key; it goes, and the key signs 
 });
 
 it('#slashed: nothing signs until it is explained; then all but the slashed key do', async () => {
-  const now = presentEpoch();
   const sealed: string[] = [];
   await follow('slashed', {
     also: async ({ commands }) => {
@@ -82,7 +82,6 @@ it('#slashed: nothing signs until it is explained; then all but the slashed key 
 });
 
 it('#below-marks: a client asks for old duties, until it is mended', async () => {
-  const now = presentEpoch();
   expect(await world.vote(keyAt(1), now - 9)).toMatch(/_below_low_water_mark$/);
   const said = await follow('below-marks');
   expect(said.map(({ output }) => output).join()).toContain(`"target_epoch":${now - 9}`);

@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { slashingTableDefinition } from '../../enclave/slashing/dynamodb/items.ts';
+import { tableDefinition } from '../../enclave/aws/table-definition.ts';
 import { FAULTS } from '../support/fault-proxy.ts';
 import type { InterchangeFile } from '../support/interchange.ts';
 import { ask } from './asking.ts';
@@ -55,7 +55,7 @@ it('#unbound: a replica on another store signs nothing, until it has that of the
   const peer = await world.startPeer();
   try {
     const store = (table: string) => world.configure((all) => Object.assign(all['anti_slashing'] as object, { table }));
-    await world.custody.dynamodb.createTable(slashingTableDefinition('another'));
+    await world.custody.dynamodb.createTable(tableDefinition('another'));
     store('another');
     await world.unit.stop();
     await world.unit.start();

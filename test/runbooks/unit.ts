@@ -2,15 +2,17 @@
 // on the machine of a signer. The signer is the real program. Only the words that pages use are known; a time of
 // `--since` counts from the world's present, which a rehearsal can move instead of waiting.
 
-import { setTimeout } from 'node:timers/promises';
+import { randomUUID } from 'node:crypto';
+import { get } from 'node:http';
 import { parseArgs } from 'node:util';
 import type { RunningSigner } from '../../rehearsal/signer.ts';
 import { type Program, Refused } from './programs.ts';
 
 type Until = 'ready' | 'listening';
 
-/** A signer that has nothing else to do has written its last line by then (observe/logger.ts: 100 ms). */
-const WRITTEN_AFTER_MS = 1000;
+const PORT = 9000;
+/** The first of the id of requests whose lines say how far the log is written. No reader of the journal sees them. */
+const MARK = 'mark-of-the-journal-';
 
 export interface Unit {
   /** Undefined while nothing runs, also when the process died. */
@@ -21,11 +23,14 @@ export interface Unit {
   /** It dies, and nobody starts it again. */
   kill(): Promise<void>;
   hangUp(): Promise<void>;
-  /** Everything that it ever said. */
+  /** Everything that it ever wrote. */
   readonly journal: readonly string[];
+  /** Until the journal has what it has said by now: a signer writes its log a moment later. */
+  written(): Promise<void>;
 }
 
-export function createUnit(run: (waitFor: Until) => Promise<RunningSigner>): Unit {
+/** @param address of the signer, which listens on port 9000 */
+export function createUnit(address: string, run: (waitFor: Until) => Promise<RunningSigner>): Unit {
   let running: RunningSigner | undefined;
   const said: string[] = [];
   const keep = (text: string): void => void said.push(...text.split('\n').filter((line) => line !== ''));
@@ -42,7 +47,17 @@ export function createUnit(run: (waitFor: Until) => Promise<RunningSigner>): Uni
       return alive();
     },
     get journal() {
-      return [...said, ...(running?.output().split('\n') ?? [])].filter((line) => line !== '');
+      const lines = [...said, ...(running?.output().split('\n') ?? [])];
+      return lines.filter((line) => line !== '' && !line.includes(MARK));
+    },
+    async written() {
+      const signer = alive();
+      if (signer === undefined) return;
+      try {
+        await markLog(signer, address);
+      } catch (error) {
+        if (alive() !== undefined) throw error; // one that ended meanwhile has written everything
+      }
     },
     async start(until = 'ready') {
       if (alive() !== undefined) return;
@@ -67,6 +82,19 @@ export function createUnit(run: (waitFor: Until) => Promise<RunningSigner>): Uni
       process.kill(signer.pid, 'SIGHUP');
     },
   };
+}
+
+/** The log is written in order: with the line of a request everything before it is there. */
+async function markLog(signer: RunningSigner, address: string): Promise<void> {
+  const id = `${MARK}${randomUUID()}`;
+  await new Promise((resolve, reject) => {
+    const options = { host: address, port: PORT, path: '/api/v1/eth2/publicKeys', agent: false };
+    get({ ...options, headers: { 'x-request-id': id } }, (response) => response.resume().on('close', resolve)).on(
+      'error',
+      reject,
+    );
+  });
+  await signer.logged('request', { request_id: id });
 }
 
 function isAlive(pid: number): boolean {
@@ -134,7 +162,7 @@ export function journalctlProgram(unit: Unit, now: () => number): Program {
     const joined = args.join('\n').replaceAll('--since\n', '--since=').split('\n');
     const { values } = parseArgs({ args: joined, options: OPTIONS });
     if (values.unit !== 'strongroom' || values.output !== 'cat') throw new Refused('journalctl: -u strongroom -o cat');
-    if (unit.signer !== undefined) await setTimeout(WRITTEN_AFTER_MS);
+    await unit.written();
     const from = values.since === undefined ? 0 : now() - agoOf(values.since);
     let time = 0;
     const lines = unit.journal.filter((line) => {

@@ -15,7 +15,9 @@ import { kmsClientOptions } from '../../rehearsal/kms/server.ts';
 import { createNsmEmulator } from '../../rehearsal/nsm/emulator.ts';
 import { runStrongroom } from '../../rehearsal/signer.ts';
 import type { PolicyDocument } from '../../setup/policy-document.ts';
-import { type EnclaveProcess, type EnclaveWorld, type Parent, startEnclaveWorld } from '../support/enclave-world.ts';
+import type { Parent } from '../support/enclave-parent.ts';
+import type { EnclaveProcess } from '../support/enclave-process.ts';
+import { type EnclaveWorld, startEnclaveWorld } from '../support/enclave-world.ts';
 import { ACCOUNT, type GuardedAws, SIGNER, startGuardedAws } from '../support/guarded-aws.ts';
 import { recordingLog } from '../support/recording-log.ts';
 

@@ -2,8 +2,9 @@
 // the table does not say.
 
 import { describe, expect, it, test } from 'vitest';
-import { forkOfVersion, judgeForkVersion, possibleForksAt, scheduledForkAt } from '../../enclave/signing/forks.ts';
+import { forkOfVersion, judgeForkVersion, possibleForksAt } from '../../enclave/signing/forks.ts';
 import { type Fork, PUBLIC_NETWORK_NAMES, publicNetwork } from '../../enclave/signing/networks.ts';
+import { scheduledForkAt } from '../support/scheduled-fork.ts';
 
 const UNKNOWN = Uint8Array.of(9, 9, 9, 9);
 

@@ -3,10 +3,10 @@
 
 import { describe, expect, it, test } from 'vitest';
 import { FORK_NAMES } from '../../enclave/api/forks.ts';
-import { scheduledForkAt } from '../../enclave/signing/forks.ts';
 import { ephemeryNetwork, type Network, PUBLIC_NETWORK_NAMES, publicNetwork } from '../../enclave/signing/networks.ts';
 import { computeDomain, DOMAIN_TYPES } from '../../enclave/signing/roots/domains.ts';
 import { encodeHex } from '../../formats/hex.ts';
+import { scheduledForkAt } from '../support/scheduled-fork.ts';
 import { vectorJson } from '../support/vectors.ts';
 
 interface PublishedNetwork {

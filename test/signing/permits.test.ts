@@ -78,7 +78,7 @@ describe('permits', () => {
   describe('of a group', () => {
     const options = { maxConcurrentJobs: 8, queueLimit: 20, priorityJobs: 0 };
 
-    it('are as many as its keys, up to half of the pool: a share stays for those that come alone', async () => {
+    it('are as many as its keys, up to half of the pool: a share stays for single requests', async () => {
       const permits = createPermits(options);
       const small = permits.enter('normal', 3);
       expect(await small.take(100, never)).toBe(3);
@@ -101,7 +101,7 @@ describe('permits', () => {
       expect(permits.load('normal')).toEqual({ inFlight: 4, queued: 6 });
     });
 
-    it('leave a share to those that come alone, also when groups come one after the other', async () => {
+    it('leave a share to single requests, also when groups come one after the other', async () => {
       const permits = createPermits({ maxConcurrentJobs: 12, queueLimit: 100, priorityJobs: 0 });
       const first = permits.enter('normal', 10);
       expect(await first.take(100, never)).toBe(6);

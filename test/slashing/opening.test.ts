@@ -6,10 +6,10 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { tableDefinition } from '../../enclave/aws/table-definition.ts';
 import { openSlashingBackend } from '../../enclave/boot/slashing-protection/store.ts';
 import type { Config } from '../../enclave/config/options.ts';
 import { publicNetwork } from '../../enclave/signing/networks.ts';
-import { slashingTableDefinition } from '../../enclave/slashing/dynamodb/items.ts';
 import { systemClock } from '../../observe/clock.ts';
 import { createLogger } from '../../observe/logger.ts';
 import { startDynamoDB } from '../../rehearsal/dynamodb.ts';
@@ -49,7 +49,7 @@ const FRESH: Readonly<Record<string, () => Promise<Config>>> = {
   },
   dynamodb: async () => {
     tables += 1;
-    await dynamodb.createTable(slashingTableDefinition(`records-${tables}`));
+    await dynamodb.createTable(tableDefinition(`records-${tables}`));
     return loadGood({ yaml: `anti_slashing: {backend: dynamodb, table: records-${tables}}` });
   },
 };

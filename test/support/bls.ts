@@ -4,6 +4,7 @@
 import { createHash } from 'node:crypto';
 import { SecretKey } from '@chainsafe/blst';
 import { SignerError } from '../../enclave/api/errors.ts';
+import type { BlsCore } from '../../enclave/signing/bls/bls.ts';
 
 /** Bytes that look random and are the same in every run. */
 export function bytesOf(label: string): Uint8Array {
@@ -33,3 +34,17 @@ export async function outcome(signature: Promise<Uint8Array>): Promise<string> {
     throw error;
   }
 }
+
+/** So many keys of a core, with the secrets that they have. */
+export function keysOf(core: BlsCore, count: number) {
+  return Array.from({ length: count }, (_, index) => {
+    const secretKey = secretKeyOf(`key ${index}`);
+    return { secretKey, ...core.addKey(secretKey) };
+  });
+}
+
+/**
+ * A core starts jobs in a microtask that their `sign` queued; this one comes after it, and before any signature can be
+ * done.
+ */
+export const jobsHaveStarted = () => Promise.resolve();

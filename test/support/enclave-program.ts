@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { runEnclave } from '../../enclave/main.ts';
 import { FETCH_LIMITS } from '../../enclave/tee/parent/configuration-source.ts';
-import type { ProgramImage } from './enclave-world.ts';
+import type { ProgramImage } from './enclave-process.ts';
 import { nsmOverSocket } from './nsm-socket.ts';
 import { unixTransport } from './unix-transport.ts';
 

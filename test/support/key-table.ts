@@ -7,12 +7,13 @@ import {
   DeleteItemCommand,
   type DynamoDBClient,
   GetItemCommand,
+  type Item,
   PutItemCommand,
 } from '../../enclave/aws/dynamodb.ts';
 import { KeyStore } from '../../enclave/keys/store.ts';
 import { TableFreshness } from '../../enclave/keys/table/freshness.ts';
 import { type TableLoad, TableLoader, type TableLoaderOptions } from '../../enclave/keys/table/loader.ts';
-import { type Item, keyOfRevision, keyOfRow, keyTableDefinition, shardOf } from '../../enclave/keys/table/rows.ts';
+import { keyOfRevision, keyOfRow, keyTableDefinition, shardOf } from '../../enclave/keys/table/rows.ts';
 import { KeySealer } from '../../enclave/keys/table/seal.ts';
 import { openKeyTable } from '../../enclave/keys/table/table.ts';
 import type { KeyTable, NewTableKey } from '../../enclave/keys/table/types.ts';

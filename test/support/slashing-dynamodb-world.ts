@@ -2,7 +2,8 @@
 // backends that are closed when the test ends.
 
 import { afterAll, afterEach, beforeAll } from 'vitest';
-import { type Item, partitionOf } from '../../enclave/slashing/dynamodb/items.ts';
+import type { Item } from '../../enclave/aws/dynamodb.ts';
+import { partitionOf } from '../../enclave/slashing/dynamodb/tables/items.ts';
 import type { SlashableMessage, SlashingBackend } from '../../enclave/slashing/types.ts';
 import { type FaultProxy, startFaultProxy } from './fault-proxy.ts';
 import { checkOne, publicKeyOf, verdictName } from './slashing.ts';

@@ -7,10 +7,11 @@ import {
   DeleteItemCommand,
   type DynamoDBClient,
   GetItemCommand,
+  type Item,
   PutItemCommand,
 } from '../../enclave/aws/dynamodb.ts';
+import { tableDefinition } from '../../enclave/aws/table-definition.ts';
 import { openDynamoDBBackend } from '../../enclave/slashing/dynamodb/backend.ts';
-import { type Item, slashingTableDefinition } from '../../enclave/slashing/dynamodb/items.ts';
 import { rowIntegrity } from '../../enclave/slashing/history/integrity.ts';
 import type { SlashingBackend } from '../../enclave/slashing/types.ts';
 import { decodeHex } from '../../formats/hex.ts';
@@ -51,7 +52,7 @@ export async function startSlashingTables(options: { readonly persistent?: boole
     async create() {
       count += 1;
       const tableName = `slashing-${count}`;
-      await server.createTable(slashingTableDefinition(tableName));
+      await server.createTable(tableDefinition(tableName));
       return tableName;
     },
     open: (tableName, open) => openSlashingTable(server.endpoint, tableName, open),

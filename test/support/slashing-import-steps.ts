@@ -3,8 +3,8 @@
 
 import { rowIntegrity } from '../../enclave/slashing/history/integrity.ts';
 import { writeHistory } from '../../enclave/slashing/sqlite/history-text.ts';
-import { importer } from '../../enclave/slashing/sqlite/import.ts';
-import { openDatabase } from '../../enclave/slashing/sqlite/schema.ts';
+import { importer } from '../../enclave/slashing/sqlite/operations/import.ts';
+import { openDatabase } from '../../enclave/slashing/sqlite/tables/schema.ts';
 import type { ValidatorHistory } from '../../enclave/slashing/types.ts';
 import { history, MAIN_ROOT } from './slashing.ts';
 

@@ -2,9 +2,9 @@
 
 import { rowIntegrity } from '../../enclave/slashing/history/integrity.ts';
 import { type JumpFloor, jumpFloor } from '../../enclave/slashing/jump.ts';
-import { type PostgresAddress, parsePostgresUrl } from '../../enclave/slashing/postgres/address.ts';
 import { openPostgresBackend } from '../../enclave/slashing/postgres/backend.ts';
-import type { PostgresConnectionOptions } from '../../enclave/slashing/postgres/connections.ts';
+import { type PostgresAddress, parsePostgresUrl } from '../../enclave/slashing/postgres/connection/address.ts';
+import type { PostgresConnectionOptions } from '../../enclave/slashing/postgres/connection/connections.ts';
 import type { OnJump, SlashingBackend } from '../../enclave/slashing/types.ts';
 import { decodeHex } from '../../formats/hex.ts';
 import { type Clock, systemClock } from '../../observe/clock.ts';

@@ -61,7 +61,7 @@ if (import.meta.main) {
     }
   };
   process.on('message', ({ id, message }: SignerRequest) => {
-    // Every other message comes with others of other keys, as in a batch; the rest come alone.
+    // Every other message comes with others of other keys, as in a batch; the rest are single messages.
     const isGrouped = id % 2 === 0 && group.every((other) => other.message.publicKey !== message.publicKey);
     if (isGrouped) {
       if (group.push({ id, message }) === 1) setImmediate(() => void askGroup());

@@ -17,13 +17,8 @@ import {
   PutItemCommand,
   ScanCommand,
 } from '../../enclave/aws/dynamodb.ts';
-import {
-  AUTH_REVISION,
-  decodeAuthRow,
-  encodeAuthHead,
-  encodeAuthRow,
-  stateTableDefinition,
-} from '../../enclave/chamber/state-rows.ts';
+import { tableDefinition } from '../../enclave/aws/table-definition.ts';
+import { AUTH_REVISION, decodeAuthRow, encodeAuthHead, encodeAuthRow } from '../../enclave/chamber/state-rows.ts';
 import { type StateTable, stateTable } from '../../enclave/chamber/state-table.ts';
 import type { Clock } from '../../observe/clock.ts';
 import { dynamoDBClientOptions, startDynamoDB } from '../../rehearsal/dynamodb.ts';
@@ -90,7 +85,7 @@ export async function startAuthServer(): Promise<AuthServer> {
     async createTable() {
       tables += 1;
       const name = `state-${tables}`;
-      await server.createTable(stateTableDefinition(name));
+      await server.createTable(tableDefinition(name));
       return authTable(client, name);
     },
     async close() {

@@ -37,6 +37,17 @@ function read(argv: readonly string[], env: Readonly<Record<string, string>> = {
   };
 }
 
+it('what the container image sets for everybody is no mistake of whoever starts it', () => {
+  const image = { WEB3SIGNER_HTTP_LISTEN_HOST: '0.0.0.0', WEB3SIGNER_METRICS_HOST: '0.0.0.0' };
+  const saysOfMetrics = (argv: readonly string[], env = {}) =>
+    read(argv, env).warnings.filter((text) => text.startsWith('--metrics-host '));
+  expect(saysOfMetrics(['eth2'], image)).toEqual([]);
+  expect(saysOfMetrics(['--metrics-host=0.0.0.0', 'eth2'], image)).toEqual([
+    '--metrics-host does nothing without --metrics-enabled',
+  ]);
+  expect(saysOfMetrics(['eth2'], { WEB3SIGNER_METRICS_HOST: '10.0.0.7' })).toHaveLength(1);
+});
+
 describe('precedence', () => {
   const yaml = file('http-listen-port: 1\neth2.network: gnosis\nmetrics-enabled: true\n');
   const env = { WEB3SIGNER_HTTP_LISTEN_PORT: '2', WEB3SIGNER_ETH2_NETWORK: 'sepolia', WEB3SIGNER_CONFIG_FILE: yaml };
@@ -153,6 +164,7 @@ describe('the network', () => {
     expect(at('custom_network.genesis_validators_root')).toBe(rootOf(2));
     expect(read(['eth2', '--network=ephemery', stated]).at('custom_network.genesis_validators_root')).toBe(rootOf(2));
     expect(read(['eth2', '--Xnetwork-fulu-fork-epoch=9']).at('network.fork_schedule.fulu')).toBe(9);
+    expect(read(['eth2', '--Xnetwork-gloas-fork-epoch=10']).at('network.fork_schedule.gloas')).toBe(10);
   });
 
   it.each([

@@ -1,79 +1,25 @@
-// Many writers, lost answers, and readers in the middle of it: every change is made once or not at all, what is
-// answered is durable, and no replica ever holds a mixture of two revisions.
+// Many writers and lost answers: every change is made once or not at all, and what is answered is durable.
 
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { Policy } from '../../../enclave/api/policy.ts';
-import { createPolicy, deletePolicy, replacePolicy } from '../../../enclave/auth/stateful/policies.ts';
-import { policiesOf, tokensOf } from '../../../enclave/auth/stateful/snapshot.ts';
-import { MAX_TOKENS_TOGETHER } from '../../../enclave/auth/stateful/state.ts';
+import { describe, expect, test } from 'vitest';
+import { createPolicy, deletePolicy } from '../../../enclave/auth/stateful/policies.ts';
 import { MAX_WAITING_CHANGES } from '../../../enclave/auth/stateful/stateful.ts';
 import { issueToken, renewToken, revokeToken } from '../../../enclave/auth/stateful/tokens.ts';
-import type { AwsClientOptions } from '../../../enclave/aws/client.ts';
-import { createDynamoDBClient } from '../../../enclave/aws/dynamodb.ts';
-import { type StateTable, stateTable } from '../../../enclave/chamber/state-table.ts';
-import { dynamoDBClientOptions } from '../../../rehearsal/dynamodb.ts';
-import { FAULTS, type FaultProxy, faultTimes, randomFaults, startFaultProxy } from '../../support/fault-proxy.ts';
-import { GIVES_UP, PATIENT } from '../../support/patience.ts';
+import type { StateTable } from '../../../enclave/chamber/state-table.ts';
+import { FAULTS, faultTimes, randomFaults } from '../../support/fault-proxy.ts';
+import { GIVES_UP } from '../../support/patience.ts';
+import { type AuthReplica, openAuthReplica } from '../../support/stateful-auth.ts';
 import {
-  type AuthReplica,
-  type AuthServer,
-  type AuthTable,
-  openAuthReplica,
-  startAuthServer,
-} from '../../support/stateful-auth.ts';
-
-let server: AuthServer;
-let proxy: FaultProxy;
-let table: AuthTable;
-let replica: AuthReplica;
-let root: string;
-
-beforeAll(async () => {
-  server = await startAuthServer();
-  proxy = await startFaultProxy(server.endpoint);
-});
-afterAll(async () => {
-  await proxy.close();
-  await server.close();
-});
-beforeEach(async () => {
-  proxy.setRule(undefined);
-  table = await server.createTable();
-  replica = await openAuthReplica(table);
-  const outcome = replica.authenticate(table.rootToken);
-  if (outcome.kind === 'refused') throw new Error(outcome.reason);
-  root = outcome.caller.accessor;
-});
-
-function policy(name: string, effect: 'allow' | 'deny' = 'allow'): Policy {
-  return { name, rules: [{ effect }] };
-}
-
-function issue({ auth }: AuthReplica) {
-  return issueToken(auth, root, { policies: [], bound_cidrs: [], management: true, ttl_seconds: 1000 });
-}
-
-async function issueClient({ auth }: AuthReplica, policies: string[]): Promise<string> {
-  const outcome = await issueToken(auth, root, { policies, bound_cidrs: [], management: false, ttl_seconds: 1000 });
-  if (outcome.kind === 'refused') throw new Error(outcome.hint);
-  return outcome.answer.accessor;
-}
-
-async function names({ auth }: AuthReplica): Promise<string[]> {
-  await auth.refresh();
-  return policiesOf(auth.snapshot).map(({ name }) => name);
-}
-
-/** The state as this test wants it to behave in one respect. */
-function stateWith(changes: Partial<StateTable>): StateTable {
-  return { ...table.state, ...changes };
-}
-
-/** The state through the fault proxy. */
-function throughProxy(patience: AwsClientOptions = PATIENT): StateTable & Disposable {
-  const client = createDynamoDBClient(dynamoDBClientOptions(proxy.endpoint, patience));
-  return { ...stateTable(client, table.state.tableName), [Symbol.dispose]: () => client.destroy() };
-}
+  issue,
+  issueClient,
+  names,
+  policy,
+  proxy,
+  replica,
+  root,
+  stateWith,
+  table,
+  throughProxy,
+} from './writers-set-up.ts';
 
 describe('races', () => {
   test('changes of four replicas at once are all made', async () => {
@@ -209,113 +155,5 @@ describe('lost answers', () => {
     expect(failures.every((reason) => reason === 'state_stale')).toBe(true);
     expect(writer.rejectedRows).toEqual([]);
     expect(writer.rejectedHeads).toEqual([]);
-  });
-});
-
-describe('reading a table that is being written', () => {
-  test('a row that moves after it was read is read again, with the head of that moment', async () => {
-    await createPolicy(replica.auth, root, policy('moving'));
-    let scans = 0;
-    const readRows: StateTable['readRows'] = async (pks) => {
-      scans += 1;
-      const rows = await table.state.readRows(pks);
-      await replacePolicy(replica.auth, root, policy('moving', 'deny'));
-      return rows;
-    };
-    const reader = await openAuthReplica(table, { state: stateWith({ readRows }) });
-    expect(policiesOf(reader.auth.snapshot)[0]?.rules).toEqual([{ effect: 'deny' }]);
-    expect(reader.auth.revision).toBe(replica.auth.revision);
-    expect([scans, reader.rejectedRows]).toEqual([1, []]);
-  });
-
-  test('rows that are deleted and made meanwhile are no suspects', async () => {
-    await createPolicy(replica.auth, root, policy('leaving'));
-    const readRows: StateTable['readRows'] = async (pks) => {
-      const rows = await table.state.readRows(pks);
-      await deletePolicy(replica.auth, root, 'leaving');
-      await createPolicy(replica.auth, root, policy('coming'));
-      return rows;
-    };
-    const reader = await openAuthReplica(table, { state: stateWith({ readRows }) });
-    expect(await names(reader)).toEqual(['coming']);
-    expect(reader.rejectedRows).toEqual([]);
-  });
-
-  test('more rows than fit one transaction: everything is read again', async () => {
-    let scans = 0;
-    const readRows: StateTable['readRows'] = async (pks) => {
-      scans += 1;
-      const rows = await table.state.readRows(pks);
-      if (scans > 1) return rows;
-      for (let index = 0; index <= MAX_TOKENS_TOGETHER; index++) await issue(replica);
-      return rows;
-    };
-    const reader = await openAuthReplica(table, { state: stateWith({ readRows }) });
-    expect(scans).toBe(2);
-    expect(tokensOf(reader.auth.snapshot)).toHaveLength(MAX_TOKENS_TOGETHER + 2);
-    expect(reader.rejectedRows).toEqual([]);
-  });
-
-  test('a token that is renewed all the time does not keep a replica from reading', async () => {
-    await createPolicy(replica.auth, root, policy('bound'));
-    const accessor = await issueClient(replica, ['bound']);
-    const readTogether: StateTable['readTogether'] = async (pks) => {
-      replica.clock.advance(0.001);
-      await renewToken(replica.auth, accessor, undefined); // before every look at the head
-      return table.state.readTogether(pks);
-    };
-    const reader = await openAuthReplica(table, { state: stateWith({ readTogether }) });
-    for (let round = 0; round < 3; round++) {
-      await reader.auth.refresh();
-      expect(reader.auth.revision).toBe(replica.auth.revision);
-    }
-  });
-
-  test('a table that never stands still is an error, not a guess', async () => {
-    let policies = 0;
-    const readTogether: StateTable['readTogether'] = async (pks) => {
-      policies += 1;
-      await createPolicy(replica.auth, root, policy(`p-${policies}`));
-      return table.state.readTogether(pks);
-    };
-    const state = stateWith({ readTogether, readRows: async () => [] });
-    const reader = await openAuthReplica(table, { state, refreshed: false });
-    await expect(reader.auth.refresh()).rejects.toMatchObject({ reason: 'state_stale' });
-    expect(reader.auth.revision).toBe(0);
-  });
-
-  test('no reader holds half of one revision and half of another, whenever the writer comes in between', async () => {
-    // `a` and `b` are wide in turns and never at once: only a mixture could have both.
-    const turns = [policy('a', 'allow'), policy('a', 'deny'), policy('b', 'allow'), policy('b', 'deny')];
-    await createPolicy(replica.auth, root, policy('a', 'deny'));
-    await createPolicy(replica.auth, root, policy('b', 'deny'));
-    let turn = 0;
-    const write = async (times: number) => {
-      for (let time = 0; time < times; time++) {
-        await replacePolicy(replica.auth, root, turns[turn % turns.length] as Policy);
-        turn += 1;
-      }
-    };
-    const seen = new Set<string>();
-    for (let schedule = 0; schedule < 4 ** 3; schedule++) {
-      const [between, inScan, afterwards] = [schedule % 4, Math.floor(schedule / 4) % 4, Math.floor(schedule / 16)];
-      const readRows: StateTable['readRows'] = async (pks) => {
-        await write(between);
-        const a = (await table.state.readRows(pks)).filter(({ pk }) => pk !== 'POLICY#b');
-        await write(inScan);
-        const b = (await table.state.readRows(pks)).filter(({ pk }) => pk === 'POLICY#b');
-        await write(afterwards);
-        return [...a, ...b];
-      };
-      const reader = await openAuthReplica(table, { state: stateWith({ readRows }) });
-      seen.add(
-        policiesOf(reader.auth.snapshot)
-          .map(({ rules }) => rules[0]?.effect)
-          .join(),
-      );
-      expect(reader.auth.revision).toBe(replica.auth.revision);
-      expect(reader.rejectedRows).toEqual([]);
-    }
-    expect([...seen].toSorted()).toEqual(['allow,deny', 'deny,allow', 'deny,deny']);
   });
 });

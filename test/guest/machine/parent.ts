@@ -3,7 +3,7 @@
 // looks at their registers all the same.
 
 import { readFileSync } from 'node:fs';
-import { type Parent, startParent } from '../../support/enclave-world.ts';
+import { type Parent, startParent } from '../../support/enclave-parent.ts';
 import type { Appliance } from '../appliance/image.ts';
 import { type StandIns, startStandIns } from '../appliance/programs/stand-ins.ts';
 import { DYNAMODB_HOST, HEARTBEAT_PORT, KMS_HOST } from '../appliance/settings.ts';

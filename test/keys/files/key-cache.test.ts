@@ -2,30 +2,17 @@
 // written costs time and no key.
 
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { KeyFiles } from '../../../enclave/keys/files/key-files.ts';
 import type { FilesystemLoad } from '../../../enclave/keys/files/load-report.ts';
-import { KeystorePool } from '../../../enclave/keys/keystores/pool.ts';
 import { KeyStore } from '../../../enclave/keys/store.ts';
-import type { BlsCore } from '../../../enclave/signing/bls/bls.ts';
-import { openBlsCore } from '../../../enclave/signing/bls/open.ts';
-import { makeKeyDirectory, publicKeyOf, testSecret, writeKeystore, writeRawKey } from '../../support/keys.ts';
-import { recordingLog } from '../../support/recording-log.ts';
+import { publicKeyOf, testSecret, writeKeystore, writeRawKey } from '../../support/keys.ts';
+import { at, clock, core, log, pool } from './key-folder.ts';
 
-const clock = { now: () => 0, monotonic: () => 0 };
 const PASSWORD = 'TEST password';
-let directory: ReturnType<typeof makeKeyDirectory>;
-let log: ReturnType<typeof recordingLog>;
-let core: BlsCore;
-let pool: KeystorePool;
 let decrypted: number;
 
-beforeEach(async () => {
-  log = recordingLog();
-  directory = makeKeyDirectory();
-  core = await openBlsCore({ prefer: 'portable', cores: 1, log: recordingLog() });
-  pool = new KeystorePool({ keystoreLoadConcurrency: 2, memoryLimitBytes: 2 ** 33, cores: 2 }, { log });
+beforeEach(() => {
   const { decrypt } = pool;
   decrypted = 0;
   pool.decrypt = (...given) => {
@@ -36,13 +23,6 @@ beforeEach(async () => {
   for (let number = 0; number < 6; number++) put(number);
 });
 
-afterEach(async () => {
-  await pool.close();
-  await core.close();
-  directory.remove();
-});
-
-const at = (name: string) => join(directory.path, name);
 const put = (number: number, password = PASSWORD) =>
   writeKeystore(at('keys'), `k${number}`, testSecret(number), password);
 const keyOf = (number: number) => publicKeyOf(testSecret(number));

@@ -1,73 +1,25 @@
-// Key directories through real files, real worker threads and a real BLS core: what is loaded, what is reported, what
-// stops everything.
+// Key directories through real files, real worker threads and a real BLS core: what is loaded, which of two duplicates
+// stays, and what stops everything.
 
-import { execFileSync } from 'node:child_process';
-import { chmodSync, mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { SignerError } from '../../../enclave/api/errors.ts';
-import { KeyFiles } from '../../../enclave/keys/files/key-files.ts';
 import type { LoadProgress } from '../../../enclave/keys/files/load-report.ts';
-import type { KeyFilesParts } from '../../../enclave/keys/files/look.ts';
 import { parseKeystore } from '../../../enclave/keys/keystores/keystore.ts';
-import { KeystorePool, MAX_WAITING_KEYSTORES } from '../../../enclave/keys/keystores/pool.ts';
-import { KeyStore } from '../../../enclave/keys/store.ts';
-import type { BlsCore } from '../../../enclave/signing/bls/bls.ts';
-import { openBlsCore } from '../../../enclave/signing/bls/open.ts';
+import { MAX_WAITING_KEYSTORES } from '../../../enclave/keys/keystores/pool.ts';
 import {
   encryptKeystore,
   LIGHT_PBKDF2,
   LIGHT_SCRYPT,
-  makeKeyDirectory,
   publicKeyOf,
   testSecret,
   writeKeystore,
   writeRawKey,
 } from '../../support/keys.ts';
-import { recordingLog } from '../../support/recording-log.ts';
-
-const clock = { now: () => 0, monotonic: () => 0 };
-let directory: ReturnType<typeof makeKeyDirectory>;
-let log: ReturnType<typeof recordingLog>;
-let core: BlsCore;
-let store: KeyStore;
-let pool: KeystorePool;
-
-beforeEach(async () => {
-  log = recordingLog();
-  directory = makeKeyDirectory();
-  core = await openBlsCore({ prefer: 'portable', cores: 1, log: recordingLog() });
-  store = new KeyStore({}, { vault: core, clock });
-  pool = new KeystorePool({ keystoreLoadConcurrency: 2, memoryLimitBytes: 2 ** 33, cores: 2 }, { log });
-});
-
-afterEach(async () => {
-  await pool.close();
-  await core.close();
-  directory.remove();
-});
-
-function load(parts: Partial<KeyFilesParts> = {}, paths: readonly string[] = [directory.path]) {
-  return new KeyFiles({ paths, rawLoadConcurrency: 8 }, { store, pool, log, clock, ...parts }).load();
-}
-
-const at = (name: string) => join(directory.path, name);
-const write = (name: string, text: string | Buffer) => writeFileSync(at(name), text);
-const hex = (secret: Uint8Array) => Buffer.from(secret).toString('hex');
-const rawText = (secret: Uint8Array) => `type: file-raw\nkeyType: BLS\nprivateKey: ${hex(secret)}\n`;
-const keystoreText = (keystore: string, password: string) =>
-  `type: file-keystore\nkeyType: BLS\nkeystoreFile: ${keystore}\nkeystorePasswordFile: ${password}\n`;
-
-function writeBad(json: string, password: string | Buffer) {
-  write('bad.json', json);
-  write('bad.password', password);
-  write('bad.yaml', keystoreText('bad.json', 'bad.password'));
-}
-
-function writeBadKeystore(password: string | Buffer, change: (json: string) => string = (json) => json) {
-  writeBad(change(JSON.stringify(encryptKeystore(testSecret(50), 'p'))), password);
-}
+import { keystoreText, load, rawText, write } from './key-documents.ts';
+import { at, core, directory, log, pool, store } from './key-folder.ts';
 
 describe('loading', () => {
   it('loads 200 keystores and 2,000 raw keys, and every one can sign', async () => {
@@ -180,128 +132,6 @@ it('waits its turn behind a pool that is full of what clients import, and is not
   store.completeFirstLoad();
   expect(store.publicKeys()).toEqual([own]);
   expect((await Promise.all(imports)).filter((outcome) => outcome !== 'answered')).toEqual(['overloaded']);
-});
-
-describe('bad files are reported, each by file, document and reason, and the others load', () => {
-  const zero = Buffer.alloc(32);
-  const order = Buffer.from('73eda753299d7d483339d80809a1d80553bda402fffe5bfeffffffff00000001', 'hex');
-  const cases: readonly (readonly [name: string, make: () => void, reason: RegExp])[] = [
-    ['wrong password', () => writeBadKeystore('other password'), /^the password does not open the keystore$/],
-    ['empty password file', () => writeBadKeystore('\n'), /bad\.password: its first line is empty$/],
-    ['password that is not UTF-8', () => writeBadKeystore(Buffer.from('ff', 'hex')), /^the password is not UTF-8$/],
-    [
-      'password file of a megabyte',
-      () => writeBadKeystore('p'.repeat(2 ** 20)),
-      /bad\.password: larger than 4096 bytes$/,
-    ],
-    ['truncated JSON', () => writeBadKeystore('p', (json) => json.slice(0, -10)), /bad\.json: not JSON$/],
-    ['empty keystore', () => writeBadKeystore('p', () => ''), /bad\.json: not JSON$/],
-    [
-      'keystore of a megabyte',
-      () => writeBadKeystore('p', (json) => json.padEnd(2 ** 20)),
-      /bad\.json: larger than 65536 bytes$/,
-    ],
-    [
-      'keystore version 3',
-      () => writeBadKeystore('p', (json) => json.replace('"version":4', '"version":3')),
-      /bad\.json: version: /,
-    ],
-    [
-      'public key of another key',
-      () =>
-        writeBadKeystore('p', (json) =>
-          json.replace(publicKeyOf(testSecret(50)).slice(2), publicKeyOf(testSecret(51)).slice(2)),
-        ),
-      /^the private key does not belong to the public key that the keystore names$/,
-    ],
-    [
-      'huge scrypt parameters',
-      () => writeBadKeystore('p', (json) => json.replace(/"kdf":\{.*?\},"message"/, `"kdf":${HUGE_SCRYPT},"message"`)),
-      /scrypt would take 1048577 MiB, the limit is 1040 MiB$/,
-    ],
-    ['missing keystore', () => write('bad.yaml', keystoreText('none.json', 'p')), /none\.json: does not exist$/],
-    [
-      'missing password file',
-      () => {
-        writeBadKeystore('p');
-        renameSync(at('bad.password'), at('gone.password'));
-      },
-      /bad\.password: does not exist$/,
-    ],
-    ['zero key', () => write('bad.yaml', rawText(zero)), /^the private key is zero or not below the group order$/],
-    ['key that is the group order', () => write('bad.yaml', rawText(order)), /^the private key is zero or not below/],
-    [
-      'keystore of the group order',
-      () => writeBad(JSON.stringify(encryptKeystore(order, 'p', LIGHT_PBKDF2, '')), 'p'),
-      /^the private key is zero or not below the group order$/,
-    ],
-    [
-      'unsupported type',
-      () => write('bad.yaml', 'type: azure-secret\nkeyType: BLS\n'),
-      /^unsupported type azure-secret$/,
-    ],
-    ['SECP256K1', () => write('bad.yaml', 'type: file-raw\nkeyType: SECP256K1\n'), /^unsupported keyType SECP256K1$/],
-    ['empty file', () => write('bad.yaml', ''), /^describes no key$/],
-    ['not YAML', () => write('bad.yaml', 'type: "file-raw\n'), /^line 2: a character is missing/],
-    ['directory named like a descriptor', () => mkdirSync(at('bad.yaml')), /^not a regular file$/],
-    ['dangling link', () => symlinkSync('nowhere', at('bad.yaml')), /^does not exist$/],
-    ['link to itself', () => symlinkSync('bad.yaml', at('bad.yaml')), /^too many symbolic links$/],
-    ['pipe, which would block a reader', () => execFileSync('mkfifo', [at('bad.yaml')]), /^not a regular file$/],
-    ['descriptor of two megabytes', () => write('bad.yaml', '#'.repeat(2 ** 21)), /^larger than 1048576 bytes$/],
-  ];
-  const HUGE_SCRYPT = JSON.stringify({
-    function: 'scrypt',
-    params: { dklen: 32, n: 2 ** 30, r: 8, p: 1, salt: '00' },
-  }).slice(0, -1);
-
-  it.each(cases)('%s', async (_name, make, reason) => {
-    writeRawKey(directory.path, 'a-good', testSecret(1));
-    writeKeystore(directory.path, 'z-good', testSecret(2), 'p');
-    make();
-    const result = await load();
-    expect(result.loaded).toBe(2);
-    expect(result.failures).toEqual([{ file: at('bad.yaml'), document: 1, reason: expect.stringMatching(reason) }]);
-    expect(log.lines.filter((line) => line.level === 'error')).toHaveLength(1);
-    expect(store.countBySource()['filesystem']).toBe(2);
-  });
-
-  it.skipIf(process.getuid?.() === 0)('file that may not be read', async () => {
-    write('bad.yaml', rawText(testSecret(1)));
-    chmodSync(at('bad.yaml'), 0);
-    expect((await load()).failures).toMatchObject([{ reason: 'permission denied' }]);
-  });
-
-  it('two documents, one bad: the good one loads, the bad one is named by its number', async () => {
-    write('both.yaml', `${rawText(testSecret(1))}---\n${rawText(zero)}`);
-    const result = await load();
-    expect(result).toMatchObject({ loaded: 1, failures: [{ file: at('both.yaml'), document: 2 }] });
-  });
-
-  it('all of them together, in the order of the files', async () => {
-    for (let number = 0; number < 30; number++) {
-      const name = `k${String(number).padStart(2, '0')}`;
-      if (number % 3 === 0) write(`${name}.yaml`, rawText(zero));
-      else writeKeystore(directory.path, name, testSecret(number), 'p', LIGHT_SCRYPT);
-      if (number % 3 === 1) write(`${name}.password`, 'wrong');
-    }
-    const result = await load();
-    expect(result.loaded).toBe(10);
-    const failed = result.failures.map((failure) => basename(failure.file, '.yaml'));
-    expect(failed).toHaveLength(20);
-    expect(failed).toEqual([...failed].sort());
-  });
-
-  it('no log line and no result carries a private key or a password', async () => {
-    const password = 'correct horse battery staple';
-    writeKeystore(directory.path, 'good', testSecret(1), password);
-    writeKeystore(directory.path, 'bad', testSecret(2), password);
-    write('bad.password', `${password}!`);
-    write('raw.yaml', rawText(testSecret(3)));
-    write('broken.yaml', `type: file-raw\nprivateKey: "${hex(testSecret(4))}`);
-    const text = JSON.stringify([await load(), log.lines]);
-    expect(text).not.toContain('horse');
-    for (const number of [1, 2, 3, 4]) expect(text).not.toContain(hex(testSecret(number)).slice(0, 16));
-  });
 });
 
 describe('a duplicate key', () => {

@@ -3,45 +3,17 @@
 
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { KeyFiles } from '../../../enclave/keys/files/key-files.ts';
 import type { KeystoreFolder } from '../../../enclave/keys/files/listing.ts';
 import type { KeyFilesParts } from '../../../enclave/keys/files/look.ts';
-import { KeystorePool } from '../../../enclave/keys/keystores/pool.ts';
-import { KeyStore } from '../../../enclave/keys/store.ts';
-import type { BlsCore } from '../../../enclave/signing/bls/bls.ts';
-import { openBlsCore } from '../../../enclave/signing/bls/open.ts';
-import {
-  encryptKeystore,
-  makeKeyDirectory,
-  publicKeyOf,
-  testSecret,
-  writeKeystore,
-  writeRawKey,
-} from '../../support/keys.ts';
-import { recordingLog } from '../../support/recording-log.ts';
+import { encryptKeystore, publicKeyOf, testSecret, writeKeystore, writeRawKey } from '../../support/keys.ts';
+import { at, clock, directory, log, pool, store } from './key-folder.ts';
 
-const clock = { now: () => 0, monotonic: () => 0 };
-let directory: ReturnType<typeof makeKeyDirectory>;
-let log: ReturnType<typeof recordingLog>;
-let core: BlsCore;
-let store: KeyStore;
-let pool: KeystorePool;
 let decrypted: number;
 
-beforeEach(async () => {
-  log = recordingLog();
-  directory = makeKeyDirectory();
-  core = await openBlsCore({ prefer: 'portable', cores: 1, log: recordingLog() });
-  store = new KeyStore({}, { vault: core, clock });
-  pool = new KeystorePool({ keystoreLoadConcurrency: 2, memoryLimitBytes: 2 ** 33, cores: 2 }, { log });
+beforeEach(() => {
   decrypted = 0;
-});
-
-afterEach(async () => {
-  await pool.close();
-  await core.close();
-  directory.remove();
 });
 
 /** The real pool, counted. */
@@ -69,7 +41,6 @@ async function takeOut(publicKeys: readonly string[]): Promise<void> {
   for (const publicKey of publicKeys) store.remove(publicKey);
 }
 
-const at = (name: string) => join(directory.path, name);
 const signing = () => [...store.publicKeys()];
 const keyOf = (number: number) => publicKeyOf(testSecret(number));
 

@@ -1,13 +1,9 @@
 // Generated keys: what the backup holds gives the same key again, by the standards that every wallet follows.
 
+import { mnemonicToSeedSync } from '@scure/bip39';
 import { describe, expect, it } from 'vitest';
 import { decryptWithIdentities, generateAgeIdentity } from '../../../ceremony/age.ts';
-import {
-  deriveSecretKey,
-  mnemonicOfEntropy,
-  SIGNING_KEY_PATH,
-  seedOfMnemonic,
-} from '../../../enclave/keys/generation/derive.ts';
+import { deriveSecretKey, mnemonicOfEntropy, SIGNING_KEY_PATH } from '../../../enclave/keys/generation/derive.ts';
 import { generateKey } from '../../../enclave/keys/generation/generate.ts';
 import { publicKeyOf } from '../../support/keys.ts';
 
@@ -20,7 +16,7 @@ describe('with a backup', () => {
       if (!opened.ok) throw new Error(opened.refusal);
       const mnemonic = opened.plaintext.toString('utf8');
       expect(mnemonic.split(' ')).toHaveLength(24);
-      const secretKey = deriveSecretKey(seedOfMnemonic(mnemonic), SIGNING_KEY_PATH);
+      const secretKey = deriveSecretKey(mnemonicToSeedSync(mnemonic), SIGNING_KEY_PATH);
       expect(Buffer.from(secretKey)).toEqual(Buffer.from(key.secretKey));
     }
     expect(key.publicKey).toBe(publicKeyOf(key.secretKey));

@@ -1,33 +1,14 @@
 // Keys that come and go at the same time: whatever was answered last of a key is what it does. On a real key table,
 // with slashing protection on SQLite.
 
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { KeyManagementParts } from '../../../enclave/keys/management/management.ts';
-import { type DynamoDBServer, startDynamoDB } from '../../../rehearsal/dynamodb.ts';
 import { newTableKey } from '../../support/key-table.ts';
-import {
-  changeOne,
-  createManagedWorld,
-  deleteOne,
-  importOne,
-  type ManagedSigner,
-  type ManagedWorld,
-} from '../../support/managed-signer.ts';
+import { changeOne, deleteOne, importOne, type ManagedSigner } from '../../support/managed-signer.ts';
 import { attestation, randaoReveal } from '../../support/messages.ts';
+import { publicKey, secretKey, world } from './managed-world.ts';
 
-const { publicKey, secretKey } = newTableKey(1);
 const OTHER = newTableKey(2);
-
-let server: DynamoDBServer;
-let world: ManagedWorld;
-beforeAll(async () => {
-  server = await startDynamoDB();
-});
-afterAll(() => server.close());
-beforeEach(async () => {
-  world = await createManagedWorld(server);
-});
-afterEach(() => world.close());
 
 describe('beside a deletion', () => {
   /** The signer's own parts, with a table whose `create` answers only when it is let go, after its rows are durable. */

@@ -19,7 +19,7 @@ describe('the portable BLS core', () => {
     await core.close();
   });
 
-  test('signs most jobs that came alone before those of groups, and some of groups among them', async () => {
+  test('signs most single jobs before those of groups, and some of groups among them', async () => {
     const single = new PortableBlsCore({ log: quiet, cores: 1 });
     const { handle } = single.addKey(secretKeyOf('a key'));
     const order: string[] = [];

@@ -1,76 +1,27 @@
-// Writes that share a request: each has a condition and an outcome of its own, whatever befalls the request and the
-// others in it. A shared request is believed about what it applied, and about nothing else.
+// Writes that share a request: which do, behind what, and that each has a condition and an outcome of its own.
 
 import { describe, expect, test } from 'vitest';
-import { partitionOf } from '../../../enclave/slashing/dynamodb/items.ts';
-import { MAX_STATEMENTS } from '../../../enclave/slashing/dynamodb/statements.ts';
-import type { SlashableMessage, SlashingBackend } from '../../../enclave/slashing/types.ts';
-import {
-  FAULTS,
-  type Fault,
-  type FaultName,
-  faultTimes,
-  type ProxiedRequest,
-  randomFaults,
-} from '../../support/fault-proxy.ts';
+import { partitionOf } from '../../../enclave/slashing/dynamodb/tables/items.ts';
+import { MAX_STATEMENTS } from '../../../enclave/slashing/dynamodb/tables/statements.ts';
+import type { SlashingBackend } from '../../../enclave/slashing/types.ts';
+import { FAULTS, type Fault, faultTimes, type ProxiedRequest } from '../../support/fault-proxy.ts';
 import { recordingLog } from '../../support/recording-log.ts';
 import { block, history, publicKeyOf, stream, vote } from '../../support/slashing.ts';
-import type { OpenOptions } from '../../support/slashing-dynamodb.ts';
-import { outcome, SlashingTablesBehindProxy } from '../../support/slashing-dynamodb-world.ts';
-import { areSlashable } from '../../support/slashing-model.ts';
-
-const KEYS = 10;
-
-const world = new SlashingTablesBehindProxy();
-const { open } = world;
-let requests: ProxiedRequest[] = [];
-
-/** A signer that has signed for so many keys before, source 1 and target 2: it knows their items. */
-async function openWarm(options: OpenOptions & { readonly keys?: number } = {}): Promise<SlashingBackend> {
-  const backend = await open(options);
-  await together(backend, votes(2, 'warm', options.keys));
-  observe();
-  return backend;
-}
-
-/** From now on: keeps what arrives. */
-function observe(fault?: (request: ProxiedRequest) => Fault | undefined): void {
-  requests = [];
-  world.proxy.setRule((request) => {
-    requests.push(request);
-    return fault?.(request);
-  });
-}
-
-function votes(target: number, root: string, keys = KEYS): SlashableMessage[] {
-  return Array.from({ length: keys }, (_, key) => vote(key, target - 1, target, root));
-}
-
-/** All at once, as requests of different clients. */
-function together(backend: SlashingBackend, messages: readonly SlashableMessage[]): Promise<string[]> {
-  return Promise.all(messages.map((message) => outcome(backend, message)));
-}
-
-function all(name: string, keys = KEYS): string[] {
-  return Array(keys).fill(name);
-}
-
-function operations(): string[] {
-  return requests.map(({ operation }) => operation);
-}
-
-/** The partition keys of each shared request. */
-function sharedKeys(): string[][] {
-  const shared = requests.filter(({ operation }) => operation === 'BatchExecuteStatement');
-  return shared.map(({ body }) => body.match(/(?:ATTESTATION|BLOCK)#0x[0-9a-f]{96}/g) ?? []);
-}
-
-async function storedTarget(key: number): Promise<string | undefined> {
-  const pk = partitionOf({ kind: 'attestation', publicKey: publicKeyOf(key) });
-  return (await world.tables.item(world.tableName, pk))?.['target_epoch']?.N;
-}
-
-const impatient: OpenOptions = { client: { requestTimeoutMs: 1_000, maxAttempts: 1 } };
+import { outcome } from '../../support/slashing-dynamodb-world.ts';
+import {
+  all,
+  impatient,
+  KEYS,
+  observe,
+  open,
+  openWarm,
+  operations,
+  sharedKeys,
+  storedTarget,
+  together,
+  votes,
+  world,
+} from './gathered-writes.ts';
 
 describe('what shares a request', () => {
   test('writes that start together, with one statement an item', async () => {
@@ -193,55 +144,6 @@ describe('each has an outcome of its own', () => {
   });
 });
 
-describe('a shared request whose answer is lost', () => {
-  const lost: FaultName[] = ['dropAnswer', 'resetAfter', 'internalErrorAfterApplying'];
-  test.each(lost)('(%s): the repeated one finds its own records, and only those may be signed again', async (name) => {
-    const backend = await openWarm();
-    observe(faultTimes(1, FAULTS[name], 'BatchExecuteStatement') as never);
-    expect(await together(backend, votes(3, 'a'))).toEqual(all('repeat'));
-    expect(await together(backend, votes(3, 'b'))).toEqual(all('double_vote'));
-    expect(await together(backend, votes(4, 'b'))).toEqual(all('safe'));
-  });
-
-  test('while another signer wrote the same target of one key: refused for that key', async () => {
-    const backend = await openWarm();
-    const other = await open({ table: world.tableName, endpoint: world.tables.server.endpoint });
-    expect(await outcome(other, vote(7, 2, 3, 'theirs'))).toBe('safe');
-    observe(faultTimes(1, FAULTS.dropAnswer, 'BatchExecuteStatement') as never);
-    const expected = all('repeat');
-    expected[7] = 'double_vote';
-    expect(await together(backend, votes(3, 'ours'))).toEqual(expected);
-  });
-
-  test('for good: all get 503, and later only the same messages may be signed there', async () => {
-    const backend = await openWarm(impatient);
-    observe(({ operation }) => (operation === 'BatchExecuteStatement' ? FAULTS.hang : undefined));
-    expect(await together(backend, votes(3, 'a'))).toEqual(all('503 slashing_unavailable'));
-    observe();
-    expect(await together(backend, votes(3, 'b'))).toEqual(all('double_vote'));
-    expect(await together(backend, votes(3, 'a'))).toEqual(all('repeat'));
-    expect(await together(backend, votes(4, 'b'))).toEqual(all('safe'));
-  });
-
-  test.each(['throttled', 'unavailable', 'resetBefore', 'provisionedThroughputExceeded'] as const)(
-    'that %s without end is 503 for all and never 412, and records nothing',
-    async (name) => {
-      const backend = await openWarm(impatient);
-      observe(({ operation }) => (operation === 'BatchExecuteStatement' ? FAULTS[name] : undefined));
-      expect(await together(backend, votes(3, 'a'))).toEqual(all('503 slashing_unavailable'));
-      expect(operations()).toEqual(['BatchExecuteStatement']);
-      observe();
-      expect(await together(backend, votes(3, 'b'))).toEqual(all('safe'));
-    },
-  );
-
-  test('that is throttled once is overcome without the callers noticing', async () => {
-    const backend = await openWarm();
-    observe(faultTimes(1, FAULTS.throttled, 'BatchExecuteStatement') as never);
-    expect(await together(backend, votes(3, 'a'))).toEqual(all('safe'));
-  });
-});
-
 describe('a service that takes no statements from this role', () => {
   const refusal = (Code: string): Fault => ({
     kind: 'answer',
@@ -283,9 +185,7 @@ describe('behind requests that are slow', () => {
   /** Two lone writes are on their way, and are not answered before `slow` is resolved. */
   async function twoHeld(backend: SlashingBackend, slow: Promise<void>): Promise<Promise<string>[]> {
     const arrived = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-    requests = [];
-    world.proxy.setRule(async (request) => {
-      requests.push(request);
+    observe(async (request) => {
       const key = arrived.findIndex((_, index) => request.body.includes(publicKeyOf(index)));
       arrived[key]?.resolve();
       if (key !== -1) await slow;
@@ -320,42 +220,4 @@ describe('behind requests that are slow', () => {
     slow.resolve();
     expect(await Promise.all(held)).toEqual(['safe', 'safe']);
   });
-});
-
-describe('while 30 % of all requests fail', () => {
-  const SIGNERS = 3;
-  const disturbances = [
-    FAULTS.dropAnswer,
-    FAULTS.resetBefore,
-    FAULTS.resetAfter,
-    FAULTS.internalError,
-    FAULTS.internalErrorAfterApplying,
-    FAULTS.throttled,
-  ] as const;
-
-  test.each([1, 2, 3])(
-    'signers that sign for many keys at once never release a slashable pair (seed %d)',
-    async (seed) => {
-      const signers = [await open()];
-      while (signers.length < SIGNERS) signers.push(await open({ table: world.tableName }));
-      world.proxy.setRule(randomFaults(seed, 0.3, disturbances));
-      const released: SlashableMessage[] = [];
-      for (let target = 2; target < 22; target++) {
-        const rounds = signers.map(async (signer, turn) => {
-          const messages = Array.from({ length: KEYS }, (_, key) =>
-            vote(key, target - 1 - ((key + turn) % 2), target + ((key + turn) % 3), `${turn} ${target}`),
-          );
-          const outcomes = await together(signer, messages);
-          released.push(...messages.filter((_message, at) => ['safe', 'repeat'].includes(outcomes[at] ?? '')));
-          const refusals = outcomes.filter((name) => name.startsWith('503'));
-          expect(refusals.every((name) => name === '503 slashing_unavailable')).toBe(true);
-        });
-        await Promise.all(rounds);
-      }
-      expect(world.proxy.faults).toBeGreaterThan(20);
-      expect(released.length).toBeGreaterThan(KEYS * 5);
-      const pairs = released.flatMap((one, index) => released.slice(index + 1).map((other) => [one, other] as const));
-      expect(pairs.filter(([one, other]) => areSlashable(one, other))).toEqual([]);
-    },
-  );
 });

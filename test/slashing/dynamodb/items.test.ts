@@ -1,7 +1,9 @@
 // What the DynamoDB backend makes of a table that somebody altered, emptied, rolled back, or gave it by mistake.
 
 import { describe, expect, test } from 'vitest';
-import { type Item, partitionOf, slashingTableDefinition } from '../../../enclave/slashing/dynamodb/items.ts';
+import type { Item } from '../../../enclave/aws/dynamodb.ts';
+import { tableDefinition } from '../../../enclave/aws/table-definition.ts';
+import { partitionOf } from '../../../enclave/slashing/dynamodb/tables/items.ts';
 import { NO_MARKS } from '../../../enclave/slashing/history/rules.ts';
 import type { SlashableMessage, SlashingBackend } from '../../../enclave/slashing/types.ts';
 import {
@@ -149,7 +151,7 @@ describe('a table that is not the right one stops the start', () => {
   test('another shape of key', async () => {
     const name = 'two-part-key';
     await world.tables.server.createTable({
-      ...slashingTableDefinition(name),
+      ...tableDefinition(name),
       AttributeDefinitions: ['pk', 'sk'].map((AttributeName) => ({ AttributeName, AttributeType: 'S' })),
       KeySchema: [
         { AttributeName: 'pk', KeyType: 'HASH' },

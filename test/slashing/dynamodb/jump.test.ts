@@ -2,7 +2,7 @@
 // with it, and items that cannot be raised.
 
 import { describe, expect, test } from 'vitest';
-import { partitionOf } from '../../../enclave/slashing/dynamodb/items.ts';
+import { partitionOf } from '../../../enclave/slashing/dynamodb/tables/items.ts';
 import { NO_MARKS } from '../../../enclave/slashing/history/rules.ts';
 import type { SlashableMessage, SlashingBackend, StoreFloor } from '../../../enclave/slashing/types.ts';
 import { FAULTS } from '../../support/fault-proxy.ts';
@@ -96,8 +96,11 @@ describe('a jump that is disturbed', () => {
   test('has only refused more, and can be repeated', async () => {
     const backend = await open({ client: { maxAttempts: 1 } });
     await importKeys(backend, 100);
+    // Whether the votes of the keys are scanned first or among the blocks: the floor, 100 items and some more.
     let writes = 0;
-    world.proxy.setRule(({ operation }) => (operation === 'PutItem' && writes++ > 80 ? FAULTS.resetBefore : undefined));
+    world.proxy.setRule(({ operation }) =>
+      operation === 'PutItem' && ++writes > 120 ? FAULTS.resetBefore : undefined,
+    );
     await expect(backend.jump(FLOOR)).rejects.toMatchObject({ reason: 'slashing_unavailable' });
     world.proxy.setRule(undefined);
     // Who reads the floor obeys it, whatever the items say: the process itself, and whoever starts now.

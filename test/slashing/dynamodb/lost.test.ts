@@ -2,7 +2,8 @@
 // what is not. docs/security.md says the same in words; each sentence there has its test here.
 
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { type Item, NETWORK_PARTITION, partitionOf } from '../../../enclave/slashing/dynamodb/items.ts';
+import type { Item } from '../../../enclave/aws/dynamodb.ts';
+import { NETWORK_PARTITION, partitionOf } from '../../../enclave/slashing/dynamodb/tables/items.ts';
 import { SlashingProtection } from '../../../enclave/slashing/protection.ts';
 import type { SlashableMessage, SlashingBackend } from '../../../enclave/slashing/types.ts';
 import { systemClock } from '../../../observe/clock.ts';

@@ -3,7 +3,7 @@
 // that has; everything else is real. A signer of another region is one whose client is configured for it.
 
 import { describe, expect, test } from 'vitest';
-import { NETWORK_PARTITION } from '../../../enclave/slashing/dynamodb/items.ts';
+import { NETWORK_PARTITION } from '../../../enclave/slashing/dynamodb/tables/items.ts';
 import { FAULTS, type FaultRule } from '../../support/fault-proxy.ts';
 import { recordingLog } from '../../support/recording-log.ts';
 import { block, checkOne, history, publicKeyOf, stream, verdictName } from '../../support/slashing.ts';

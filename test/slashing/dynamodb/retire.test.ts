@@ -2,7 +2,8 @@
 // signer passes it, whatever the signer remembers and however it writes.
 
 import { describe, expect, test } from 'vitest';
-import { type Item, partitionOf } from '../../../enclave/slashing/dynamodb/items.ts';
+import type { Item } from '../../../enclave/aws/dynamodb.ts';
+import { partitionOf } from '../../../enclave/slashing/dynamodb/tables/items.ts';
 import { rowIntegrity } from '../../../enclave/slashing/history/integrity.ts';
 import { decodeHex, encodeHex } from '../../../formats/hex.ts';
 import { FAULTS, faultTimes, randomFaults } from '../../support/fault-proxy.ts';

@@ -2,7 +2,8 @@
 // brought up to date once, and stops the start or every check when it is not the one that it was.
 
 import { describe, expect, test } from 'vitest';
-import { type Item, NETWORK_PARTITION } from '../../../enclave/slashing/dynamodb/items.ts';
+import type { Item } from '../../../enclave/aws/dynamodb.ts';
+import { NETWORK_PARTITION } from '../../../enclave/slashing/dynamodb/tables/items.ts';
 import { rowIntegrity } from '../../../enclave/slashing/history/integrity.ts';
 import type { SlashingBackend } from '../../../enclave/slashing/types.ts';
 import { decodeHex, encodeHex } from '../../../formats/hex.ts';

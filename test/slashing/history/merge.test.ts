@@ -1,12 +1,18 @@
 // What a file adds to the records of a key: the corners that a store's contract meets only by chance.
 
 import { describe, expect, test } from 'vitest';
-import { entrySum, historyCodes, isWholeSet } from '../../../enclave/slashing/history/codes.ts';
+import { entrySum, historyCodes } from '../../../enclave/slashing/history/codes.ts';
 import { rowIntegrity } from '../../../enclave/slashing/history/integrity.ts';
 import { mergeKey } from '../../../enclave/slashing/history/merge.ts';
-import { type KeyHistory, type KeyState, NEW_KEY } from '../../../enclave/slashing/history/state.ts';
+import { type EntrySet, type KeyHistory, type KeyState, NEW_KEY } from '../../../enclave/slashing/history/state.ts';
 import type { StoreFloor } from '../../../enclave/slashing/types.ts';
 import { history, rootOf } from '../../support/slashing.ts';
+
+function isWholeSet(set: EntrySet, elements: readonly Uint8Array[]): boolean {
+  const sum = entrySum();
+  for (const element of elements) sum.add(element);
+  return sum.isWhole(set);
+}
 
 const publicKey = new Uint8Array(48).fill(3);
 const codes = historyCodes(rowIntegrity({ genesisValidatorsRoot: new Uint8Array(32) }));

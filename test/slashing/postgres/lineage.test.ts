@@ -1,8 +1,8 @@
 // When a process doubts that the database is the one it committed to, whatever order the answers come in.
 
 import { beforeEach, describe, expect, test } from 'vitest';
+import type { ServerPlace } from '../../../enclave/slashing/postgres/connection/server.ts';
 import { type Lineage, lineage, type StoreLineage } from '../../../enclave/slashing/postgres/lineage.ts';
-import type { ServerPlace } from '../../../enclave/slashing/postgres/server.ts';
 import type { StoreFloor } from '../../../enclave/slashing/types.ts';
 import { block, vote } from '../../support/slashing.ts';
 

@@ -1,73 +1,24 @@
-// Several signers on one PostgreSQL, and a PostgreSQL that fails: never two winners, never an answer in doubt, and when
-// the trouble is over it works again by itself.
+// Several signers on one PostgreSQL, and a PostgreSQL that fails: never two winners, never a safe answer without its
+// record, and when the trouble is over it works again by itself.
 
-import { Client } from 'pg';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { NO_MARKS } from '../../../enclave/slashing/history/rules.ts';
-import { SlashingProtection } from '../../../enclave/slashing/protection.ts';
-import type { SlashableMessage, SlashingBackend } from '../../../enclave/slashing/types.ts';
-import { systemClock } from '../../../observe/clock.ts';
-import { type PostgresServer, startPostgres } from '../../support/postgres.ts';
-import { type PostgresProxy, startPostgresProxy } from '../../support/postgres-proxy.ts';
+import type { SlashableMessage } from '../../../enclave/slashing/types.ts';
+import { block, checkOne, history, stream, verdictName, vote } from '../../support/slashing.ts';
+import { randomMessages } from '../../support/slashing-model.ts';
 import {
-  block,
-  checkOne,
-  collect,
-  history,
-  publicKeyOf,
-  quietLog,
-  stream,
-  verdictName,
-  vote,
-} from '../../support/slashing.ts';
-import { areSlashable, randomMessages } from '../../support/slashing-model.ts';
-import { openTestBackend, type TestBackendOptions } from '../../support/slashing-postgres.ts';
-
-const SIGNERS = 4;
-
-let server: PostgresServer;
-let database: string;
-const opened: { close(): Promise<void> }[] = [];
-
-beforeAll(async () => {
-  server = await startPostgres();
-});
-
-afterAll(() => server.close());
-
-beforeEach(async () => {
-  database = await server.createDatabase();
-});
-
-afterEach(async () => {
-  for (const one of opened.splice(0)) await one.close();
-});
-
-async function open(options: TestBackendOptions = {}, url = server.url(database)): Promise<SlashingBackend> {
-  const backend = await openTestBackend(url, options);
-  opened.push(backend);
-  return backend;
-}
-
-async function openSigners(options: TestBackendOptions = {}): Promise<SlashingProtection[]> {
-  return Promise.all(
-    Array.from({ length: SIGNERS }, async () => {
-      return new SlashingProtection(await open(options), {}, { clock: systemClock, log: quietLog });
-    }),
-  );
-}
-
-async function safeOnes(messages: readonly SlashableMessage[], signers: readonly SlashingProtection[]) {
-  const settled = await Promise.all(
-    messages.map(async (message, index) => {
-      const outcome = await at(signers, index % signers.length)
-        .check(message)
-        .catch(() => undefined);
-      return outcome?.kind === 'safe' ? [message] : [];
-    }),
-  );
-  return settled.flat();
-}
+  at,
+  database,
+  expectNoneSlashable,
+  expectRecorded,
+  open,
+  openSigners,
+  SIGNERS,
+  safeOnes,
+  server,
+  until,
+  untilSafe,
+} from './signers-set-up.ts';
 
 describe('signers racing on one database', () => {
   const races: Record<string, (round: number, racer: number) => SlashableMessage> = {
@@ -140,55 +91,6 @@ test('two imports of many keys at once both succeed, whatever the order of their
     other.importHistories(stream(histories.toReversed())),
   ]);
   expect(summaries.map(({ alreadyPresent }) => alreadyPresent).toSorted()).toEqual([0, 700]);
-});
-
-describe('a commit that goes wrong', () => {
-  let proxy: PostgresProxy;
-
-  beforeEach(async () => {
-    proxy = await startPostgresProxy(server.port);
-    opened.push(proxy);
-  });
-
-  const throughProxy = () => server.url(database).replace(`:${server.port}/`, `:${proxy.port}/`);
-
-  test('whose answer is lost is refused with 503, and its record stands', async () => {
-    const backend = await open({}, throughProxy());
-    await checkOne(backend, block(1, 1, 'a'));
-    proxy.setFault('lose_answer');
-    await expect(checkOne(backend, block(1, 2, 'a'))).rejects.toMatchObject({ reason: 'slashing_unavailable' });
-    proxy.setFault(undefined);
-    expect(verdictName(await checkOne(backend, block(1, 2, 'b')))).toBe('double_block');
-    expect(verdictName(await checkOne(backend, block(1, 2, 'a')))).toBe('repeat');
-  });
-
-  test('that never arrives is refused with 503, and leaves no record', async () => {
-    const backend = await open({}, throughProxy());
-    await checkOne(backend, block(1, 1, 'a'));
-    proxy.setFault('lose_commit');
-    await expect(checkOne(backend, block(1, 2, 'a'))).rejects.toMatchObject({ reason: 'slashing_unavailable' });
-    proxy.setFault(undefined);
-    expect(verdictName(await checkOne(backend, block(1, 2, 'b')))).toBe('safe');
-  });
-
-  test('about which nothing is heard is given up, with 503', async () => {
-    const backend = await open({ timeouts: { answerMs: 300 } }, throughProxy());
-    await checkOne(backend, block(1, 1, 'a'));
-    proxy.setFault('silence');
-    await expect(checkOne(backend, block(1, 2, 'a'))).rejects.toMatchObject({ reason: 'slashing_unavailable' });
-    proxy.setFault(undefined);
-    expect(verdictName(await checkOne(backend, block(1, 2, 'b')))).toBe('double_block');
-  });
-
-  test('an import whose commit is lost is rejected, and another one merges with what there is', async () => {
-    const backend = await open({}, throughProxy());
-    const histories = [history(1, [[5, null]], [])];
-    proxy.setFault('lose_commit');
-    await expect(backend.importHistories(stream(histories))).rejects.toMatchObject({ reason: 'slashing_unavailable' });
-    proxy.setFault(undefined);
-    expect(await collect(backend.exportHistories())).toEqual([]);
-    expect(await backend.importHistories(stream(histories))).toMatchObject({ blocks: 1, alreadyPresent: 0 });
-  });
 });
 
 describe('a database that fails', () => {
@@ -282,138 +184,3 @@ describe('a database that fails', () => {
     });
   });
 });
-
-describe('waits have an end', () => {
-  let other: Client;
-
-  beforeEach(async () => {
-    const backend = await open();
-    await checkOne(backend, block(1, 1, 'a'));
-    await checkOne(backend, block(2, 1, 'a'));
-    other = new Client({ connectionString: server.url(database), ssl: false });
-    await other.connect();
-    opened.push({ close: () => other.end() });
-    await other.query('BEGIN');
-  });
-
-  test('for the lock on a key: 503, nothing recorded, other keys go on', async () => {
-    const backend = await open({ timeouts: { lockMs: 100 } });
-    await other.query('SELECT FROM strongroom.validators WHERE public_key = $1 FOR UPDATE', [
-      Buffer.from(publicKeyOf(1).slice(2), 'hex'),
-    ]);
-    const batch = [block(3, 2, 'a'), block(1, 2, 'a'), block(2, 2, 'a')];
-    const verdicts = await backend.checkAndRecord(
-      batch,
-      batch.map(() => NO_MARKS),
-    );
-    expect(verdicts.map(verdictName)).toEqual(['safe', 'slashing_unavailable', 'safe']);
-    await other.query('ROLLBACK');
-    expect(verdictName(await checkOne(backend, block(1, 2, 'b')))).toBe('safe');
-  });
-
-  test('not even so long for an import: its keys are 503 at once and undecided, the rest of a batch goes on', async () => {
-    const backend = await open({ timeouts: { lockMs: 3_600_000, statementMs: 3_600_000, answerMs: 3_600_000 } });
-    await other.query('SELECT FROM strongroom.validators WHERE public_key = $1 FOR UPDATE', [
-      Buffer.from(publicKeyOf(2).slice(2), 'hex'),
-    ]);
-    // Key 1 and a new key are locked by the import, which waits for key 2.
-    const histories = [history(1, [[50, 'i']], []), history(2, [[50, 'i']], []), history(0, [[50, 'i']], [])];
-    const imported = backend.importHistories(stream(histories));
-    await until(async () => {
-      const waiting = await server.query(
-        'postgres',
-        "SELECT FROM pg_stat_activity WHERE datname = $1 AND wait_event_type = 'Lock'",
-        [database],
-      );
-      return waiting.length === 1;
-    });
-    const batch = [block(3, 2, 'a'), block(1, 40, 'a'), block(0, 40, 'a')];
-    const verdicts = await backend.checkAndRecord(
-      batch,
-      batch.map(() => NO_MARKS),
-    );
-    expect(verdicts.map(verdictName)).toEqual(['safe', 'slashing_unavailable', 'slashing_unavailable']);
-    await other.query('ROLLBACK');
-    expect(await imported).toMatchObject({ blocks: 3, alreadyPresent: 0 });
-    expect(verdictName(await checkOne(backend, block(1, 50, 'x')))).toBe('double_block');
-    expect(verdictName(await checkOne(backend, block(0, 40, 'a')))).toBe('block_below_low_water_mark');
-    // What was undecided was not recorded either: it is no repeat, and the file is merged as minimal beside the record.
-    expect(verdictName(await checkOne(backend, block(1, 40, 'a')))).toBe('block_below_low_water_mark');
-    expect(verdictName(await checkOne(backend, block(1, 51, 'b')))).toBe('safe');
-  });
-
-  test('for a statement: 503, nothing recorded', async () => {
-    const backend = await open({ timeouts: { statementMs: 100 } });
-    await other.query('LOCK TABLE strongroom.blocks IN ACCESS EXCLUSIVE MODE');
-    await expect(checkOne(backend, block(1, 2, 'a'))).rejects.toMatchObject({ reason: 'slashing_unavailable' });
-    await other.query('ROLLBACK');
-    expect(verdictName(await checkOne(backend, block(1, 2, 'b')))).toBe('safe');
-  });
-});
-
-test('a commit waits for the disk whatever the role is set to', async () => {
-  await server.query('postgres', `ALTER DATABASE ${database} SET synchronous_commit = off`);
-  const backend = await open();
-  // Recorded by a trigger within the transaction: what is in force when the record is written.
-  await server.query(
-    database,
-    `CREATE TABLE seen (setting text);
-     CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS
-       $$ BEGIN INSERT INTO seen VALUES (current_setting('synchronous_commit')); RETURN NEW; END $$;
-     CREATE TRIGGER note AFTER INSERT ON strongroom.blocks FOR EACH ROW EXECUTE FUNCTION note()`,
-  );
-  await checkOne(backend, block(1, 1, 'a'));
-  expect(await server.query(database, 'SELECT setting FROM seen')).toEqual([{ setting: 'on' }]);
-});
-
-function expectNoneSlashable(safe: readonly SlashableMessage[]): void {
-  const byKey = Map.groupBy(safe, ({ publicKey }) => publicKey);
-  for (const messages of byKey.values()) {
-    for (const [index, message] of messages.entries()) {
-      const clash = messages.slice(index + 1).find((later) => areSlashable(message, later));
-      expect([message, clash]).toEqual([message, undefined]);
-    }
-  }
-}
-
-/** The rows themselves: an export leaves out what pruning would forget. */
-async function expectRecorded(safe: readonly SlashableMessage[]): Promise<void> {
-  const rows = await server.query(
-    database,
-    `SELECT encode(v.public_key, 'hex') AS key, e.place::int, e.signing_root
-     FROM (SELECT validator_id, slot AS place, signing_root FROM strongroom.blocks
-           UNION ALL SELECT validator_id, target_epoch, signing_root FROM strongroom.attestations) e
-     JOIN strongroom.validators v ON v.id = e.validator_id`,
-  );
-  const placeOfRow = (row: Record<string, unknown>) =>
-    placeOf(`0x${String(row['key'])}`, Number(row['place']), row['signing_root'] as Buffer | null);
-  const places = new Set(rows.map(placeOfRow));
-  const missing = safe.filter((message) => {
-    const place = message.kind === 'block' ? message.slot : message.targetEpoch;
-    return !places.has(placeOf(message.publicKey, place, message.signingRoot));
-  });
-  expect(missing).toEqual([]);
-}
-
-function placeOf(publicKey: string, place: number, signingRoot: Uint8Array | null): string {
-  return `${publicKey} ${place} ${signingRoot === null ? 'none' : Buffer.from(signingRoot).toString('hex')}`;
-}
-
-/** Asks again while the answer is 503; the test's own timeout is the limit. */
-async function untilSafe(signer: SlashingProtection, message: (attempt: number) => SlashableMessage): Promise<string> {
-  for (let attempt = 0; ; attempt += 1) {
-    const outcome = await signer.check(message(attempt)).catch(() => undefined);
-    if (outcome !== undefined) return outcome.kind;
-    await new Promise((resolve) => setImmediate(resolve));
-  }
-}
-
-async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await condition())) await new Promise((resolve) => setImmediate(resolve));
-}
-
-function at<Element>(list: readonly Element[], index: number): Element {
-  const element = list[index];
-  if (element === undefined) throw new Error('no such element');
-  return element;
-}

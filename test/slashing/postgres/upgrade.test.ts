@@ -3,7 +3,7 @@
 
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { POSTGRES_MIGRATIONS } from '../../../enclave/slashing/postgres/migrations.ts';
+import { POSTGRES_MIGRATIONS } from '../../../enclave/slashing/postgres/tables/migrations.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres.ts';
 import { block, checkOne, collect, publicKeyOf, rootOf, verdictName, vote } from '../../support/slashing.ts';
 import { openTestBackend } from '../../support/slashing-postgres.ts';

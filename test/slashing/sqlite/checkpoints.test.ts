@@ -9,7 +9,7 @@ import { pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { NO_MARKS } from '../../../enclave/slashing/history/rules.ts';
 import { openSqliteBackend } from '../../../enclave/slashing/sqlite/backend.ts';
-import { type Checkpoints, checkpointsBesideCommits } from '../../../enclave/slashing/sqlite/checkpoint.ts';
+import { type Checkpoints, checkpointsBesideCommits } from '../../../enclave/slashing/sqlite/file/checkpoint.ts';
 import type { SlashingBackend } from '../../../enclave/slashing/types.ts';
 import type { Log } from '../../../observe/log.ts';
 import { LONGEST_WAIT_MS } from '../../support/patience.ts';

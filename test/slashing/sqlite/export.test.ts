@@ -6,12 +6,12 @@ import { join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { rowIntegrity } from '../../../enclave/slashing/history/integrity.ts';
-import { EXPORT_STALL_MS, heldExports } from '../../../enclave/slashing/sqlite/export.ts';
 import { writeHistory } from '../../../enclave/slashing/sqlite/history-text.ts';
-import { importer } from '../../../enclave/slashing/sqlite/import.ts';
-import { openDatabase } from '../../../enclave/slashing/sqlite/schema.ts';
-import { allSteps } from '../../../enclave/slashing/sqlite/steps.ts';
+import { EXPORT_STALL_MS, heldExports } from '../../../enclave/slashing/sqlite/operations/export.ts';
+import { importer } from '../../../enclave/slashing/sqlite/operations/import.ts';
+import { openDatabase } from '../../../enclave/slashing/sqlite/tables/schema.ts';
 import { history, publicKeyOf } from '../../support/slashing.ts';
+import { allSteps } from './all-steps.ts';
 
 let folder: string;
 let writer: DatabaseSync;

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { openSqliteBackend } from '../../../enclave/slashing/sqlite/backend.ts';
-import { misplacement } from '../../../enclave/slashing/sqlite/place.ts';
+import { misplacement } from '../../../enclave/slashing/sqlite/file/place.ts';
 import type { SlashingBackend } from '../../../enclave/slashing/types.ts';
 import {
   block,

@@ -1,52 +1,17 @@
 // Somebody who can write the database, and has rows with codes that were good once: what was forgotten, retired, raised
 // or counted stays so, or is noticed.
 
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { RETAINED_EPOCHS, RETAINED_SLOTS } from '../../../enclave/slashing/history/prune.ts';
-import { openSqliteBackend } from '../../../enclave/slashing/sqlite/backend.ts';
 import type { SlashingBackend } from '../../../enclave/slashing/types.ts';
-import {
-  block,
-  checkOne,
-  collect,
-  MAIN_ROOT,
-  publicKeyOf,
-  quietLog,
-  verdictName,
-  vote,
-} from '../../support/slashing.ts';
+import { block, checkOne, collect, publicKeyOf, verdictName, vote } from '../../support/slashing.ts';
+import { ownDatabase } from './own-database.ts';
 
 const FAR_SLOT = RETAINED_SLOTS + 1000;
 const FAR_EPOCH = RETAINED_EPOCHS + 1000;
 
-let folder: string;
-let path: string;
-const backends: SlashingBackend[] = [];
-
-async function open(integrityKey?: Uint8Array): Promise<SlashingBackend> {
-  const backend = await openSqliteBackend({ path, genesisValidatorsRoot: MAIN_ROOT, integrityKey }, { log: quietLog });
-  backends.push(backend);
-  return backend;
-}
-
-function tamper(...statements: string[]): void {
-  const connection = new DatabaseSync(path);
-  for (const statement of statements) connection.exec(statement);
-  connection.close();
-}
-
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'slashing-forgery-'));
-  path = join(folder, 'slashing_protection.sqlite');
-});
-afterEach(async () => {
-  for (const backend of backends.splice(0)) await backend.close();
-  rmSync(folder, { recursive: true });
-});
+const database = ownDatabase();
+const { open, tamper } = database;
 
 describe.each([
   ['checksums', undefined],

@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { rowIntegrity } from '../../../enclave/slashing/history/integrity.ts';
-import { type StoreRecords, storeRecord } from '../../../enclave/slashing/sqlite/record.ts';
-import { openDatabase } from '../../../enclave/slashing/sqlite/schema.ts';
+import { type StoreRecords, storeRecord } from '../../../enclave/slashing/sqlite/tables/record.ts';
+import { openDatabase } from '../../../enclave/slashing/sqlite/tables/schema.ts';
 
 let folder: string;
 let connection: DatabaseSync;

@@ -1,18 +1,14 @@
 // Databases of version 1 of the schema are brought up to date when they are opened: all of it, or nothing.
 
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { rowIntegrity } from '../../../enclave/slashing/history/integrity.ts';
 import { RETAINED_EPOCHS } from '../../../enclave/slashing/history/prune.ts';
 import { KEPT_ENTRIES } from '../../../enclave/slashing/interchange/reduce.ts';
-import { openSqliteBackend } from '../../../enclave/slashing/sqlite/backend.ts';
-import { heldExports } from '../../../enclave/slashing/sqlite/export.ts';
-import { openDatabase } from '../../../enclave/slashing/sqlite/schema.ts';
+import { heldExports } from '../../../enclave/slashing/sqlite/operations/export.ts';
 import { STEP_ENTRIES } from '../../../enclave/slashing/sqlite/steps.ts';
-import type { SlashingBackend } from '../../../enclave/slashing/types.ts';
+import { openDatabase } from '../../../enclave/slashing/sqlite/tables/schema.ts';
 import {
   block,
   checkOne,
@@ -20,11 +16,11 @@ import {
   history,
   MAIN_ROOT,
   publicKeyOf,
-  quietLog,
   verdictName,
   vote,
 } from '../../support/slashing.ts';
 import { type Version1Key, writeVersion1 } from '../../support/slashing-version-1.ts';
+import { ownDatabase } from './own-database.ts';
 
 const MANY = 30_000;
 const KEYS: readonly Version1Key[] = [
@@ -56,40 +52,15 @@ const KEYS: readonly Version1Key[] = [
   { history: history(3, [], [[1, 2, 'a']]) },
 ];
 
-let folder: string;
-let path: string;
-const backends: SlashingBackend[] = [];
-
-async function open(integrityKey?: Uint8Array): Promise<SlashingBackend> {
-  const backend = await openSqliteBackend({ path, genesisValidatorsRoot: MAIN_ROOT, integrityKey }, { log: quietLog });
-  backends.push(backend);
-  return backend;
-}
-
-function query(statement: string): unknown {
-  const connection = new DatabaseSync(path);
-  try {
-    return connection.prepare(statement).get();
-  } finally {
-    connection.close();
-  }
-}
-
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'slashing-upgrade-'));
-  path = join(folder, 'slashing_protection.sqlite');
-});
-afterEach(async () => {
-  for (const backend of backends.splice(0)) await backend.close();
-  rmSync(folder, { recursive: true });
-});
+const database = ownDatabase();
+const { open, query } = database;
 
 describe.each([
   ['checksums', undefined],
   ['a master key', new Uint8Array(32).fill(9)],
 ])('a database of version 1, with %s', (_name, integrityKey) => {
   test('is upgraded with all its records, once, and refuses what it refused', async () => {
-    writeVersion1(path, KEYS, integrityKey);
+    writeVersion1(database.path, KEYS, integrityKey);
     const first = await open(integrityKey);
     const { id } = await first.identity();
     expect(await first.status()).toMatchObject({ validators: 3, blocks: 4, attestations: 4 });
@@ -126,8 +97,8 @@ describe.each([
     ['a head that is gone', 'DELETE FROM validators WHERE id = 2', /metadata of the database fails/],
     ['the metadata', 'UPDATE metadata SET validator_count = 4', /metadata of the database fails/],
   ])('is refused and left as it is when %s is damaged, with the key named', async (_damage, statement, message) => {
-    writeVersion1(path, KEYS, integrityKey);
-    const before = new DatabaseSync(path);
+    writeVersion1(database.path, KEYS, integrityKey);
+    const before = new DatabaseSync(database.path);
     before.exec(statement);
     before.close();
     await expect(open(integrityKey)).rejects.toThrow(message);
@@ -137,11 +108,11 @@ describe.each([
 });
 
 test('an entry below what a database of version 1 had is damage afterwards', async () => {
-  writeVersion1(path, [{ history: history(1, [[1000, 'a']], []) }]);
-  const pruned = join(folder, 'earlier.sqlite');
+  writeVersion1(database.path, [{ history: history(1, [[1000, 'a']], []) }]);
+  const pruned = join(database.folder, 'earlier.sqlite');
   writeVersion1(pruned, [{ history: history(1, [[500, 'p']], []) }]);
   const backend = await open();
-  const other = new DatabaseSync(path);
+  const other = new DatabaseSync(database.path);
   other.exec(`ATTACH '${pruned}' AS earlier; INSERT INTO blocks SELECT * FROM earlier.blocks`);
   other.close();
   expect(verdictName(await checkOne(backend, block(1, 500, 'p')))).toBe('slashing_integrity');
@@ -149,7 +120,7 @@ test('an entry below what a database of version 1 had is damage afterwards', asy
 
 test('a key with very many entries is exported in steps, as pruning would leave it, and signs on', async () => {
   const votes = Array.from({ length: MANY }, (_, epoch) => [epoch, epoch + 1, null] as const);
-  writeVersion1(path, [{ history: history(1, [], votes) }, { history: history(2, [], [[1, 2, 'a']]) }]);
+  writeVersion1(database.path, [{ history: history(1, [], votes) }, { history: history(2, [], [[1, 2, 'a']]) }]);
   const backend = await open();
   expect(verdictName(await checkOne(backend, vote(1, MANY, MANY + 1, 'n')))).toBe('safe');
   expect(verdictName(await checkOne(backend, vote(1, 5, 6, 'x')))).toBe('double_vote');
@@ -158,7 +129,7 @@ test('a key with very many entries is exported in steps, as pruning would leave 
   await backend.close();
 
   const genesisValidatorsRoot = Buffer.from(MAIN_ROOT.slice(2), 'hex');
-  const options = { path, genesisValidatorsRoot, integrity: rowIntegrity({ genesisValidatorsRoot }) };
+  const options = { path: database.path, genesisValidatorsRoot, integrity: rowIntegrity({ genesisValidatorsRoot }) };
   const { connection } = openDatabase(options);
   const exports_ = heldExports(options, { now: () => 0, monotonic: () => 0 });
   exports_.begin(1, undefined);

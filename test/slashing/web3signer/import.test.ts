@@ -1,110 +1,17 @@
 // Web3Signer's database is merged as a whole or not at all: what it signed is refused here afterwards, a second run
 // changes nothing, and a database that somebody still uses, of another network or of another schema is refused.
 
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Client } from 'pg';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { PostgresConnections } from '../../../enclave/slashing/postgres/connections.ts';
-import { openSqliteBackend } from '../../../enclave/slashing/sqlite/backend.ts';
-import type { SlashingBackend } from '../../../enclave/slashing/types.ts';
-import { readWeb3Signer } from '../../../enclave/slashing/web3signer/database.ts';
-import { mergeWeb3Signer } from '../../../enclave/slashing/web3signer/merge.ts';
-import { systemClock } from '../../../observe/clock.ts';
+import { describe, expect, test } from 'vitest';
 import { runStrongroom } from '../../../rehearsal/signer.ts';
-import { LONGEST_WAIT_MS } from '../../support/patience.ts';
-import { type PostgresServer, startPostgres } from '../../support/postgres.ts';
 import { MAINNET_ROOT } from '../../support/requests.ts';
-import {
-  block,
-  checkOne,
-  collect,
-  MAIN_ROOT,
-  OTHER_ROOT,
-  publicKeyOf,
-  quietLog,
-  stream,
-  verdictName,
-  vote,
-} from '../../support/slashing.ts';
-import { addressOf } from '../../support/slashing-postgres.ts';
-import {
-  createWeb3SignerDatabase,
-  fillWithDuties,
-  type SchemaOptions,
-  type Web3SignerDatabase,
-} from '../../support/web3signer-database.ts';
+import { block, checkOne, OTHER_ROOT, publicKeyOf, stream, verdictName, vote } from '../../support/slashing.ts';
+import { createWeb3SignerDatabase, fillWithDuties } from '../../support/web3signer-database.ts';
+import { backend, expectRefused, folder, merge, records, server, session, settled, small } from './merged-database.ts';
 
 const VALIDATORS = 1000;
 const EPOCHS = 64;
-
-let server: PostgresServer;
-let folder: string;
-let backend: SlashingBackend;
-const open: { close(): Promise<unknown> }[] = [];
-
-beforeAll(async () => {
-  server = await startPostgres({ settings: { max_prepared_transactions: '2', fsync: 'off' } });
-});
-afterAll(() => server?.close());
-
-beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'strongroom-web3signer-'));
-  backend = await openSqliteBackend(
-    { path: join(folder, 'slashing.sqlite'), genesisValidatorsRoot: MAIN_ROOT, integrityKey: undefined },
-    { log: quietLog },
-  );
-});
-afterEach(async () => {
-  await Promise.all(open.splice(0).map((one) => one.close()));
-  await backend.close();
-  rmSync(folder, { recursive: true });
-});
-
-/** A session that was closed is still listed for a moment. */
-async function settled({ name }: Web3SignerDatabase, sessions = 0): Promise<void> {
-  const listed = 'SELECT FROM pg_stat_activity WHERE datname = $1 AND usesysid IS NOT NULL';
-  await vi.waitUntil(async () => (await server.query('postgres', listed, [name])).length === sessions, LONGEST_WAIT_MS);
-}
-
-async function merge(database: Web3SignerDatabase) {
-  const { name } = database;
-  const connections = new PostgresConnections(
-    { address: addressOf(server.url(name)), poolSize: 1, forceIpv4: false },
-    { log: quietLog, clock: systemClock },
-  );
-  open.push(connections);
-  const root = Buffer.from(MAIN_ROOT.slice(2), 'hex');
-  const reading = readWeb3Signer(connections, { genesisValidatorsRoot: root, looksApartMs: 0 });
-  const summary = await mergeWeb3Signer(backend, reading, { strategy: 'minimal' });
-  return { summary, findings: reading.findings() };
-}
-
-async function records() {
-  const { validators, blocks, attestations } = await backend.status();
-  return { validators, blocks, attestations, histories: await collect(backend.exportHistories()) };
-}
-
-/** Refused as a whole: the store has no record afterwards. */
-async function expectRefused(database: Web3SignerDatabase, problem: RegExp): Promise<void> {
-  await expect(merge(database)).rejects.toThrow(problem);
-  expect(await records()).toEqual({ validators: 0, blocks: 0, attestations: 0, histories: [] });
-}
-
-async function small(options?: SchemaOptions): Promise<Web3SignerDatabase> {
-  const database = await createWeb3SignerDatabase(server, options);
-  await fillWithDuties(database, { validators: 2, epochs: 16 });
-  await settled(database);
-  return database;
-}
-
-async function session({ name }: Web3SignerDatabase): Promise<Client> {
-  const client = new Client({ connectionString: server.url(name) });
-  await client.connect();
-  open.push({ close: () => client.end() });
-  return client;
-}
 
 describe('a database of 1,000 validators', () => {
   test('is merged; conflicting duties are refused right after; a second run changes nothing', async () => {

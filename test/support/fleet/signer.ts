@@ -5,35 +5,22 @@
 import { setImmediate } from 'node:timers/promises';
 import { SignerError } from '../../../enclave/api/errors.ts';
 import { keyRoutes } from '../../../enclave/boot/http-application/key-routes.ts';
-import type { BindingTable } from '../../../enclave/chamber/binding-table.ts';
 import { StoreBinding } from '../../../enclave/chamber/store-binding.ts';
-import type { Config } from '../../../enclave/config/options.ts';
-import type { KeyManagementParts } from '../../../enclave/keys/management/management.ts';
 import { KeyStore } from '../../../enclave/keys/store.ts';
-import type { TableLoader } from '../../../enclave/keys/table/loader.ts';
 import { keyTurns } from '../../../enclave/keys/turns.ts';
 import { inFlightSigning } from '../../../enclave/signing/in-flight.ts';
-import { publicNetwork } from '../../../enclave/signing/networks.ts';
 import type { GroupCheckOutcome } from '../../../enclave/slashing/group-checks.ts';
 import { floorAt, type JumpFloor, jumpFloor, jumpToPresent } from '../../../enclave/slashing/jump.ts';
 import { behindLocalFloor } from '../../../enclave/slashing/local-floor.ts';
 import { SlashingProtection } from '../../../enclave/slashing/protection.ts';
-import type { SlashableMessage, SlashingBackend } from '../../../enclave/slashing/types.ts';
+import type { SlashableMessage } from '../../../enclave/slashing/types.ts';
 import { systemClock } from '../../../observe/clock.ts';
-import { MAIN_ROOT, quietLog } from '../slashing.ts';
-import { behindGate, type Gate, gate, Killed, type Missing, withoutProtection } from './gate.ts';
+import { quietLog } from '../slashing.ts';
+import { behindGate, gate, Killed, type Missing, withoutProtection } from './gate.ts';
 import type { FleetKeys } from './keys.ts';
+import { BOUND_MS, CONFIG, type FleetTables, NETWORK, type Running, raisedOnce } from './signer-parts.ts';
 import type { FleetStore } from './stores.ts';
 import { CHAIN, type Freeze, type SignerClock, signerClock, type WorldTime } from './time.ts';
-
-/** What the signers of a fleet share. */
-export interface FleetTables {
-  readonly binding: BindingTable;
-  openKeys(store: KeyStore): {
-    readonly rows: NonNullable<KeyManagementParts['table']>['rows'];
-    readonly loader: TableLoader;
-  };
-}
 
 export interface SignerOptions {
   readonly name: string;
@@ -43,33 +30,6 @@ export interface SignerOptions {
   readonly missing: Missing | undefined;
   readonly keys: FleetKeys;
   readonly onReleased: (message: SlashableMessage, signer: FleetSigner) => void;
-}
-
-export const BOUND_MS = 10_000;
-const NETWORK = {
-  ...publicNetwork('mainnet'),
-  genesisValidatorsRoot: Buffer.from(MAIN_ROOT.slice(2), 'hex'),
-  time: CHAIN,
-};
-/** Only limits of routes are read of the configuration, and there are none here. */
-const OFF = { enabled: false };
-const CONFIG = {
-  chamber: {
-    keys: { list: {}, import: OFF, lifecycle: OFF, generate: OFF, generate_keys: OFF, deposit_data: OFF, backup: {} },
-  },
-  http: { key_manager_api: OFF },
-  server: {},
-} as unknown as Config;
-
-interface Running {
-  readonly gate: Gate;
-  readonly backend: SlashingBackend;
-  readonly slashing: SlashingProtection;
-  readonly store: KeyStore;
-  readonly parts: KeyManagementParts;
-  readonly inFlight: ReturnType<typeof inFlightSigning>;
-  readonly binding: StoreBinding | undefined;
-  readonly loader: TableLoader | undefined;
 }
 
 export class FleetSigner {
@@ -289,18 +249,4 @@ export class FleetSigner {
     // What a process was about to do ends with it.
     running.gate.kill();
   }
-}
-
-/** As boot does it: a store that holds less than this signer knows is raised to the present, one raise at a time. */
-function raisedOnce(backend: SlashingBackend, floorOf: ReturnType<typeof jumpFloor>): () => void {
-  let isRaising = false;
-  return () => {
-    if (isRaising) return;
-    isRaising = true;
-    jumpToPresent(backend, floorOf)
-      .catch(() => undefined)
-      .finally(() => {
-        isRaising = false;
-      });
-  };
 }

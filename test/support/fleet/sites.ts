@@ -5,9 +5,9 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { createDynamoDBClient, type DynamoDBClient } from '../../../enclave/aws/dynamodb.ts';
+import { tableDefinition } from '../../../enclave/aws/table-definition.ts';
 import { bindingCodes } from '../../../enclave/chamber/binding-row.ts';
 import { type BindingTable, bindingTable } from '../../../enclave/chamber/binding-table.ts';
-import { stateTableDefinition } from '../../../enclave/chamber/state-rows.ts';
 import { importKeys } from '../../../enclave/keys/management/import.ts';
 import { TableFreshness } from '../../../enclave/keys/table/freshness.ts';
 import { TableLoader } from '../../../enclave/keys/table/loader.ts';
@@ -20,7 +20,8 @@ import { quietLog } from '../slashing.ts';
 import type { FleetCluster } from './cluster.ts';
 import type { Missing } from './gate.ts';
 import { type FleetKey, type FleetKeys, KEYSTORE_PASSWORD } from './keys.ts';
-import { FleetSigner, type FleetTables, type SignerOptions } from './signer.ts';
+import { FleetSigner, type SignerOptions } from './signer.ts';
+import type { FleetTables } from './signer-parts.ts';
 import {
   clusterStore,
   dynamodbStore,
@@ -138,7 +139,7 @@ function siteOf(
 
 async function fleetTables({ server, client, id }: SiteParts): Promise<FleetTables> {
   const [stateTable, keyTable] = [`${id}-state`, `${id}-keys`];
-  await server.createTable(stateTableDefinition(stateTable));
+  await server.createTable(tableDefinition(stateTable));
   await server.createTable(keyTableDefinition(keyTable));
   const secret = (name: string) => createHash('sha256').update(name).digest();
   return {

@@ -2,8 +2,15 @@
 // them and puts older copies in their place.
 
 import { readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { DeleteItemCommand, type DynamoDBClient, PutItemCommand, ScanCommand } from '../../../enclave/aws/dynamodb.ts';
-import { type Item, NETWORK_PARTITION, slashingTableDefinition } from '../../../enclave/slashing/dynamodb/items.ts';
+import {
+  DeleteItemCommand,
+  type DynamoDBClient,
+  type Item,
+  PutItemCommand,
+  ScanCommand,
+} from '../../../enclave/aws/dynamodb.ts';
+import { tableDefinition } from '../../../enclave/aws/table-definition.ts';
+import { NETWORK_PARTITION } from '../../../enclave/slashing/dynamodb/tables/items.ts';
 import type { JumpFloor } from '../../../enclave/slashing/jump.ts';
 import { openSqliteBackend } from '../../../enclave/slashing/sqlite/backend.ts';
 import type { SlashingBackend } from '../../../enclave/slashing/types.ts';
@@ -101,7 +108,7 @@ export async function dynamodbStore(
   tableName: string,
   { server, client }: { readonly server: DynamoDBServer; readonly client: DynamoDBClient },
 ): Promise<KeptStore> {
-  await server.createTable(slashingTableDefinition(tableName));
+  await server.createTable(tableDefinition(tableName));
   const open = () => openSlashingTable(server.endpoint, tableName, { integrityKey: INTEGRITY_KEY });
   return {
     name,

@@ -5,9 +5,8 @@
 import { type AddressInfo, connect } from 'node:net';
 import { createServer, type Server } from 'node:tls';
 import { createDynamoDBClient, type DynamoDBClient } from '../../../../enclave/aws/dynamodb.ts';
-import { stateTableDefinition } from '../../../../enclave/chamber/state-rows.ts';
+import { tableDefinition } from '../../../../enclave/aws/table-definition.ts';
 import { keyTableDefinition } from '../../../../enclave/keys/table/rows.ts';
-import { slashingTableDefinition } from '../../../../enclave/slashing/dynamodb/items.ts';
 import { dynamoDBClientOptions, startDynamoDB } from '../../../../rehearsal/dynamodb.ts';
 import { type KmsServer, type KmsServerOptions, startKmsServer } from '../../../../rehearsal/kms/server.ts';
 import { CUSTODY_KEYS, DYNAMODB_HOST, KMS_HOST, TABLES } from '../settings.ts';
@@ -36,9 +35,9 @@ export interface StandInOptions {
 export async function startStandIns({ documents, registers, tls, addressOf }: StandInOptions): Promise<StandIns> {
   const dynamodb = await startDynamoDB();
   for (const definition of [
-    stateTableDefinition(TABLES.state),
+    tableDefinition(TABLES.state),
     keyTableDefinition(TABLES.keys),
-    slashingTableDefinition(TABLES.slashing),
+    tableDefinition(TABLES.slashing),
   ]) {
     await dynamodb.createTable(definition);
   }

@@ -1,0 +1,101 @@
+// An initialised enclave with one key, for all tests of a file, that a test powers on under a parent of its choice, and
+// votes that are slashable with no other. All keys are TEST keys.
+
+import { setTimeout as pause } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, expect } from 'vitest';
+import { type AttestedClient, attested, registersOf } from '../support/attested-client.ts';
+import type { Parent, ParentOptions } from '../support/enclave-parent.ts';
+import type { EnclaveProcess, StartOptions } from '../support/enclave-process.ts';
+import { type EnclaveWorld, startEnclaveWorld } from '../support/enclave-world.ts';
+import { attestation } from '../support/requests.ts';
+
+export let world: EnclaveWorld;
+export let parent: Parent | undefined;
+export let enclave: EnclaveProcess | undefined;
+const clients: AttestedClient[] = [];
+export const opened: { close(): Promise<unknown> }[] = [];
+
+let root: string;
+export let token: string;
+export let publicKey: string;
+
+beforeAll(async () => {
+  world = await startEnclaveWorld();
+  const first = await start();
+  root = await world.custody.rootToken(world.stateTable);
+  await first.call('/api/v1/auth/policies', {
+    token: root,
+    body: { name: 'everything', rules: [{ effect: 'allow' }] },
+  });
+  const made = await first.call('/api/v1/auth/tokens', { token: root, body: { policies: ['everything'] } });
+  token = String(made.json['token']);
+  const generated = await first.call('/api/v1/chamber/keys/generate-keys', { token, body: { count: 1 } });
+  [{ pubkey: publicKey }] = generated.json['keys'] as [{ pubkey: string }];
+  await stop();
+});
+afterEach(async () => {
+  await stop();
+  for (const each of opened.splice(0).toReversed()) await each.close();
+});
+afterAll(() => world.close());
+
+async function stop(): Promise<void> {
+  for (const client of clients.splice(0)) await client.close();
+  await enclave?.kill();
+  await parent?.close();
+  enclave = undefined;
+  parent = undefined;
+}
+
+/** Both end with the test. */
+export async function powerOn(options?: ParentOptions, image?: StartOptions) {
+  parent = await world.startParent(undefined, options);
+  enclave = await world.startEnclave(image);
+  return { parent, enclave };
+}
+
+/** Power on under this parent, and connect as an operator who knows the honest measurements. */
+export async function start(options?: ParentOptions): Promise<AttestedClient> {
+  const powered = await powerOn(options);
+  await powered.parent.said('ready');
+  return connectAttested();
+}
+
+export async function connectAttested(): Promise<AttestedClient> {
+  if (parent === undefined || enclave === undefined) throw new Error('nothing runs');
+  const client = await attested(parent.tlsUrl, world.pki, registersOf(enclave.nsm));
+  clients.push(client);
+  return client;
+}
+
+let epoch = 100;
+
+/** Later than that of every vote before. */
+export function nextEpoch(): number {
+  epoch += 1;
+  return epoch;
+}
+
+/** A vote that is slashable with no other. */
+export async function signs(client: AttestedClient): Promise<void> {
+  const source = nextEpoch();
+  const vote = attestation({ source, target: source + 1 });
+  expect(await client.call(`/api/v1/eth2/sign/${publicKey}`, { token, body: vote })).toMatchObject({ status: 200 });
+}
+
+export function expectNoSecrets(...texts: readonly string[]): void {
+  for (const text of texts) for (const secret of [root, token]) expect(text).not.toContain(secret);
+}
+
+/** Clients try again; how often is the machine's affair, that it ends well is the enclave's. */
+export async function eventually(attempt: () => Promise<void>): Promise<void> {
+  for (let tries = 1; ; tries++) {
+    try {
+      await attempt();
+      return;
+    } catch (error) {
+      if (tries === 100) throw error;
+      await pause(100);
+    }
+  }
+}

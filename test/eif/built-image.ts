@@ -1,0 +1,58 @@
+// One image, built once for all tests of a file, with the project and the inputs that it was built from.
+
+import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll } from 'vitest';
+import { addonForTests } from '../support/addon.ts';
+import { otherUser } from '../support/nobody.ts';
+import {
+  type Built,
+  buildArguments,
+  build as buildWith,
+  eif as runEif,
+  writeInputs as writeInputsOf,
+} from './image-program.ts';
+import { copyProject } from './project-copy.ts';
+
+export const PROGRAM = fileURLToPath(new URL('../../bin/strongroom', import.meta.url));
+export const withAddon = addonForTests() && process.platform === 'linux' && process.arch === 'x64';
+export const user = otherUser();
+
+export let folder: string;
+export let project: string;
+export let inputs: string;
+export let built: Built;
+
+export const eif = (argv: readonly string[]) => runEif(project, argv);
+export const writeInputs = (to: string): string => writeInputsOf(project, to);
+
+export function build(from: string, to: string, more: readonly string[] = []): Built {
+  return buildWith(project, [...buildArguments(from, to), ...more], to);
+}
+
+export function readable(path: string): string {
+  mkdirSync(path, { recursive: true });
+  chmodSync(path, 0o777);
+  return path;
+}
+
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'strongroom-image-test-'));
+  chmodSync(folder, 0o755);
+  if (!withAddon) return;
+  project = join(folder, 'project');
+  copyProject(project);
+  inputs = writeInputs(join(folder, 'inputs'));
+  built = build(inputs, join(folder, 'image'));
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+interface ImageRecord {
+  readonly measurements: Record<string, string>;
+  readonly inputs: readonly { path: string; sha256: string; size: number }[];
+}
+
+/** The pcrs.json of the image. */
+export const record = (): ImageRecord => JSON.parse(built.record.toString('utf8')) as ImageRecord;

@@ -1,0 +1,36 @@
+// A folder of key files, and the real parts that load it: a portable BLS core, a store and a pool of workers. Whoever
+// imports it has all of them of its own in every test.
+
+import { join } from 'node:path';
+import { afterEach, beforeEach } from 'vitest';
+import { KeystorePool } from '../../../enclave/keys/keystores/pool.ts';
+import { KeyStore } from '../../../enclave/keys/store.ts';
+import type { BlsCore } from '../../../enclave/signing/bls/bls.ts';
+import { openBlsCore } from '../../../enclave/signing/bls/open.ts';
+import { makeKeyDirectory } from '../../support/keys.ts';
+import { recordingLog } from '../../support/recording-log.ts';
+
+export const clock = { now: () => 0, monotonic: () => 0 };
+
+export let directory: ReturnType<typeof makeKeyDirectory>;
+export let log: ReturnType<typeof recordingLog>;
+export let core: BlsCore;
+export let store: KeyStore;
+export let pool: KeystorePool;
+
+beforeEach(async () => {
+  log = recordingLog();
+  directory = makeKeyDirectory();
+  core = await openBlsCore({ prefer: 'portable', cores: 1, log: recordingLog() });
+  store = new KeyStore({}, { vault: core, clock });
+  pool = new KeystorePool({ keystoreLoadConcurrency: 2, memoryLimitBytes: 2 ** 33, cores: 2 }, { log });
+});
+
+afterEach(async () => {
+  await pool.close();
+  await core.close();
+  directory.remove();
+});
+
+/** The path of a file in the folder. */
+export const at = (name: string) => join(directory.path, name);

@@ -1,0 +1,68 @@
+// What `operator auth policy` takes for rules: what the guide and the Auth API write, and nothing that is less strict.
+
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, it } from 'vitest';
+import { SCOPES } from '../../enclave/api/operations.ts';
+import { CommandFailure } from '../../operator/exit.ts';
+import { PRESETS } from '../../operator/policy-presets.ts';
+import { rulesOf } from '../../operator/policy-rules.ts';
+import { runWithRoot } from './run-operator.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'strongroom-rules-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const GUIDE = readFileSync(new URL('../../docs/guides/authorization.md', import.meta.url), 'utf8');
+const [, PAYMENTS = ''] = /```yaml\n(rules:\n[\s\S]*?)```/.exec(GUIDE) ?? [];
+const RULE = { effect: 'allow', scopes: ['sign'] } as const;
+
+function rulesIn(name: string, content: string) {
+  writeFileSync(join(folder, name), content);
+  return rulesOf({ rules: `@${join(folder, name)}` });
+}
+
+function refusalOf(run: () => unknown): string {
+  try {
+    run();
+    return 'it was taken';
+  } catch (error) {
+    if (!(error instanceof CommandFailure)) throw error;
+    return `${error.message}; ${error.advice ?? ''}`;
+  }
+}
+
+it('the rules of the guide are taken as they stand there', () => {
+  const [duties, payments, list] = rulesIn('rules.yaml', PAYMENTS);
+  expect(duties?.operations).toContain('ATTESTATION');
+  expect(payments).toMatchObject({ fee_recipients: ['0x5aaeb6053f3e94c9b9a09f33669435e7ef1beaed'] });
+  expect(list).toEqual({ effect: 'allow', scopes: ['public_keys'] });
+});
+
+it('a list, or an object with it alone, in JSON and YAML; a preset instead', () => {
+  expect(rulesOf({ rules: JSON.stringify([RULE]) })).toEqual([RULE]);
+  expect(rulesIn('rules.json', JSON.stringify({ rules: [RULE] }))).toEqual([RULE]);
+  expect(rulesIn('rules.yml', '- { effect: allow, scopes: [sign] }\n')).toEqual([RULE]);
+  expect(rulesOf({ preset: 'break-glass' })).toEqual(PRESETS['break-glass']);
+});
+
+it('what is more than rules, what says a thing twice, and a number for an address are refused', () => {
+  const whole = JSON.stringify({ name: 'a', rules: [RULE] });
+  expect(refusalOf(() => rulesOf({ rules: 'rules.json' }))).toMatch(/not JSON.*; write a list of rules, .* or @FILE/);
+  expect(refusalOf(() => rulesOf({ rules: whole }))).toMatch(/an object with the member rules alone; .*jq \.rules/);
+  expect(refusalOf(() => rulesIn('twice.yaml', 'rules: []\nrules: []\n'))).toMatch(/twice\.yaml line 2: /);
+  expect(refusalOf(() => rulesIn('alias.yaml', '- &a { effect: allow }\n- *a\n'))).toMatch(/alias\.yaml line \d: /);
+  expect(refusalOf(() => rulesIn('rules.txt', PAYMENTS))).toMatch(/not JSON.*; .*ends in \.yaml/);
+  const number = PAYMENTS.replaceAll('"', '');
+  expect(refusalOf(() => rulesIn('number.yaml', number))).toMatch(/quote it, because YAML reads 0x… as a number/);
+});
+
+it.each([80, 120])('a refusal fits a terminal of %i columns, and no word of it is torn', async (columns) => {
+  const given = ['auth', 'policy', 'create', '--name', 'a', '--rules', '[{"effect":"allow","scopes":["sing"]}]'];
+  const { code, stderr } = await runWithRoot(given, { rootFingerprint: '', columns });
+  expect(code).toBe(1);
+  expect(Math.max(...stderr.split('\n').map((line) => line.length))).toBeLessThanOrEqual(columns);
+  expect(stderr.split(/[\s,()]+/)).toEqual(expect.arrayContaining(['"sing"', 'sign?', ...SCOPES]));
+  const { stderr: piped } = await runWithRoot(given, { rootFingerprint: '' });
+  expect(piped.split('\n')).toHaveLength(3);
+});

@@ -1,0 +1,107 @@
+// Aggregates of the minimal preset: their container has other lengths, and is signed for networks of that preset only.
+
+import { BitArray, BitListType, BitVectorType, ByteVectorType, ContainerType, UintBigintType } from '@chainsafe/ssz';
+import { describe, expect, it } from 'vitest';
+import { parseSignRequest, type SignRequest } from '../../enclave/api/sign-request.ts';
+import { forkRefusal } from '../../enclave/signing/message-fork.ts';
+import { makeNetwork, publicNetwork } from '../../enclave/signing/networks.ts';
+import { objectRoot } from '../../enclave/signing/roots/object-root.ts';
+import { encodeHex } from '../../formats/hex.ts';
+import { versionOf } from '../support/fork-messages.ts';
+
+describe('an aggregate of the minimal preset', () => {
+  const [root32, uint64] = [new ByteVectorType(32), new UintBigintType(8)];
+  const signature = new ByteVectorType(96);
+  const checkpoint = new ContainerType({ epoch: uint64, root: root32 });
+  const data = new ContainerType({
+    slot: uint64,
+    index: uint64,
+    beaconBlockRoot: root32,
+    source: checkpoint,
+    target: checkpoint,
+  });
+  /** The consensus specification sets MAX_COMMITTEES_PER_SLOT to 4. */
+  const container = new ContainerType({
+    aggregatorIndex: uint64,
+    aggregate: new ContainerType({
+      aggregationBits: new BitListType(4 * 2048),
+      data,
+      signature,
+      committeeBits: new BitVectorType(4),
+    }),
+    selectionProof: signature,
+  });
+  const sepolia = publicNetwork('sepolia');
+  const minimal = makeNetwork({
+    ...sepolia,
+    name: 'custom',
+    preset: 'minimal',
+    genesisTimeSeconds: undefined,
+    depositChainId: undefined,
+  });
+  const point = `0x${'ab'.repeat(96)}`;
+  const some = (byte: string) => `0x${byte.repeat(32)}`;
+
+  function parsed(committeeBits: string, aggregationBits = '0x0502') {
+    const source = { epoch: '99', root: some('22') };
+    const target = { epoch: '100', root: some('33') };
+    const votes = { slot: '800', index: '0', beacon_block_root: some('11'), source, target };
+    const aggregate = {
+      aggregation_bits: aggregationBits,
+      data: votes,
+      signature: point,
+      committee_bits: committeeBits,
+    };
+    const version = encodeHex(versionOf(sepolia, 'electra'));
+    const body = {
+      type: 'AGGREGATE_AND_PROOF',
+      fork_info: {
+        fork: { previous_version: version, current_version: version, epoch: '0' },
+        genesis_validators_root: encodeHex(sepolia.genesisValidatorsRoot),
+      },
+      aggregate_and_proof: { aggregator_index: '7', aggregate, selection_proof: point },
+    };
+    return parseSignRequest(Buffer.from(JSON.stringify(body)));
+  }
+  function taken(committeeBits: string): SignRequest {
+    const outcome = parsed(committeeBits);
+    if (outcome.kind === 'refused') throw new Error(outcome.hint);
+    return outcome.request;
+  }
+
+  it('has the root of its own container', () => {
+    const aggregate = taken('0x03');
+    expect(forkRefusal(aggregate, minimal)).toBeUndefined();
+    const bytes = (byte: number, length = 32) => new Uint8Array(length).fill(byte);
+    const expected = container.hashTreeRoot({
+      aggregatorIndex: 7n,
+      aggregate: {
+        aggregationBits: BitArray.fromBoolArray([true, false, true, false, false, false, false, false, false]),
+        data: {
+          slot: 800n,
+          index: 0n,
+          beaconBlockRoot: bytes(0x11),
+          source: { epoch: 99n, root: bytes(0x22) },
+          target: { epoch: 100n, root: bytes(0x33) },
+        },
+        signature: bytes(0xab, 96),
+        committeeBits: BitArray.fromBoolArray([true, true, false, false]),
+      },
+      selectionProof: bytes(0xab, 96),
+    });
+    if (aggregate.operation !== 'AGGREGATE_AND_PROOF') throw new Error(aggregate.operation);
+    expect(encodeHex(objectRoot(aggregate, 'electra'))).toBe(encodeHex(expected));
+  });
+
+  it('is signed for a network of that preset only, and one of another preset not for it', () => {
+    const hint = 'aggregate_and_proof.aggregate.committee_bits: of preset';
+    expect(forkRefusal(taken('0x03'), sepolia)?.hint).toBe(`${hint} mainnet they have 8 bytes`);
+    expect(forkRefusal(taken(`0x03${'00'.repeat(7)}`), minimal)?.hint).toBe(`${hint} minimal they have 1 byte`);
+  });
+
+  it('has 4 committees and at most 8,192 bits', () => {
+    expect(parsed('0x13')).toMatchObject({ kind: 'refused', hint: expect.stringContaining('expected 4 bits') });
+    const tooMany = `0x${'00'.repeat(1024)}02`;
+    expect(parsed('0x03', tooMany)).toMatchObject({ kind: 'refused', hint: expect.stringContaining('at most 8192') });
+  });
+});

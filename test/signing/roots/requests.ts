@@ -1,0 +1,20 @@
+// Requests to sign as clients send them, parsed, and mainnet for them.
+
+import { type ParsedSignRequest, parseSignRequest, type SignRequest } from '../../../enclave/api/sign-request.ts';
+import { publicNetwork } from '../../../enclave/signing/networks.ts';
+
+export const MAINNET = publicNetwork('mainnet');
+
+export function hexBytes(text: string): Uint8Array {
+  return Buffer.from(text.replace(/^0x/, ''), 'hex');
+}
+
+export function parse(body: object | string): ParsedSignRequest {
+  return parseSignRequest(Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)));
+}
+
+export function requestOf(body: object | string): SignRequest {
+  const parsed = parse(body);
+  if (parsed.kind === 'refused') throw new Error(`${parsed.reason}: ${parsed.hint}`);
+  return parsed.request;
+}

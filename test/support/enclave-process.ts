@@ -1,0 +1,82 @@
+// The enclave's program in a process of its own, whose endpoints are the test's: it is stopped, killed and read from
+// here. Its NSM is one that the test holds.
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { CeremonyBlock } from '../../ceremony/definition.ts';
+import type { EgressEndpoint } from '../../enclave/api/egress.ts';
+import type { CompiledImage } from '../../enclave/compiled.ts';
+import { tracked } from '../../rehearsal/children.ts';
+import type { NsmEmulator } from '../../rehearsal/nsm/emulator.ts';
+import { cleanEnvironment } from '../../rehearsal/signer.ts';
+
+/** What the child process reads. */
+export interface ProgramImage {
+  readonly image: CompiledImage;
+  /** Where every alias listens: the declared 443 is not everybody's to have. */
+  readonly aliasPort: number;
+  readonly patienceMs: number;
+}
+
+const PROGRAM = join(import.meta.dirname, 'enclave-program.ts');
+const PINNED_NODE = join(import.meta.dirname, '../../bin/pinned-node');
+const ALIAS_PORT = 24_443;
+/** A start that fails is to fail soon; one that waits for its parent has the time of a loaded machine. */
+const PATIENCE_MS = 20_000;
+
+export interface EnclaveProcess {
+  /** The NSM that this start has: its registers, as a document would show them. */
+  readonly nsm: NsmEmulator;
+  /** What the console shows. */
+  console(): string;
+  readonly exited: Promise<number | null>;
+  stop(): Promise<number | null>;
+  kill(): Promise<void>;
+}
+
+export interface StartOptions {
+  /** Into the image, instead of having it fetched. */
+  readonly baked?: string;
+  readonly nsm?: NsmEmulator;
+  readonly patienceMs?: number;
+}
+
+export function startProgram(
+  folder: string,
+  endpoints: readonly EgressEndpoint[],
+  { ceremony, nsm, baked, patienceMs = PATIENCE_MS }: StartOptions & { ceremony: CeremonyBlock; nsm: NsmEmulator },
+): EnclaveProcess {
+  const program: ProgramImage = {
+    image: { ceremony, configuration: baked === undefined ? 'fetched' : 'baked' },
+    aliasPort: ALIAS_PORT,
+    patienceMs,
+  };
+  writeFileSync(join(folder, 'image.json'), JSON.stringify(program));
+  if (baked !== undefined) writeFileSync(join(folder, 'baked.yaml'), baked);
+  const [dynamodb, kms] = endpoints.map(({ loopback }) => `http://${loopback}:${ALIAS_PORT}`);
+  const child = spawn(PINNED_NODE, [PROGRAM, folder], {
+    // No region and no credentials: the enclave knows neither. Only where the test's endpoints are.
+    env: { ...cleanEnvironment(), AWS_ENDPOINT_URL_DYNAMODB: dynamodb, AWS_ENDPOINT_URL_KMS: kms },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  return processOf(tracked(child), nsm);
+}
+
+function processOf(child: ChildProcess, nsm: NsmEmulator): EnclaveProcess {
+  let text = '';
+  for (const stream of [child.stdout, child.stderr]) stream?.setEncoding('utf8').on('data', (part) => (text += part));
+  const exited = (once(child, 'close') as Promise<[number | null]>).then(([code]) => code);
+  const end = (signal: NodeJS.Signals): Promise<number | null> => {
+    if (child.exitCode === null && child.signalCode === null) child.kill(signal);
+    return exited;
+  };
+  return {
+    nsm,
+    console: () => text,
+    exited,
+    stop: () => end('SIGTERM'),
+    kill: async () => void (await end('SIGKILL')),
+  };
+}

@@ -1,0 +1,54 @@
+// One PostgreSQL server process on a free port of 127.0.0.1. A small shell in between reads our pipe and ends the
+// server when this process is gone, however it went: nothing stays behind.
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import type { Account, Installation } from './postgres-installation.ts';
+
+export async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  if (address === null || typeof address === 'string') throw new Error('a TCP listener has an address');
+  return address.port;
+}
+
+// `wait` comes last, so the process id cannot have passed to another process when it is signalled. The end of our pipe
+// without a word means that this process is gone: QUIT. Standard error closes with the server's last process.
+const GUARD =
+  '"$@" </dev/null & server=$!; exec 2>/dev/null; read -r signal || signal=QUIT; kill -$signal $server; wait $server';
+
+export function launch(
+  installation: Installation,
+  account: Account,
+  data: string,
+  port: number,
+): Promise<ChildProcess> {
+  const settings = ['-c', `port=${port}`, '-c', 'listen_addresses=127.0.0.1', '-c', 'unix_socket_directories='];
+  const server = [join(installation.bin, 'postgres'), '-D', data, ...settings];
+  return new Promise((resolve, reject) => {
+    const child = spawn('sh', ['-c', GUARD, 'sh', ...server], {
+      ...account,
+      cwd: data,
+      env: { ...installation.env, PATH: process.env['PATH'] },
+      stdio: ['pipe', 'ignore', 'pipe'],
+    });
+    let output = '';
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      output = (output + text).slice(-10_000);
+      if (/database system is ready to accept (read-only )?connections/.test(output)) resolve(child);
+    });
+    child.stderr.once('end', () => {
+      child.stdin.end();
+      reject(new Error(`PostgreSQL ended at its start:\n${output}`));
+    });
+    child.once('error', reject);
+  });
+}
+
+export function exited(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve();
+  return new Promise((resolve) => child.once('exit', () => resolve()));
+}
