@@ -31,10 +31,11 @@ demo-enclave: install core-quietly ## Build an enclave image and show its whole 
 
 VITEST := $(NODE) node_modules/vitest/vitest.mjs
 # Programs, databases, images and long searches: what makes the whole suite take a while.
-SLOW := 'test/{bench,chamber,contract,e2e,eif,guest,harden,operator,parent-proxy,property,release,runbooks}/**' \
-  'test/slashing/{dynamodb,interchange,postgres,sqlite}/**' 'test/keys/{files,keystores,management,table}/**' \
-  'test/signing/bls/**' test/config/check.test.ts test/deploy/runbooks.test.ts test/formats/strict-json-cost.test.ts \
-  test/signing/lodestar-roots.test.ts test/slashing/local-floor-restart.test.ts \
+SLOW := 'test/{bench,chamber,contract,e2e,eif,guest,harden,operator,parent-proxy,property}/**' \
+  'test/{release,runbooks,web3signer}/**' 'test/slashing/{dynamodb,interchange,postgres,sqlite,web3signer}/**' \
+  'test/keys/{files,keystores,management,table}/**' 'test/signing/bls/**' \
+  test/config/check.test.ts test/config/check-start.test.ts test/deploy/runbooks.test.ts \
+  test/formats/strict-json-cost.test.ts test/signing/lodestar-roots.test.ts test/slashing/local-floor-restart.test.ts \
   test/ceremony/check-identity.test.ts test/ceremony/participants-guide.test.ts \
   test/setup/enclave-permissions.test.ts test/setup/signer-permissions.test.ts test/ceremony/custody-guide.test.ts
 

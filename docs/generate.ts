@@ -3,9 +3,10 @@
 
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { describeAll } from '../bin/programs.ts';
 import { ceremonyReference } from '../ceremony/reference.ts';
-import { auditReference } from '../enclave/api/audit-reference.ts';
-import { errorReference } from '../enclave/api/error-reference.ts';
+import { auditReference } from '../enclave/api/reference/audit-reference.ts';
+import { errorReference } from '../enclave/api/reference/error-reference.ts';
 import { configurationReference } from '../enclave/config/reference.ts';
 import { metricsReference } from '../enclave/metrics/reference.ts';
 import { authorizationReference } from '../operator/authorization-reference.ts';
@@ -21,7 +22,11 @@ export interface Reference {
   readonly generate: () => string;
 }
 
+const DESCRIPTIONS = `${JSON.stringify(await describeAll(), undefined, 1)}\n`;
+
 export const REFERENCES: readonly Reference[] = [
+  // What help and completion read.
+  { path: '../bin/descriptions.json', generate: () => DESCRIPTIONS },
   { path: 'reference/audit.md', generate: auditReference },
   { path: 'reference/authorization.md', generate: authorizationReference },
   { path: 'reference/ceremony.md', generate: ceremonyReference },
