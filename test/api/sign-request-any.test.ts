@@ -2,7 +2,7 @@
 // value; what Web3Signer refuses is decided here too.
 
 import * as fc from 'fast-check';
-import { describe, expect, it, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { parseSignRequest, SIGN_REQUEST_SCHEMAS } from '../../enclave/api/sign-request.ts';
 import { signRequestBody } from '../signing/sign-request-arbitraries.ts';
@@ -98,7 +98,7 @@ const NEGATIVE_OUTCOMES: Readonly<Record<string, string>> = {
 };
 
 describe.skipIf(negative === undefined)('the negative cases of Web3Signer', () => {
-  test('are all decided here', () => {
+  it('are all decided here', () => {
     expect(negative?.map((entry) => entry.case)).toEqual(Object.keys(NEGATIVE_OUTCOMES));
   });
 

@@ -1,13 +1,13 @@
 // Policies over the Auth API: what is stored of them, and what is refused with what to do.
 
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { policyListSchema, policyRecordSchema } from '../../enclave/api/auth.ts';
 import { MAX_POLICY_BYTES } from '../../enclave/auth/stateful/state.ts';
 import { openAuthReplica } from '../support/stateful-auth.ts';
 import { call, createPolicy, createToken, keys, POLICIES, RULES, replica, TOKENS, table } from './auth-api-requests.ts';
 
 describe('policies', () => {
-  test('are created, shown, listed, replaced and deleted', async () => {
+  it('are created, shown, listed, replaced and deleted', async () => {
     const created = await call('POST', POLICIES, { body: { name: 'signer', rules: RULES } });
     expect(created.status).toBe(201);
     expect(policyRecordSchema.parse(created.body)).toEqual({
@@ -33,13 +33,13 @@ describe('policies', () => {
     expect(await call('GET', `${POLICIES}/signer`)).toMatchObject({ status: 404, body: { reason: 'not_found' } });
   });
 
-  test('a public key is stored in its one spelling', async () => {
+  it('a public key is stored in its one spelling', async () => {
     await createPolicy('keys', [{ effect: 'allow', keys: ['AB'.repeat(48)] }]);
     const { body } = await call('GET', `${POLICIES}/keys`);
     expect(body.rules).toEqual([{ effect: 'allow', keys: [`0x${'ab'.repeat(48)}`] }]);
   });
 
-  test('fee recipients are stored in their one spelling, with the gas limit, and replaced', async () => {
+  it('fee recipients are stored in their one spelling, with the gas limit, and replaced', async () => {
     const rule = { effect: 'allow', scopes: ['sign'], operations: ['VALIDATOR_REGISTRATION'] };
     const written = ['0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed', 'DE709F2102306220921060314715629080E2FB77'];
     const stored = ['0x5aaeb6053f3e94c9b9a09f33669435e7ef1beaed', '0xde709f2102306220921060314715629080e2fb77'];
@@ -54,7 +54,7 @@ describe('policies', () => {
     expect(listed.policies[0]?.rules).toEqual([{ ...rule, fee_recipients: stored.slice(1) }]);
   });
 
-  test.each([
+  it.each([
     ['GET', undefined],
     ['PUT', { rules: RULES }],
     ['DELETE', undefined],
@@ -65,14 +65,14 @@ describe('policies', () => {
     });
   });
 
-  test('creating one that is there: 409, and it stays as it is', async () => {
+  it('creating one that is there: 409, and it stays as it is', async () => {
     await createPolicy();
     const again = await call('POST', POLICIES, { body: { name: 'signer', rules: [{ effect: 'allow' }] } });
     expect(again).toMatchObject({ status: 409, body: { reason: 'already_exists' } });
     expect((await call('GET', `${POLICIES}/signer`)).body.rules).toEqual(RULES);
   });
 
-  test('deleting one that a live token is bound to: 409 that names the token; an expired or revoked one is no hindrance', async () => {
+  it('deleting one that a live token is bound to: 409 that names the token; an expired or revoked one is no hindrance', async () => {
     await createPolicy();
     const first = await createToken();
     await createToken({ policies: ['signer'], ttl_seconds: 10 });
@@ -86,7 +86,7 @@ describe('policies', () => {
   });
 
   const LONG = 'a'.repeat(65);
-  test.each([
+  it.each([
     ['no body', undefined, 'malformed_body', 'not JSON'],
     ['not JSON', '{"name"', 'malformed_body', 'not JSON'],
     [
@@ -156,7 +156,7 @@ describe('policies', () => {
     expect((await call('GET', POLICIES)).body.policies).toEqual([]);
   });
 
-  test.each([
+  it.each([
     ['no rules', {}, 'invalid_policy'],
     ['a name in the body', { name: 'signer', rules: RULES }, 'invalid_policy'],
     ['an unknown scope', { rules: [{ effect: 'allow', scopes: ['all'] }] }, 'invalid_policy'],
@@ -167,18 +167,15 @@ describe('policies', () => {
     expect((await call('GET', `${POLICIES}/signer`)).body.rules).toEqual(RULES);
   });
 
-  test.each(['a'.repeat(65), 'a'.repeat(300), '.hidden', 'a%2Fb', '%00'])(
-    'the name %s in a path: 400',
-    async (name) => {
-      for (const method of ['GET', 'PUT', 'DELETE'] as const) {
-        const body = method === 'PUT' ? { rules: RULES } : undefined;
-        const answer = await call(method, `${POLICIES}/${name}`, { body });
-        expect(answer).toMatchObject({ status: 400, body: { reason: 'malformed_parameter' } });
-      }
-    },
-  );
+  it.each(['a'.repeat(65), 'a'.repeat(300), '.hidden', 'a%2Fb', '%00'])('the name %s in a path: 400', async (name) => {
+    for (const method of ['GET', 'PUT', 'DELETE'] as const) {
+      const body = method === 'PUT' ? { rules: RULES } : undefined;
+      const answer = await call(method, `${POLICIES}/${name}`, { body });
+      expect(answer).toMatchObject({ status: 400, body: { reason: 'malformed_parameter' } });
+    }
+  });
 
-  test('a policy that would not fit its row: 400 with what to do; one that just fits is stored whole', async () => {
+  it('a policy that would not fit its row: 400 with what to do; one that just fits is stored whole', async () => {
     const fitting = Math.floor((MAX_POLICY_BYTES - 200) / 101);
     const tooLarge = await call('POST', POLICIES, {
       body: { name: 'large', rules: [{ effect: 'allow', keys: keys(fitting + 3) }] },

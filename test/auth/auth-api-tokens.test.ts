@@ -1,6 +1,6 @@
 // Tokens over the Auth API: issued, listed, revoked; and what a token may do with itself.
 
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { tokenListSchema, tokenRecordSchema } from '../../enclave/api/auth.ts';
 import { LONGEST_PAUSE_SECONDS, SHORTEST_PAUSE_SECONDS } from '../../enclave/auth/stateful/renewal-pace.ts';
 import { START } from '../support/stateful-auth.ts';
@@ -20,7 +20,7 @@ import {
 describe('tokens', () => {
   beforeEach(() => createPolicy());
 
-  test('a client token is created, shown once, listed without its secret, and revoked', async () => {
+  it('a client token is created, shown once, listed without its secret, and revoked', async () => {
     const request = { policies: ['signer'], ttl_seconds: 3600, bound_cidrs: ['127.0.0.0/8'], description: 'vc-1' };
     const created = await createToken(request);
     const { token, ...record } = created;
@@ -48,7 +48,7 @@ describe('tokens', () => {
     expect(await call('DELETE', path)).toMatchObject({ status: 404, body: { reason: 'not_found' } });
   });
 
-  test('the root token is listed as such and is the only one', async () => {
+  it('the root token is listed as such and is the only one', async () => {
     await createToken({ management: true });
     const { tokens } = tokenListSchema.parse((await call('GET', TOKENS)).body);
     expect(tokens.map(({ kind, root: isRoot }) => [kind, isRoot])).toEqual(
@@ -60,7 +60,7 @@ describe('tokens', () => {
     expect(tokens.filter(({ root: isRoot }) => isRoot)).toHaveLength(1);
   });
 
-  test('what is stored and what is listed has no token and no digest of one', async () => {
+  it('what is stored and what is listed has no token and no digest of one', async () => {
     const { token } = await createToken();
     const stored = JSON.stringify(await table.rows());
     const listed = JSON.stringify([(await call('GET', TOKENS)).body, replica.log.lines]);
@@ -71,12 +71,12 @@ describe('tokens', () => {
     expect(listed).not.toMatch(/[0-9a-f]{64}/);
   });
 
-  test('the answer that shows a token is not to be stored', async () => {
+  it('the answer that shows a token is not to be stored', async () => {
     const { status, headers } = await call('POST', TOKENS, { body: { policies: ['signer'] } });
     expect([status, headers['cache-control']]).toEqual([201, 'no-store']);
   });
 
-  test('a management token administers, and the root token may then be revoked', async () => {
+  it('a management token administers, and the root token may then be revoked', async () => {
     const manager = await createToken({ management: true, description: 'daily' });
     expect(manager).toMatchObject({ kind: 'management', policies: [], expires_at: null, description: 'daily' });
     expect(manager.token).toMatch(/^sr_mgmt_/);
@@ -87,7 +87,7 @@ describe('tokens', () => {
     expect(tokens).toHaveLength(1);
   });
 
-  test('names and ranges that are given twice are kept once', async () => {
+  it('names and ranges that are given twice are kept once', async () => {
     const created = await createToken({
       policies: ['signer', 'signer'],
       bound_cidrs: ['2001:DB8::/32', '2001:db8::/32'],
@@ -95,7 +95,7 @@ describe('tokens', () => {
     expect(created).toMatchObject({ policies: ['signer'], bound_cidrs: ['2001:db8::/32'] });
   });
 
-  test.each([
+  it.each([
     ['no body', undefined, 'malformed_body', 'not JSON'],
     ['not JSON', 'policies=signer', 'malformed_body', 'not JSON'],
     ['an unknown member', { policies: ['signer'], ttl: 5 }, 'invalid_token_request', 'ttl'],
@@ -167,7 +167,7 @@ describe('tokens', () => {
     expect((await call('GET', TOKENS)).body.tokens).toHaveLength(1);
   });
 
-  test.each([ABSENT, 'acc_', 'anything', '__proto__'])('the accessor %s: 404', async (accessor) => {
+  it.each([ABSENT, 'acc_', 'anything', '__proto__'])('the accessor %s: 404', async (accessor) => {
     for (const method of ['GET', 'DELETE'] as const) {
       expect(await call(method, `${TOKENS}/${accessor}`)).toMatchObject({ status: 404, body: { reason: 'not_found' } });
     }
@@ -177,7 +177,7 @@ describe('tokens', () => {
 describe('the token itself', () => {
   beforeEach(() => createPolicy());
 
-  test('any valid token looks itself up, from its networks only', async () => {
+  it('any valid token looks itself up, from its networks only', async () => {
     expect(tokenRecordSchema.parse((await call('GET', LOOKUP)).body)).toMatchObject({ kind: 'management', root: true });
     const { token } = await createToken({ policies: ['signer'], bound_cidrs: ['127.1.0.0/16'] });
     expect((await call('GET', LOOKUP, { token, peer: '127.1.2.3' })).status).toBe(200);
@@ -187,13 +187,13 @@ describe('the token itself', () => {
     expect((await call('POST', RENEW, { token })).status).toBe(403);
   });
 
-  test('a token whose policies allow nothing looks itself up all the same', async () => {
+  it('a token whose policies allow nothing looks itself up all the same', async () => {
     await createPolicy('nothing', [{ effect: 'deny' }]);
     const { token } = await createToken({ policies: ['nothing'] });
     expect((await call('GET', LOOKUP, { token })).status).toBe(200);
   });
 
-  test.each([
+  it.each([
     ['no body', undefined, 100],
     ['an empty object', {}, 100],
     ['less', { ttl_seconds: 30 }, 30],
@@ -211,7 +211,7 @@ describe('the token itself', () => {
     expect(record).not.toHaveProperty('token');
   });
 
-  test('a token without a lifetime stays so', async () => {
+  it('a token without a lifetime stays so', async () => {
     const { token } = await createToken();
     expect(await call('POST', RENEW, { token, body: { ttl_seconds: 5 } })).toMatchObject({
       status: 200,
@@ -219,11 +219,11 @@ describe('the token itself', () => {
     });
   });
 
-  test('a management token does not renew itself: 403', async () => {
+  it('a management token does not renew itself: 403', async () => {
     expect(await call('POST', RENEW)).toMatchObject({ status: 403, body: { reason: 'denied' } });
   });
 
-  test.each([
+  it.each([
     ['not JSON', '5', 'invalid_token_request'],
     ['no JSON at all', 'ttl', 'malformed_body'],
     ['a lifetime of nothing', { ttl_seconds: 0 }, 'invalid_token_request'],
@@ -233,7 +233,7 @@ describe('the token itself', () => {
     expect(await call('POST', RENEW, { token, body })).toMatchObject({ status: 400, body: { reason } });
   });
 
-  test.each([
+  it.each([
     ['a long lifetime', 3600, undefined, LONGEST_PAUSE_SECONDS],
     ['a short lifetime', 30, undefined, 15],
     ['a short lifetime that it asked for', 3600, 30, 15],
@@ -257,7 +257,7 @@ describe('the token itself', () => {
     },
   );
 
-  test('a token may be renewed again after that while', async () => {
+  it('a token may be renewed again after that while', async () => {
     const { token } = await createToken({ policies: ['signer'], ttl_seconds: 100 });
     for (let time = 1; time <= 5; time++) {
       replica.clock.advance(50);

@@ -1,7 +1,7 @@
 // The Auth API as its users see it (specification/authorization.md#auth-api): every answer and every refusal, decided
 // before the body where the credential decides, each with its audit line, and a token shown exactly once.
 
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { LONGEST_WAIT_MS } from '../support/patience.ts';
 import {
   ABSENT,
@@ -49,7 +49,7 @@ describe.each([...MANAGEMENT_ROUTES, ...OWN_ROUTES])('%s %s', (method, url) => {
   /** Larger than anything that is read, and not JSON: whoever refuses it has not looked. */
   const body = 'x'.repeat(100);
 
-  test('refuses who has no valid token before the body is read', async () => {
+  it('refuses who has no valid token before the body is read', async () => {
     const unknown = `sr_mgmt_${'A'.repeat(43)}`;
     const refusals: readonly (readonly [object, number, string])[] = [
       [{ token: undefined }, 401, 'missing_credentials'],
@@ -61,18 +61,18 @@ describe.each([...MANAGEMENT_ROUTES, ...OWN_ROUTES])('%s %s', (method, url) => {
     }
   });
 
-  test('answers 401 once it is sealed, to the root token too', async () => {
+  it('answers 401 once it is sealed, to the root token too', async () => {
     replica.auth.seal();
     expect(await call(method, url, { body })).toMatchObject({ status: 401, body: { reason: 'auth_sealed' } });
   });
 
-  test('refuses a body that is too large: 413', async () => {
+  it('refuses a body that is too large: 413', async () => {
     const headers = { 'content-length': String(2_097_153) };
     const answer = await call(method, url, { headers, body: method === 'GET' ? undefined : body });
     expect(answer).toMatchObject({ status: 413, body: { reason: 'body_too_large' } });
   });
 
-  test('leaves one audit line that says who, what and how it ended, and no token', async () => {
+  it('leaves one audit line that says who, what and how it ended, and no token', async () => {
     await call(method, url, { body: method === 'GET' ? undefined : body });
     const lines = await auditLines(1);
     expect(lines).toHaveLength(1);
@@ -85,7 +85,7 @@ describe.each([...MANAGEMENT_ROUTES, ...OWN_ROUTES])('%s %s', (method, url) => {
 });
 
 describe.each(MANAGEMENT_ROUTES)('%s %s', (method, url) => {
-  test('is for management tokens: a client token gets 403 before the body is read, whatever its policies', async () => {
+  it('is for management tokens: a client token gets 403 before the body is read, whatever its policies', async () => {
     await createPolicy('everything', [{ effect: 'allow' }]);
     const { token, accessor } = await createToken({ policies: ['everything'] });
     const answer = await call(method, url, { token, body: 'not JSON' });
@@ -95,7 +95,7 @@ describe.each(MANAGEMENT_ROUTES)('%s %s', (method, url) => {
 });
 
 describe('audit', () => {
-  test('administration names its subject', async () => {
+  it('administration names its subject', async () => {
     await createPolicy();
     const { accessor, token } = await createToken();
     await call('POST', RENEW, { token });
@@ -114,11 +114,11 @@ describe('audit', () => {
 });
 
 describe('other routes', () => {
-  test('a management token without policies is admitted to no scope', async () => {
+  it('a management token without policies is admitted to no scope', async () => {
     expect(await call('GET', '/api/v1/eth2/publicKeys')).toMatchObject({ status: 403, body: { reason: 'denied' } });
   });
 
-  test('a client token is admitted to the scopes of its policies, and after a change to those of the new rules', async () => {
+  it('a client token is admitted to the scopes of its policies, and after a change to those of the new rules', async () => {
     await createPolicy();
     const { token } = await createToken();
     const publicKeys = () => call('GET', '/api/v1/eth2/publicKeys', { token });
@@ -127,7 +127,7 @@ describe('other routes', () => {
     expect(await publicKeys()).toMatchObject({ status: 403, body: { reason: 'denied' } });
   });
 
-  test('the OpenAPI document describes all of the Auth API', async () => {
+  it('the OpenAPI document describes all of the Auth API', async () => {
     const { paths } = (await call('GET', '/api/openapi.json')).body;
     for (const [method, url] of [...MANAGEMENT_ROUTES, ...OWN_ROUTES]) {
       const path = url.replace(/signer$/, '{name}').replace(ABSENT, '{accessor}');
@@ -142,7 +142,7 @@ describe('other routes', () => {
 });
 
 describe('without the state table', () => {
-  test('there is no Auth API', async () => {
+  it('there is no Auth API', async () => {
     await app.close();
     await serve({ stateless: true });
     for (const [method, url] of [...MANAGEMENT_ROUTES, ...OWN_ROUTES]) {

@@ -1,7 +1,7 @@
 // Which ranges are well-formed and safe, and which addresses lie in them
 // (specification/authorization.md#source-networks).
 
-import { expect, test } from 'vitest';
+import { expect, it } from 'vitest';
 import {
   anyCidrContains,
   canonicalPeerAddress,
@@ -16,7 +16,7 @@ function cidr(text: string) {
   return parsed;
 }
 
-test.each([
+it.each([
   ['10.0.0.0/8', '10.0.0.0/8'],
   ['192.0.2.7/32', '192.0.2.7/32'],
   ['2001:DB8:0:0::/32', '2001:db8::/32'],
@@ -28,7 +28,7 @@ test.each([
   expect(cidr(text).text).toBe(canonical);
 });
 
-test.each([
+it.each([
   '',
   '10.0.0.0',
   '10.0.0.0/',
@@ -53,12 +53,12 @@ test.each([
   expect(parseCidr(text)).toHaveProperty('refused');
 });
 
-test('host bits are an error, and the hint is the canonical form', () => {
+it('host bits are an error, and the hint is the canonical form', () => {
   expect(parseCidr('10.1.2.3/8')).toEqual({ refused: expect.stringContaining('10.0.0.0/8') });
   expect(parseCidr('2001:db8::1/32')).toEqual({ refused: expect.stringContaining('2001:db8::/32') });
 });
 
-test.each([
+it.each([
   ['::ffff:10.0.0.0/104', '10.0.0.0/8'],
   ['::ffff:a00:0/104', '10.0.0.0/8'],
   ['::ffff:192.0.2.1/128', '192.0.2.1/32'],
@@ -67,45 +67,42 @@ test.each([
   expect(parseCidr(text)).toEqual({ refused: expect.stringContaining(ipv4) });
 });
 
-test.each(['0.0.0.0/0', '0.0.0.0/7', '10.0.0.0/7', '::/0', '2000::/3', '2000::/15'])('%s is unsafe', (text) => {
+it.each(['0.0.0.0/0', '0.0.0.0/7', '10.0.0.0/7', '::/0', '2000::/3', '2000::/15'])('%s is unsafe', (text) => {
   expect(unsafeCidrReason(cidr(text))).toContain('unsafe');
   expect(parseSafeCidrs(['10.0.0.0/8', text])).toHaveProperty('refused');
 });
 
-test.each(['0.0.0.0/8', '10.0.0.0/8', '192.0.2.0/24', '2001::/16', '::/16'])('%s is safe', (text) => {
+it.each(['0.0.0.0/8', '10.0.0.0/8', '192.0.2.0/24', '2001::/16', '::/16'])('%s is safe', (text) => {
   expect(unsafeCidrReason(cidr(text))).toBeUndefined();
   expect(parseSafeCidrs([text])).toEqual([cidr(text)]);
 });
 
-test('no IPv6 range, however wide, contains an IPv4 peer: a mapped peer counts as IPv4', () => {
+it('no IPv6 range, however wide, contains an IPv4 peer: a mapped peer counts as IPv4', () => {
   for (const range of ['::/0', '::/16', '::/80']) {
     expect(anyCidrContains([cidr(range)], '::ffff:192.0.2.1')).toBe(false);
     expect(anyCidrContains([cidr(range)], '192.0.2.1')).toBe(false);
   }
 });
 
-test('an IPv4-mapped peer is matched as IPv4, in either spelling', () => {
+it('an IPv4-mapped peer is matched as IPv4, in either spelling', () => {
   expect(anyCidrContains([cidr('192.0.2.0/24')], '::ffff:192.0.2.9')).toBe(true);
   expect(anyCidrContains([cidr('192.0.2.0/24')], '::FFFF:c000:209')).toBe(true);
   expect(anyCidrContains([cidr('192.0.2.0/24')], '::ffff:192.0.3.9')).toBe(false);
 });
 
-test('the first and last address of a range are in it, their neighbours are not', () => {
+it('the first and last address of a range are in it, their neighbours are not', () => {
   const range = cidr('10.1.0.0/20');
   expect(['10.1.0.0', '10.1.15.255'].map((address) => anyCidrContains([range], address))).toEqual([true, true]);
   expect(['10.0.255.255', '10.1.16.0'].map((address) => anyCidrContains([range], address))).toEqual([false, false]);
 });
 
-test.each(['', 'unknown', '10.0.0', '10.0.0.1:443', '010.0.0.1'])(
-  '%j is no address and lies in no range',
-  (address) => {
-    expect(canonicalPeerAddress(address)).toBeUndefined();
-    expect(anyCidrContains([cidr('0.0.0.0/0')], address)).toBe(false);
-    expect(anyCidrContains([cidr('::/0')], address)).toBe(false);
-  },
-);
+it.each(['', 'unknown', '10.0.0', '10.0.0.1:443', '010.0.0.1'])('%j is no address and lies in no range', (address) => {
+  expect(canonicalPeerAddress(address)).toBeUndefined();
+  expect(anyCidrContains([cidr('0.0.0.0/0')], address)).toBe(false);
+  expect(anyCidrContains([cidr('::/0')], address)).toBe(false);
+});
 
-test.each([
+it.each([
   ['::ffff:127.0.0.1', '127.0.0.1'],
   ['0:0:0:0:0:ffff:7f00:1', '127.0.0.1'],
   ['::ffff:127.0.0.1%lo', '127.0.0.1'],
@@ -117,7 +114,7 @@ test.each([
   expect(canonicalPeerAddress(peer)).toBe(canonical);
 });
 
-test('an IPv4-compatible address (RFC 4291 §2.5.5.1) is IPv6, not the IPv4 address it spells', () => {
+it('an IPv4-compatible address (RFC 4291 §2.5.5.1) is IPv6, not the IPv4 address it spells', () => {
   expect(canonicalPeerAddress('::127.0.0.1')).toBe('::127.0.0.1');
   expect(anyCidrContains([cidr('127.0.0.0/8')], '::127.0.0.1')).toBe(false);
   expect(anyCidrContains([cidr('::/104')], '::127.0.0.1')).toBe(false);

@@ -3,7 +3,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
-import { expect, test } from 'vitest';
+import { expect, it } from 'vitest';
 import { type Credential, MAX_AUTHORIZATION_CHARACTERS, parseAuthorization } from '../../enclave/auth/credentials.ts';
 
 function tokenOf(credential: Credential): string | undefined {
@@ -14,26 +14,26 @@ function basic(userAndPassword: string): string {
   return `Basic ${Buffer.from(userAndPassword).toString('base64')}`;
 }
 
-test('no header is no credential', () => {
+it('no header is no credential', () => {
   expect(parseAuthorization(undefined)).toEqual({ kind: 'none' });
   expect(parseAuthorization([])).toEqual({ kind: 'none' });
 });
 
-test.each(['Bearer', 'bearer', 'BEARER'])('a %s token is taken as it is', (scheme) => {
+it.each(['Bearer', 'bearer', 'BEARER'])('a %s token is taken as it is', (scheme) => {
   expect(tokenOf(parseAuthorization([`${scheme} sr_client_abc-_123`]))).toBe('sr_client_abc-_123');
 });
 
-test('the password of Basic is the token and the user name is ignored', () => {
+it('the password of Basic is the token and the user name is ignored', () => {
   expect(tokenOf(parseAuthorization([basic('anyone:the token')]))).toBe('the token');
   expect(tokenOf(parseAuthorization([basic(':the token')]))).toBe('the token');
   expect(tokenOf(parseAuthorization([basic('u:the token').replace('Basic', 'bAsIc')]))).toBe('the token');
 });
 
-test('only the first colon of Basic separates: a password may hold colons', () => {
+it('only the first colon of Basic separates: a password may hold colons', () => {
   expect(tokenOf(parseAuthorization([basic('user:a:b:c')]))).toBe('a:b:c');
 });
 
-test.each([
+it.each([
   '',
   'Bearer',
   'Bearer ',
@@ -56,13 +56,13 @@ test.each([
   expect(parseAuthorization([header])).toEqual({ kind: 'malformed' });
 });
 
-test('the longest static token that the configuration takes fits in both schemes', () => {
+it('the longest static token that the configuration takes fits in both schemes', () => {
   const token = 'x'.repeat(4096);
   expect(tokenOf(parseAuthorization([`Bearer ${token}`]))).toBe(token);
   expect(tokenOf(parseAuthorization([basic(`user:${token}`)]))).toBe(token);
 });
 
-test('two Authorization headers are malformed, even when they agree', () => {
+it('two Authorization headers are malformed, even when they agree', () => {
   expect(parseAuthorization(['Bearer one-and-the-same', 'Bearer one-and-the-same'])).toEqual({ kind: 'malformed' });
 });
 
@@ -83,13 +83,13 @@ async function overHttp(lines: readonly string[]): Promise<Credential> {
   }
 }
 
-test('over a real connection: two Authorization headers are seen as two', async () => {
+it('over a real connection: two Authorization headers are seen as two', async () => {
   expect(await overHttp(['Authorization: Bearer good-token', 'authorization: Bearer other'])).toEqual({
     kind: 'malformed',
   });
 });
 
-test('over a real connection: a token beyond ASCII arrives as the UTF-8 bytes that were sent', async () => {
+it('over a real connection: a token beyond ASCII arrives as the UTF-8 bytes that were sent', async () => {
   expect(tokenOf(await overHttp(['Authorization: Bearer schlüssel-für-den-signer']))).toBe('schlüssel-für-den-signer');
   expect(tokenOf(await overHttp([`Authorization: ${basic('x:schlüssel-für-den-signer')}`]))).toBe(
     'schlüssel-für-den-signer',

@@ -1,7 +1,7 @@
 // The rules of specification/authorization.md#rules, one by one. test/property/auth-evaluate.test.ts compares them with
 // an oracle.
 
-import { expect, test } from 'vitest';
+import { expect, it } from 'vitest';
 import { OPERATIONS, SCOPES, type Scope } from '../../enclave/api/operations.ts';
 import type { Policy, Rule } from '../../enclave/api/policy.ts';
 import {
@@ -38,42 +38,42 @@ const validatorClient = accessOf(
   { effect: 'deny', operations: ['VOLUNTARY_EXIT'] },
 );
 
-test('without a matching allow the answer is no', () => {
+it('without a matching allow the answer is no', () => {
   expect(evaluate(NO_ACCESS, ATTESTATION)).toEqual(NO_ALLOW);
   expect(evaluate(accessOf({ effect: 'deny', scopes: ['chamber_seal'] }), ATTESTATION)).toEqual(NO_ALLOW);
   expect(evaluate(compilePolicies([]), { scope: 'chamber_status' })).toEqual(NO_ALLOW);
 });
 
-test('an allow rule that omits every list allows everything', () => {
+it('an allow rule that omits every list allows everything', () => {
   const access = accessOf({ effect: 'allow' });
   for (const scope of SCOPES) expect(evaluate(access, { scope })).toEqual(ALLOWED);
   for (const operation of OPERATIONS) expect(evaluate(access, { ...ATTESTATION, operation })).toEqual(ALLOWED);
 });
 
-test('a validator client signs with its keys and no others, and makes no voluntary exit', () => {
+it('a validator client signs with its keys and no others, and makes no voluntary exit', () => {
   expect(evaluate(validatorClient, ATTESTATION)).toEqual(ALLOWED);
   expect(evaluate(validatorClient, { ...ATTESTATION, publicKey: OTHER_KEY })).toEqual(NO_ALLOW);
   expect(evaluate(validatorClient, EXIT)).toEqual({ allowed: false, why: 'denied_by_rule', policy: 'p' });
 });
 
-test('an exit operator makes voluntary exits and signs nothing else', () => {
+it('an exit operator makes voluntary exits and signs nothing else', () => {
   const access = accessOf({ effect: 'allow', scopes: ['sign'], operations: ['VOLUNTARY_EXIT'] });
   expect(evaluate(access, EXIT)).toEqual(ALLOWED);
   expect(evaluate(access, ATTESTATION)).toEqual(NO_ALLOW);
 });
 
-test('stated keys are not met by a request without a key', () => {
+it('stated keys are not met by a request without a key', () => {
   expect(evaluate(accessOf({ effect: 'allow', keys: [KEY] }), { scope: 'chamber_seal' })).toEqual(NO_ALLOW);
   const access = accessOf({ effect: 'allow' }, { effect: 'deny', keys: [KEY] });
   expect(evaluate(access, { scope: 'chamber_seal' })).toEqual(ALLOWED);
 });
 
-test('stated operations are not met by a request without an operation', () => {
+it('stated operations are not met by a request without an operation', () => {
   const access = accessOf({ effect: 'allow', operations: [...OPERATIONS] });
   expect(evaluate(access, { scope: 'list_keys', publicKey: KEY })).toEqual(NO_ALLOW);
 });
 
-test('a deny beats every allow, whichever comes first and whichever policy it is in', () => {
+it('a deny beats every allow, whichever comes first and whichever policy it is in', () => {
   const allow = { name: 'allow', rules: [{ effect: 'allow' as const }] };
   const deny = { name: 'deny', rules: [{ effect: 'deny' as const, scopes: ['sign' as const] }] };
   for (const policies of [
@@ -88,12 +88,12 @@ test('a deny beats every allow, whichever comes first and whichever policy it is
   }
 });
 
-test('before the body is read a sign request passes when some operation is allowed on the key', () => {
+it('before the body is read a sign request passes when some operation is allowed on the key', () => {
   expect(evaluateBeforeBody(validatorClient, ATTESTATION)).toEqual(ALLOWED);
   expect(evaluateBeforeBody(validatorClient, { scope: 'sign', publicKey: OTHER_KEY })).toEqual(NO_ALLOW);
 });
 
-test('before the body is read a sign request fails when the allowed operations are all denied', () => {
+it('before the body is read a sign request fails when the allowed operations are all denied', () => {
   const access = accessOf(
     { effect: 'allow', scopes: ['sign'], operations: ['VOLUNTARY_EXIT'] },
     { effect: 'deny', operations: ['VOLUNTARY_EXIT'] },
@@ -101,26 +101,26 @@ test('before the body is read a sign request fails when the allowed operations a
   expect(evaluateBeforeBody(access, ATTESTATION)).toEqual({ allowed: false, why: 'denied_by_rule', policy: 'p' });
 });
 
-test('when each of the ten operations is denied nothing can be signed, though no rule denies signing as such', () => {
+it('when each of the ten operations is denied nothing can be signed, though no rule denies signing as such', () => {
   const access = accessOf({ effect: 'allow' }, { effect: 'deny', operations: [...OPERATIONS] });
   expect(evaluateBeforeBody(access, ATTESTATION)).toEqual({ allowed: false, why: 'denied_by_rule', policy: 'p' });
   expect(canSignWith(access, KEY)).toBe(false);
 });
 
-test('one denied key refuses a batch whole', () => {
+it('one denied key refuses a batch whole', () => {
   const access = accessOf({ effect: 'allow', scopes: ['delete_keys'] }, { effect: 'deny', keys: [OTHER_KEY] });
   expect(evaluateBatch(access, 'delete_keys', [KEY])).toEqual(ALLOWED);
   expect(evaluateBatch(access, 'delete_keys', [KEY, OTHER_KEY]).allowed).toBe(false);
 });
 
-test('a key is listed when it may be shown and some operation may be signed with it', () => {
+it('a key is listed when it may be shown and some operation may be signed with it', () => {
   expect(canSignWith(validatorClient, KEY)).toBe(true);
   expect(canSignWith(validatorClient, OTHER_KEY)).toBe(false);
   expect(canSignWith(accessOf({ effect: 'allow', scopes: ['public_keys'] }), KEY)).toBe(false);
   expect(canSignWith(accessOf({ effect: 'allow', scopes: ['sign'] }), KEY)).toBe(false);
 });
 
-test('a route without a key is admitted by an allow rule that names its scope, whatever its keys and operations', () => {
+it('a route without a key is admitted by an allow rule that names its scope, whatever its keys and operations', () => {
   expect(admitsRoute(validatorClient, 'public_keys')).toEqual(ALLOWED);
   expect(admitsRoute(validatorClient, 'list_keys')).toEqual(NO_ALLOW);
   for (const scope of SCOPES) {
@@ -133,7 +133,7 @@ function admittedDespite(deny: Omit<Rule, 'effect'>): boolean {
   return admitsRoute(accessOf({ effect: 'allow' }, { effect: 'deny', ...deny }), 'public_keys').allowed;
 }
 
-test('a route without a key is refused by a deny rule that covers it, but not by one with keys or operations', () => {
+it('a route without a key is refused by a deny rule that covers it, but not by one with keys or operations', () => {
   expect(admittedDespite({})).toBe(false);
   expect(admittedDespite({ scopes: ['public_keys'] })).toBe(false);
   expect(admittedDespite({ scopes: ['sign'] })).toBe(true);
@@ -141,13 +141,13 @@ test('a route without a key is refused by a deny rule that covers it, but not by
   expect(admittedDespite({ operations: [...OPERATIONS] })).toBe(true);
 });
 
-test('a rule that omits its scopes and states keys admits the lists that are filtered by key', () => {
+it('a rule that omits its scopes and states keys admits the lists that are filtered by key', () => {
   const access = accessOf({ effect: 'allow', keys: [KEY] });
   const admitted = SCOPES.filter((scope) => admitsRoute(access, scope).allowed);
   expect(admitted).toEqual(SCOPES.filter((scope) => !WHOLE_SIGNER.includes(scope as (typeof WHOLE_SIGNER)[number])));
 });
 
-test.each(WHOLE_SIGNER)('a rule about keys or operations only is no leave for %s', (scope: Scope) => {
+it.each(WHOLE_SIGNER)('a rule about keys or operations only is no leave for %s', (scope: Scope) => {
   expect(admitsRoute(accessOf({ effect: 'allow', keys: [KEY] }), scope)).toEqual(NO_ALLOW);
   expect(admitsRoute(accessOf({ effect: 'allow', operations: ['VOLUNTARY_EXIT'] }), scope)).toEqual(NO_ALLOW);
   expect(admitsRoute(accessOf({ effect: 'allow' }), scope)).toEqual(ALLOWED);

@@ -1,6 +1,6 @@
 // Policies and token requests on the wire: what is refused, because it could widen a rule unnoticed.
 
-import { expect, test } from 'vitest';
+import { expect, it } from 'vitest';
 import { policySchema, type Rule, tokenRequestSchema } from '../../enclave/api/policy.ts';
 
 const KEY = `0x${'ab'.repeat(48)}`;
@@ -14,7 +14,7 @@ function complaint(rule: unknown): string {
   return messagesOf(policySchema.safeParse({ name: 'validators', rules: [rule] })).join('\n');
 }
 
-test('the example shapes of the guides are valid', () => {
+it('the example shapes of the guides are valid', () => {
   const rules: Rule[] = [
     { effect: 'allow', scopes: ['sign', 'public_keys'], keys: [KEY] },
     { effect: 'deny', operations: ['VOLUNTARY_EXIT'] },
@@ -24,7 +24,7 @@ test('the example shapes of the guides are valid', () => {
   expect(policySchema.parse({ name: 'validator-client', rules })).toEqual({ name: 'validator-client', rules });
 });
 
-test('public keys come out in one spelling, whatever their case and prefix', () => {
+it('public keys come out in one spelling, whatever their case and prefix', () => {
   const policy = policySchema.parse({
     name: 'p',
     rules: [{ effect: 'allow', keys: ['AB'.repeat(48), KEY.toUpperCase()] }],
@@ -32,11 +32,11 @@ test('public keys come out in one spelling, whatever their case and prefix', () 
   expect(policy.rules[0]?.keys).toEqual([KEY, KEY]);
 });
 
-test.each(['scopes', 'keys', 'operations', 'fee_recipients'])('an empty list of %s is refused', (list) => {
+it.each(['scopes', 'keys', 'operations', 'fee_recipients'])('an empty list of %s is refused', (list) => {
   expect(complaint({ effect: 'allow', [list]: [] })).toContain(`rules.0.${list}`);
 });
 
-test.each(['scopes', 'keys', 'operations', 'fee_recipients'])(
+it.each(['scopes', 'keys', 'operations', 'fee_recipients'])(
   '%s: null, as YAML reads an empty value, is refused',
   (list) => {
     expect(complaint({ effect: 'deny', [list]: null })).toContain(`rules.0.${list}`);
@@ -45,7 +45,7 @@ test.each(['scopes', 'keys', 'operations', 'fee_recipients'])(
 
 const ADDRESS = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed';
 
-test('fee recipients come out in one spelling; a mixed case has to be the checksum', () => {
+it('fee recipients come out in one spelling; a mixed case has to be the checksum', () => {
   const spellings = [ADDRESS, ADDRESS.slice(2), ADDRESS.toLowerCase(), ADDRESS.slice(2).toUpperCase()];
   const policy = policySchema.parse({ name: 'p', rules: [{ effect: 'allow', fee_recipients: spellings }] });
   expect(policy.rules[0]?.fee_recipients).toEqual(spellings.map(() => ADDRESS.toLowerCase()));
@@ -54,87 +54,87 @@ test('fee recipients come out in one spelling; a mixed case has to be the checks
   );
 });
 
-test.each(['0x12', `${ADDRESS}00`, KEY, '', 'vitalik.eth'])('%j is no fee recipient', (address) => {
+it.each(['0x12', `${ADDRESS}00`, KEY, '', 'vitalik.eth'])('%j is no fee recipient', (address) => {
   expect(complaint({ effect: 'allow', fee_recipients: [address] })).toContain(
     'rules.0.fee_recipients.0: not an address',
   );
 });
 
-test.each([Number(ADDRESS), null, [ADDRESS]])(
+it.each([Number(ADDRESS), null, [ADDRESS]])(
   'a fee recipient of %j, as YAML reads one without quotes, is refused',
   (address) => {
     expect(complaint({ effect: 'allow', fee_recipients: [address] })).toContain('quote it');
   },
 );
 
-test('fee recipients of a rule are limited in number', () => {
+it('fee recipients of a rule are limited in number', () => {
   const recipients = Array.from({ length: 4097 }, (_, index) => `0x${index.toString(16).padStart(40, '0')}`);
   expect(complaint({ effect: 'allow', fee_recipients: recipients.slice(1) })).toBe('');
   expect(complaint({ effect: 'allow', fee_recipients: recipients })).toContain('at most 4096');
 });
 
-test.each([1, 60_000_000, Number.MAX_SAFE_INTEGER])('a gas limit of at most %d is accepted', (max_gas_limit) => {
+it.each([1, 60_000_000, Number.MAX_SAFE_INTEGER])('a gas limit of at most %d is accepted', (max_gas_limit) => {
   expect(complaint({ effect: 'allow', max_gas_limit })).toBe('');
 });
 
-test.each([0, -1, 1.5, '60000000', null, 2 ** 53])('a gas limit of at most %j is refused', (max_gas_limit) => {
+it.each([0, -1, 1.5, '60000000', null, 2 ** 53])('a gas limit of at most %j is refused', (max_gas_limit) => {
   expect(complaint({ effect: 'allow', max_gas_limit })).toContain('rules.0.max_gas_limit');
 });
 
-test('an unknown scope is named', () => {
+it('an unknown scope is named', () => {
   expect(complaint({ effect: 'allow', scopes: ['sign', 'signn'] })).toContain('unknown scope "signn"');
 });
 
-test('an unknown operation is named', () => {
+it('an unknown operation is named', () => {
   expect(complaint({ effect: 'allow', operations: ['BLOCK'] })).toContain('unknown operation "BLOCK"');
 });
 
-test('operation names are matched exactly', () => {
+it('operation names are matched exactly', () => {
   expect(complaint({ effect: 'allow', operations: ['attestation'] })).toContain('unknown operation');
 });
 
-test('a malformed public key is named, cut to a bounded length', () => {
+it('a malformed public key is named, cut to a bounded length', () => {
   const message = complaint({ effect: 'allow', keys: [KEY, `0x${'cd'.repeat(5000)}`] });
   expect(message).toContain('rules.0.keys.1: not a validator public key');
   expect(message.length).toBeLessThan(200);
 });
 
-test('a key that YAML read as a number is refused', () => {
+it('a key that YAML read as a number is refused', () => {
   expect(complaint({ effect: 'allow', keys: [Number(KEY)] })).toContain('rules.0.keys.0');
 });
 
-test.each(['permit', 'ALLOW', undefined, null])('an effect %j is refused', (effect) => {
+it.each(['permit', 'ALLOW', undefined, null])('an effect %j is refused', (effect) => {
   expect(complaint({ effect, scopes: ['sign'] })).toContain('effect is allow or deny');
 });
 
-test('a member that no rule has is refused: a misspelt list must not match everything', () => {
+it('a member that no rule has is refused: a misspelt list must not match everything', () => {
   expect(complaint({ effect: 'allow', operation: ['ATTESTATION'] })).toContain('Unrecognized key');
 });
 
-test('a rule may name 100,000 keys', () => {
+it('a rule may name 100,000 keys', () => {
   const keys = Array.from({ length: 100_000 }, (_, index) => `0x${index.toString(16).padStart(96, '0')}`);
   expect(policySchema.safeParse({ name: 'large', rules: [{ effect: 'allow', keys }] }).success).toBe(true);
 });
 
-test('rules, and keys of a rule, are limited in number', () => {
+it('rules, and keys of a rule, are limited in number', () => {
   const rules = Array.from({ length: 257 }, () => ({ effect: 'allow' }));
   expect(policySchema.safeParse({ name: 'p', rules }).success).toBe(false);
   expect(policySchema.safeParse({ name: 'p', rules: [] }).success).toBe(false);
   expect(complaint({ effect: 'allow', keys: Array.from({ length: 200_001 }, () => KEY) })).toContain('at most 200000');
 });
 
-test.each(['a', 'A.b_c-9', '0', 'x'.repeat(64), 'constructor'])('%s is a policy name', (name) => {
+it.each(['a', 'A.b_c-9', '0', 'x'.repeat(64), 'constructor'])('%s is a policy name', (name) => {
   expect(policySchema.safeParse({ name, rules: [{ effect: 'allow' }] }).success).toBe(true);
 });
 
-test.each(['', 'x'.repeat(65), '.hidden', '-flag', 'a/b', 'a b', 'ä', 'a\n', '__proto__'])(
+it.each(['', 'x'.repeat(65), '.hidden', '-flag', 'a/b', 'a b', 'ä', 'a\n', '__proto__'])(
   '%j is no policy name',
   (name) => {
     expect(policySchema.safeParse({ name, rules: [{ effect: 'allow' }] }).success).toBe(false);
   },
 );
 
-test('a token request has defaults for what it leaves out', () => {
+it('a token request has defaults for what it leaves out', () => {
   expect(tokenRequestSchema.parse({ policies: ['p'] })).toEqual({
     policies: ['p'],
     bound_cidrs: [],
@@ -142,24 +142,24 @@ test('a token request has defaults for what it leaves out', () => {
   });
 });
 
-test.each([1, 315_360_000])('a lifetime of %d seconds is accepted', (ttl_seconds) => {
+it.each([1, 315_360_000])('a lifetime of %d seconds is accepted', (ttl_seconds) => {
   expect(tokenRequestSchema.safeParse({ policies: ['p'], ttl_seconds }).success).toBe(true);
 });
 
-test.each([0, -1, 315_360_001, 1.5, '60', null])('a lifetime of %j is refused', (ttl_seconds) => {
+it.each([0, -1, 315_360_001, 1.5, '60', null])('a lifetime of %j is refused', (ttl_seconds) => {
   expect(tokenRequestSchema.safeParse({ policies: ['p'], ttl_seconds }).success).toBe(false);
 });
 
-test('a management token never takes bound_cidrs', () => {
+it('a management token never takes bound_cidrs', () => {
   const request = { policies: [], management: true, bound_cidrs: ['10.0.0.0/8'] };
   expect(messagesOf(tokenRequestSchema.safeParse(request)).join()).toContain('bound_cidrs');
 });
 
-test('a management token needs no policy, a client token does', () => {
+it('a management token needs no policy, a client token does', () => {
   expect(tokenRequestSchema.safeParse({ management: true }).success).toBe(true);
   expect(tokenRequestSchema.safeParse({}).success).toBe(false);
 });
 
-test('an unknown member of a token request is refused', () => {
+it('an unknown member of a token request is refused', () => {
   expect(tokenRequestSchema.safeParse({ policies: ['p'], ttl: 60 }).success).toBe(false);
 });

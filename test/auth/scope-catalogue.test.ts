@@ -2,7 +2,7 @@
 // route is admitted by its scope alone, and refused by all others together, with the scope's name.
 
 import type { FastifyInstance } from 'fastify';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { OPERATIONS, SCOPES, type Scope } from '../../enclave/api/operations.ts';
 import { SCOPE_CATALOGUE } from '../../enclave/api/scope-catalogue.ts';
 import { createStaticAuthenticator } from '../../enclave/auth/static.ts';
@@ -51,7 +51,7 @@ async function refusalOf(route: string, token: string): Promise<{ reason?: strin
 describe.each(SCOPES.flatMap((scope) => SCOPE_CATALOGUE[scope].routes.map((route) => [scope, route] as const)))(
   '%s at %s',
   (scope, route) => {
-    test('is needed there, and is enough', async () => {
+    it('is needed there, and is enough', async () => {
       expect((await refusalOf(route, only(scope))).reason).not.toBe('not_found');
       expect((await refusalOf(route, only(scope))).reason).not.toBe('denied');
       const others = await refusalOf(route, allBut(scope));
@@ -63,7 +63,7 @@ describe.each(SCOPES.flatMap((scope) => SCOPE_CATALOGUE[scope].routes.map((route
   },
 );
 
-test('every route of the OpenAPI document that needs a scope is in the catalogue', async () => {
+it('every route of the OpenAPI document that needs a scope is in the catalogue', async () => {
   const { paths } = (await app.inject('/api/openapi.json')).json() as { paths: Record<string, object> };
   const documented = Object.entries(paths).flatMap(([path, methods]) =>
     Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
@@ -74,13 +74,13 @@ test('every route of the OpenAPI document that needs a scope is in the catalogue
   expect(documented.length).toBeGreaterThan(15);
 });
 
-test('every route is a value of the label route of the metrics, so none is counted as unknown', async () => {
+it('every route is a value of the label route of the metrics, so none is counted as unknown', async () => {
   const { paths } = (await app.inject('/api/openapi.json')).json() as { paths: Record<string, object> };
   const patterns = Object.keys(paths).map((path) => path.replaceAll(/\{(\w+)\}/g, ':$1'));
   expect(patterns.filter((pattern) => !route.values.includes(pattern))).toEqual([]);
 });
 
-test('every command that is named exists, and every command of keys, slashing and chamber is named', () => {
+it('every command that is named exists, and every command of keys, slashing and chamber is named', () => {
   const commands = [...walk(TREE)].flatMap(({ path, node }) => (node.kind === 'group' ? [] : [path.join(' ')]));
   const named = Object.values(SCOPE_COMMANDS).flat();
   for (const command of named) expect(commands).toContain(command);
@@ -88,7 +88,7 @@ test('every command that is named exists, and every command of keys, slashing an
   for (const command of commands.filter((other) => !local.test(other))) expect(named).toContain(command);
 });
 
-test('the reference has every scope and operation', () => {
+it('the reference has every scope and operation', () => {
   const text = authorizationReference();
   for (const name of [...SCOPES, ...OPERATIONS]) expect(text).toContain(`| \`${name}\` |`);
 });

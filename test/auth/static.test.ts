@@ -1,7 +1,7 @@
 // The stateless mode, driven through the header parser as the HTTP side does it
 // (specification/authorization.md#credentials).
 
-import { expect, test } from 'vitest';
+import { expect, it } from 'vitest';
 import type { Policy } from '../../enclave/api/policy.ts';
 import type { Authentication, Authenticator, Caller } from '../../enclave/auth/authenticator.ts';
 import { parseSafeCidrs } from '../../enclave/auth/cidr.ts';
@@ -36,13 +36,13 @@ function refused(reason: string) {
   return { kind: 'refused', reason };
 }
 
-test('without static_auth nobody gets in: 401 without a token, 403 with one', () => {
+it('without static_auth nobody gets in: 401 without a token, 403 with one', () => {
   const subject = createStaticAuthenticator({ policies: [], anonymousPolicies: [], tokens: [] });
   expect(ask(subject, undefined)).toEqual(refused('missing_credentials'));
   expect(ask(subject, 'Bearer sixteen-characters-or-more')).toEqual(refused('invalid_token'));
 });
 
-test('a token is its caller, by Bearer and by Basic with any user name', () => {
+it('a token is its caller, by Bearer and by Basic with any user name', () => {
   const subject = authenticator([token('first-static-token', ['status']), token('second-static-token', ['seal'])]);
   const basic = `Basic ${Buffer.from('whoever:second-static-token').toString('base64')}`;
   for (const header of ['Bearer second-static-token', basic]) {
@@ -50,7 +50,7 @@ test('a token is its caller, by Bearer and by Basic with any user name', () => {
   }
 });
 
-test('a caller has the rules of all the policies of its token, and no others', () => {
+it('a caller has the rules of all the policies of its token, and no others', () => {
   const subject = authenticator([token('first-static-token', ['status', 'seal', 'never-seal'])]);
   const answer = ask(subject, 'Bearer first-static-token');
   if (answer.kind !== 'caller') throw new Error(answer.reason);
@@ -59,7 +59,7 @@ test('a caller has the rules of all the policies of its token, and no others', (
   expect(evaluate(answer.caller.access, { scope: 'public_keys' }).allowed).toBe(false);
 });
 
-test('anonymous that is configured is checked against its policies, not let in everywhere', () => {
+it('anonymous that is configured is checked against its policies, not let in everywhere', () => {
   const answer = ask(authenticator([], ['status']), undefined);
   if (answer.kind !== 'caller') throw new Error(answer.reason);
   expect(answer.caller.accessor).toBe('anonymous');
@@ -67,21 +67,21 @@ test('anonymous that is configured is checked against its policies, not let in e
   expect(evaluate(answer.caller.access, { scope: 'chamber_seal' }).allowed).toBe(false);
 });
 
-test('a token that is present but unknown gets 403, never anonymous access', () => {
+it('a token that is present but unknown gets 403, never anonymous access', () => {
   const subject = authenticator([token('first-static-token', ['seal'])], ['status']);
   for (const wrong of ['first-static-toke', 'first-static-token2', 'First-static-token', 'x']) {
     expect(ask(subject, `Bearer ${wrong}`)).toEqual(refused('invalid_token'));
   }
 });
 
-test('a malformed or unsupported Authorization header gets 401, never anonymous access', () => {
+it('a malformed or unsupported Authorization header gets 401, never anonymous access', () => {
   const subject = authenticator([token('first-static-token', ['seal'])], ['status']);
   for (const header of ['', 'Bearer', 'Digest first-static-token', 'Basic ????']) {
     expect(ask(subject, header)).toEqual(refused('malformed_credentials'));
   }
 });
 
-test('a bound token is good from its networks only, and does not become anonymous elsewhere', () => {
+it('a bound token is good from its networks only, and does not become anonymous elsewhere', () => {
   const subject = authenticator([token('bound-static-token', ['seal'], ['192.0.2.0/24', '2001:db8::/32'])], ['status']);
   for (const peer of ['192.0.2.77', '::ffff:192.0.2.77', '2001:db8::7']) {
     expect(ask(subject, 'Bearer bound-static-token', peer).kind).toBe('caller');
@@ -91,13 +91,13 @@ test('a bound token is good from its networks only, and does not become anonymou
   }
 });
 
-test('a bound token is not good from a peer that is not known', () => {
+it('a bound token is not good from a peer that is not known', () => {
   const subject = authenticator([token('bound-static-token', ['seal'], ['192.0.2.0/24'])]);
   const credential = parseAuthorization(['Bearer bound-static-token']);
   expect(subject.authenticate(credential, undefined)).toEqual(refused('peer_not_allowed'));
 });
 
-test('secrets of the configuration and credentials of requests are wiped', () => {
+it('secrets of the configuration and credentials of requests are wiped', () => {
   const declared = token('first-static-token', ['seal']);
   const subject = authenticator([declared]);
   expect(declared.secret.every((byte) => byte === 0)).toBe(true);
@@ -109,7 +109,7 @@ test('secrets of the configuration and credentials of requests are wiped', () =>
   expect(ask(subject, 'Bearer first-static-token').kind).toBe('caller');
 });
 
-test('a policy nobody declared, one declared twice and a secret given twice are startup failures that name their place', () => {
+it('a policy nobody declared, one declared twice and a secret given twice are startup failures that name their place', () => {
   expect(() => authenticator([token('first-static-token', ['nope'])])).toThrow(/static_auth\.tokens\[0\].*nope/);
   expect(() => authenticator([], ['nope'])).toThrow(/static_auth\.anonymous.*nope/);
   expect(() =>
@@ -119,7 +119,7 @@ test('a policy nobody declared, one declared twice and a secret given twice are 
   expect(() => createStaticAuthenticator(twice)).toThrow(/twice/);
 });
 
-test('tokens that are declared anew replace the old ones, also for a request under way', () => {
+it('tokens that are declared anew replace the old ones, also for a request under way', () => {
   const subject = authenticator(
     [token('first-static-token', ['status']), token('second-static-token', ['seal'])],
     ['status'],
@@ -143,7 +143,7 @@ test('tokens that are declared anew replace the old ones, also for a request und
   expect(subject.current(now.caller, PEER)).toEqual(now);
 });
 
-test('source networks that were narrowed count for a request under way, of a token and of a client', () => {
+it('source networks that were narrowed count for a request under way, of a token and of a client', () => {
   const certificate = shown('CN=teku');
   const from = (cidr: string) => {
     const boundCidrs = parseSafeCidrs([cidr]);
@@ -171,7 +171,7 @@ test('source networks that were narrowed count for a request under way, of a tok
   expect(subject.current(byToken, undefined)).toEqual(refused('peer_not_allowed'));
 });
 
-test('what would not start a signer replaces nothing', () => {
+it('what would not start a signer replaces nothing', () => {
   const subject = authenticator([token('first-static-token', ['status'])]);
   const broken = { policies: POLICIES, anonymousPolicies: [], tokens: [token('other-static-token', ['nowhere'])] };
   expect(() => subject.replace(broken)).toThrow('static_auth.tokens[0] names the policy nowhere');
@@ -189,7 +189,7 @@ function known(subject: string, policies: readonly string[] = ['status']): Stati
   return { name: subject.slice('CN='.length), match: { kind: 'subject', subject }, policies, boundCidrs: [] };
 }
 
-test('a certificate that is not good is never anonymous, and a good one is its client', () => {
+it('a certificate that is not good is never anonymous, and a good one is its client', () => {
   const clients = [known('CN=teku')];
   const subject = createStaticAuthenticator({ policies: POLICIES, anonymousPolicies: ['seal'], tokens: [], clients });
   const none = { kind: 'none' } as const;
@@ -200,7 +200,7 @@ test('a certificate that is not good is never anonymous, and a good one is its c
   expect(subject.authenticate(none, PEER, untrusted)).toEqual(refused('client_certificate_untrusted'));
 });
 
-test('a request under way whose client is removed, or whose certificate ends, is refused', () => {
+it('a request under way whose client is removed, or whose certificate ends, is refused', () => {
   const options = (clients: StaticClient[]) => ({
     policies: POLICIES,
     anonymousPolicies: [],
@@ -232,7 +232,7 @@ test('a request under way whose client is removed, or whose certificate ends, is
   expect(subject.current(client, PEER)).toEqual(refused('missing_credentials'));
 });
 
-test('two clients that are known by the same, and one with a policy that is not there, are refused', () => {
+it('two clients that are known by the same, and one with a policy that is not there, are refused', () => {
   const start = (clients: StaticClient[]) => () =>
     createStaticAuthenticator({ policies: POLICIES, anonymousPolicies: [], tokens: [], clients });
   expect(start([known('CN=a'), known('CN=a')])).toThrow('is known by the same subject as client:a');

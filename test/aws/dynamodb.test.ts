@@ -2,7 +2,7 @@
 // sockets, and what each error means.
 
 import { createServer, type Server } from 'node:http';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { AwsClientOptions } from '../../enclave/aws/client.ts';
 import {
   createDynamoDBClient,
@@ -73,7 +73,7 @@ describe('attempts are bounded', () => {
     'resetAfter',
     'dropAnswer',
   ];
-  test.each(transient)('a call survives %s once', (name) =>
+  it.each(transient)('a call survives %s once', (name) =>
     withClient({}, async (client) => {
       proxy.setRule(faultTimes(1, FAULTS[name]));
       const before = proxy.requests;
@@ -82,7 +82,7 @@ describe('attempts are bounded', () => {
     }),
   );
 
-  test.each(transient)('a call gives up on %s after the attempts it has', (name) =>
+  it.each(transient)('a call gives up on %s after the attempts it has', (name) =>
     withClient({ maxAttempts: 2 }, async (client) => {
       proxy.setRule(() => FAULTS[name]);
       const before = proxy.requests;
@@ -94,7 +94,7 @@ describe('attempts are bounded', () => {
 });
 
 describe('waits are bounded', () => {
-  test('a service that never answers is given up', () =>
+  it('a service that never answers is given up', () =>
     withClient({ requestTimeoutMs: 1_000, maxAttempts: 2 }, async (client) => {
       proxy.setRule(() => FAULTS.hang);
       const before = proxy.requests;
@@ -102,7 +102,7 @@ describe('waits are bounded', () => {
       expect(proxy.requests - before).toBe(2);
     }));
 
-  test('an answer that stalls in the middle is given up', async () => {
+  it('an answer that stalls in the middle is given up', async () => {
     const stalling = createServer((_request, response) => {
       response.writeHead(200, { 'content-type': 'application/x-amz-json-1.0', 'content-length': 100 });
       response.write('{');
@@ -115,7 +115,7 @@ describe('waits are bounded', () => {
     await stop(stalling);
   });
 
-  test('a service that is not there is given up', async () => {
+  it('a service that is not there is given up', async () => {
     const gone = createServer();
     const endpoint = await listen(gone);
     await stop(gone);
@@ -125,7 +125,7 @@ describe('waits are bounded', () => {
   });
 });
 
-test('connections are kept and never more than the limit', async () => {
+it('connections are kept and never more than the limit', async () => {
   let connections = 0;
   const counting = createServer((_request, response) => response.end('{}'));
   counting.on('connection', () => (connections += 1));
@@ -137,7 +137,7 @@ test('connections are kept and never more than the limit', async () => {
 });
 
 describe('what an error means', () => {
-  test('a condition that fails comes with the item that is there', () =>
+  it('a condition that fails comes with the item that is there', () =>
     withClient({}, async (client) => {
       await client.send(putNew);
       const error = await client.send(putNew).catch((thrown: unknown) => thrown);
@@ -145,7 +145,7 @@ describe('what an error means', () => {
       expect((error as { Item?: unknown }).Item).toEqual(key);
     }));
 
-  test('a missing table, a denied caller and a conflict are told apart', () =>
+  it('a missing table, a denied caller and a conflict are told apart', () =>
     withClient({ maxAttempts: 1 }, async (client) => {
       expect(await faultOf(client.send(new DescribeTableCommand({ TableName: 'absent' })))).toBe('not_found');
       proxy.setRule(() => FAULTS.accessDenied);
@@ -156,7 +156,7 @@ describe('what an error means', () => {
       expect(await faultOf(client.send(get))).toBe('failed');
     }));
 
-  test.each([
+  it.each([
     [['None', 'ConditionalCheckFailed'], 'condition_failed'],
     [['TransactionConflict', 'ConditionalCheckFailed'], 'condition_failed'],
     [['ThrottlingError', 'TransactionConflict'], 'conflict'],
@@ -171,7 +171,7 @@ describe('what an error means', () => {
   });
 });
 
-test('every call is reported once, with its outcome, whatever its retries', () => {
+it('every call is reported once, with its outcome, whatever its retries', () => {
   const calls: string[] = [];
   const onCall = (operation: string, outcome: string) => calls.push(`${operation} ${outcome}`);
   return withClient({ onCall, maxAttempts: 2 }, async (client) => {

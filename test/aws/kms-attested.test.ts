@@ -2,7 +2,7 @@
 // whatever else comes back is refused and says what it means.
 
 import { createHash, randomBytes } from 'node:crypto';
-import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { KeyFault } from '../../ceremony/custody-keys.ts';
 import { createKms, type Kms, type KmsOptions } from '../../enclave/aws/kms.ts';
 import { createKmsRecipient, type KmsRecipient } from '../../enclave/tee/kms/recipient.ts';
@@ -65,7 +65,7 @@ async function recipientIn(options: Parameters<typeof createNsmEmulator>[0]): Pr
 }
 
 describe('an attested Decrypt', () => {
-  test('gives the plaintext, in every shape of envelope, and KMS never sent it', async () => {
+  it('gives the plaintext, in every shape of envelope, and KMS never sent it', async () => {
     const ciphertext = await encrypted();
     for (let call = 0; call < 3; call++) {
       expect(await connect().decrypt([KEY], ciphertext, CONTEXT)).toEqual({ ok: true, arn: KEY, bytes: SECRET });
@@ -73,7 +73,7 @@ describe('an attested Decrypt', () => {
     expect(log.lines).toEqual([]);
   });
 
-  test('carries a document of its own, of the key of this process', async () => {
+  it('carries a document of its own, of the key of this process', async () => {
     const ciphertext = await encrypted();
     const kms = connect();
     await kms.decrypt([KEY], ciphertext, CONTEXT);
@@ -88,14 +88,14 @@ describe('an attested Decrypt', () => {
     expect(documents[0]?.equals(documents[1] ?? Buffer.alloc(0))).toBe(false);
   });
 
-  test('is the only attested operation: Encrypt and DescribeKey have no recipient', async () => {
+  it('is the only attested operation: Encrypt and DescribeKey have no recipient', async () => {
     const kms = connect();
     await kms.encrypt([KEY], SECRET, CONTEXT);
     await kms.reachable([KEY]);
     expect(server.calls.map(({ document }) => document)).toEqual([undefined, undefined]);
   });
 
-  test('asks for a document for every replica that it tries', async () => {
+  it('asks for a document for every replica that it tries', async () => {
     const ciphertext = await encrypted(REPLICAS);
     server.setBehaviour(REPLICAS[0], 'unreachable');
     expect(await connect().decrypt(REPLICAS, ciphertext, CONTEXT)).toMatchObject({ ok: true, arn: REPLICAS[1] });
@@ -103,7 +103,7 @@ describe('an attested Decrypt', () => {
     expect(new Set(documents.map((document) => document.toString('hex'))).size).toBe(2);
   });
 
-  test('of a key that asks for no attestation is attested all the same', async () => {
+  it('of a key that asks for no attestation is attested all the same', async () => {
     const unconditional = keyArn(4);
     server.createKey([unconditional]);
     const kms = createKms(kmsClientOptions(server, [unconditional], { recipient }), { log });
@@ -118,19 +118,19 @@ describe('an attested Decrypt', () => {
 describe('a key policy', () => {
   const refused = (fault: KeyFault) => ({ ok: false, attempts: [{ arn: KEY, fault }] });
 
-  test('that asks for another image: an attestation policy mismatch', async () => {
+  it('that asks for another image: an attestation policy mismatch', async () => {
     const ciphertext = await encrypted();
     server.requireAttestation(KEY, { [PCR0]: [createHash('sha384').update('another image').digest('hex')] });
     expect(await connect().decrypt([KEY], ciphertext, CONTEXT)).toEqual(refused('attestation_denied'));
   });
 
-  test('may accept several images, as during a rollout', async () => {
+  it('may accept several images, as during a rollout', async () => {
     const ciphertext = await encrypted();
     server.requireAttestation(KEY, { [PCR0]: ['00'.repeat(48), testPcr(0).toString('hex')] });
     expect(await connect().decrypt([KEY], ciphertext, CONTEXT)).toMatchObject({ ok: true });
   });
 
-  test.each([
+  it.each([
     ['ImageSha384', { 'kms:RecipientAttestation:ImageSha384': ['11'.repeat(48)] }],
     [
       'a register beside a right one',
@@ -143,25 +143,25 @@ describe('a key policy', () => {
     expect(await connect().decrypt([KEY], ciphertext, CONTEXT)).toEqual(refused('attestation_denied'));
   });
 
-  test('denies an enclave in debug mode', async () => {
+  it('denies an enclave in debug mode', async () => {
     const ciphertext = await encrypted();
     const debugged = connect({ recipient: await recipientIn({ debugMode: true }) });
     expect(await debugged.decrypt([KEY], ciphertext, CONTEXT)).toEqual(refused('attestation_denied'));
   });
 
-  test('denies a signer that is not in an enclave, which is told of no measurement', async () => {
+  it('denies a signer that is not in an enclave, which is told of no measurement', async () => {
     const ciphertext = await encrypted();
     expect(await connect({}).decrypt([KEY], ciphertext, CONTEXT)).toEqual(refused('denied'));
   });
 
-  test('is no matter of Encrypt: there a denial is about the role', async () => {
+  it('is no matter of Encrypt: there a denial is about the role', async () => {
     server.setBehaviour(KEY, 'denied');
     expect(await connect().encrypt([KEY], SECRET, CONTEXT)).toEqual(refused('denied'));
   });
 });
 
 describe('a document that KMS does not take', () => {
-  test.each<readonly [string, () => Promise<KmsRecipient>]>([
+  it.each<readonly [string, () => Promise<KmsRecipient>]>([
     ['untrusted_root', async () => recipientIn({ pki: await createNsmPki({ at: Date.now() }) })],
     ['stale', () => recipientIn({ timestamp: Date.now() - 301_000 })],
   ])('%s: refused, and the log says what KMS said', async (code, stranger) => {
@@ -174,7 +174,7 @@ describe('a document that KMS does not take', () => {
   });
 });
 
-test('without a document from the NSM, KMS is not called', async () => {
+it('without a document from the NSM, KMS is not called', async () => {
   const ciphertext = await encrypted();
   const calls = server.calls.length;
   const attest: Nsm['attest'] = () => Promise.reject(new NsmError('InternalError', 'the device said InternalError'));
@@ -197,13 +197,13 @@ describe('an answer to an attested call', () => {
     ['garbled', 'failed'],
   ];
 
-  test.each(faults)('that is %s is refused as %s', async (behaviour, fault) => {
+  it.each(faults)('that is %s is refused as %s', async (behaviour, fault) => {
     const ciphertext = await encrypted();
     server.setBehaviour(KEY, behaviour, ['Decrypt']);
     expect(await connect().decrypt([KEY], ciphertext, CONTEXT)).toEqual({ ok: false, attempts: [{ arn: KEY, fault }] });
   });
 
-  test.each<KeyBehaviour>(['plaintext_beside', 'plaintext_instead'])(
+  it.each<KeyBehaviour>(['plaintext_beside', 'plaintext_instead'])(
     'that is %s is an error in the log, which repeats nothing of it',
     async (behaviour) => {
       const ciphertext = await encrypted();
@@ -214,7 +214,7 @@ describe('an answer to an attested call', () => {
     },
   );
 
-  test('that is for another process is refused by name in the log', async () => {
+  it('that is for another process is refused by name in the log', async () => {
     const ciphertext = await encrypted();
     await connect({ recipient: await recipientIn({}) }).decrypt([KEY], ciphertext, CONTEXT);
     server.setBehaviour(KEY, 'replayed_envelope');
@@ -224,7 +224,7 @@ describe('an answer to an attested call', () => {
     expect(log.lines.at(-1)?.fields['said']).toBe('CMS envelope: made for the key of another process');
   });
 
-  test('goes on to the next replica when it is refused', async () => {
+  it('goes on to the next replica when it is refused', async () => {
     const ciphertext = await encrypted(REPLICAS);
     server.setBehaviour(REPLICAS[0], 'foreign_envelope', ['Decrypt']);
     expect(await connect().decrypt(REPLICAS, ciphertext, CONTEXT)).toEqual({

@@ -7,7 +7,7 @@ import type { IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { KeyFault } from '../../ceremony/custody-keys.ts';
 import { createKms, type Kms, type KmsOptions } from '../../enclave/aws/kms.ts';
 import { type KeyBehaviour, type KmsServer, kmsClientOptions, startKmsServer } from '../../rehearsal/kms/server.ts';
@@ -52,7 +52,7 @@ async function encrypted(arns: readonly string[] = [KEY]): Promise<Buffer> {
 describe('the ceremony guard', () => {
   const outside = keyArn(9);
 
-  test.each(['encrypt', 'decrypt', 'reachable'] as const)(
+  it.each(['encrypt', 'decrypt', 'reachable'] as const)(
     '%s of a key outside the ceremony reaches no network',
     async (operation) => {
       server.createKey([outside]); // it exists, and the credentials would do
@@ -64,7 +64,7 @@ describe('the ceremony guard', () => {
     },
   );
 
-  test.each([
+  it.each([
     'alias/custody',
     'arn:aws:kms:eu-central-1:111122223333:alias/custody',
     KEY.toUpperCase(),
@@ -76,30 +76,30 @@ describe('the ceremony guard', () => {
     expect(server.calls).toEqual([]);
   });
 
-  test('an ARN outside the ceremony beside one inside is passed over', async () => {
+  it('an ARN outside the ceremony beside one inside is passed over', async () => {
     const answer = await kms.encrypt([outside, KEY], SECRET, CONTEXT);
     expect(answer).toMatchObject({ ok: true, arn: KEY });
     expect(server.calls.map(({ arn }) => arn)).toEqual([KEY]);
   });
 
-  test('an ARN that is none is not taken into the set', () => {
+  it('an ARN that is none is not taken into the set', () => {
     expect(() => createKms(kmsClientOptions(server, ['alias/custody']), { log })).toThrow('no schema');
   });
 });
 
 describe('a custody key', () => {
-  test('gives back what it encrypted', async () => {
+  it('gives back what it encrypted', async () => {
     expect(await kms.decrypt([KEY], await encrypted(), CONTEXT)).toEqual({ ok: true, arn: KEY, bytes: SECRET });
   });
 
-  test('that is another one cannot decrypt', async () => {
+  it('that is another one cannot decrypt', async () => {
     expect(await kms.decrypt([OTHER], await encrypted(), CONTEXT)).toEqual({
       ok: false,
       attempts: [{ arn: OTHER, fault: 'bad_ciphertext' }],
     });
   });
 
-  test.each([
+  it.each([
     { ...CONTEXT, index: '2' },
     { ...CONTEXT, generation: '2' },
     { ...CONTEXT, service: 'another' },
@@ -110,7 +110,7 @@ describe('a custody key', () => {
     });
   });
 
-  test('detects an altered ciphertext', async () => {
+  it('detects an altered ciphertext', async () => {
     const ciphertext = await encrypted();
     ciphertext[ciphertext.length - 1] = (ciphertext.at(-1) ?? 0) ^ 1;
     expect(await kms.decrypt([KEY], ciphertext, CONTEXT)).toMatchObject({ attempts: [{ fault: 'bad_ciphertext' }] });
@@ -125,7 +125,7 @@ describe('a custody key', () => {
     ['unreachable', 'unreachable'],
     ['impostor', 'wrong_answer'],
   ];
-  test.each(faults)('that is %s is reported as %s by every operation', async (behaviour, fault) => {
+  it.each(faults)('that is %s is reported as %s by every operation', async (behaviour, fault) => {
     const ciphertext = await encrypted();
     server.setBehaviour(KEY, behaviour);
     const expected = { ok: false, attempts: [{ arn: KEY, fault }] };
@@ -134,7 +134,7 @@ describe('a custody key', () => {
     expect(await kms.reachable([KEY])).toEqual(expected);
   });
 
-  test('that is enabled is reachable', async () => {
+  it('that is enabled is reachable', async () => {
     expect(await kms.reachable([KEY])).toMatchObject({ ok: true, arn: KEY });
   });
 });
@@ -142,7 +142,7 @@ describe('a custody key', () => {
 describe('replicas of a multi-region key', () => {
   const [first, second] = REPLICAS;
 
-  test('are tried in the order given, each in its own region', async () => {
+  it('are tried in the order given, each in its own region', async () => {
     const ciphertext = await encrypted(REPLICAS);
     server.setBehaviour(first, 'unreachable');
     expect(await kms.decrypt(REPLICAS, ciphertext, CONTEXT)).toEqual({ ok: true, arn: second, bytes: SECRET });
@@ -153,12 +153,12 @@ describe('replicas of a multi-region key', () => {
     ]);
   });
 
-  test('are not tried after one that served', async () => {
+  it('are not tried after one that served', async () => {
     await encrypted([second, first]);
     expect(server.calls.map(({ arn }) => arn)).toEqual([second]);
   });
 
-  test('each give their reason when none serves', async () => {
+  it('each give their reason when none serves', async () => {
     server.setBehaviour(first, 'denied');
     server.setBehaviour(second, 'disabled');
     expect(await kms.encrypt(REPLICAS, SECRET, CONTEXT)).toEqual({
@@ -172,21 +172,21 @@ describe('replicas of a multi-region key', () => {
 });
 
 describe('attempts and waits are bounded', () => {
-  test('a key that is unreachable is given up after its attempts', async () => {
+  it('a key that is unreachable is given up after its attempts', async () => {
     connect({ maxAttempts: 3 });
     server.setBehaviour(KEY, 'unreachable');
     expect((await kms.encrypt([KEY], SECRET, CONTEXT)).ok).toBe(false);
     expect(server.calls).toHaveLength(3);
   });
 
-  test('a key that refuses is asked once', async () => {
+  it('a key that refuses is asked once', async () => {
     connect({ maxAttempts: 3 });
     server.setBehaviour(KEY, 'denied');
     expect((await kms.encrypt([KEY], SECRET, CONTEXT)).ok).toBe(false);
     expect(server.calls).toHaveLength(1);
   });
 
-  test('a key that never answers is given up', async () => {
+  it('a key that never answers is given up', async () => {
     connect({ maxAttempts: 2, requestTimeoutMs: 1_000 });
     server.setBehaviour(KEY, 'hanging');
     expect(await kms.encrypt([KEY], SECRET, CONTEXT)).toEqual({
@@ -196,7 +196,7 @@ describe('attempts and waits are bounded', () => {
     expect(server.calls).toHaveLength(2);
   });
 
-  test('every call is reported once, with its outcome', async () => {
+  it('every call is reported once, with its outcome', async () => {
     const calls: string[] = [];
     connect({ maxAttempts: 2, onCall: (operation, outcome) => calls.push(`${operation} ${outcome}`) });
     await encrypted();
@@ -207,7 +207,7 @@ describe('attempts and waits are bounded', () => {
 });
 
 describe('the log', () => {
-  test('says which key did not serve and what the service said', async () => {
+  it('says which key did not serve and what the service said', async () => {
     server.setBehaviour(KEY, 'denied');
     await kms.encrypt([KEY], SECRET, CONTEXT);
     expect(log.lines).toEqual([
@@ -224,7 +224,7 @@ describe('the log', () => {
     ]);
   });
 
-  test('repeats nothing of an answer that is not JSON, which may be a share', async () => {
+  it('repeats nothing of an answer that is not JSON, which may be a share', async () => {
     const ciphertext = await encrypted();
     server.setBehaviour(KEY, 'garbled');
     expect((await kms.decrypt([KEY], ciphertext, CONTEXT)).ok).toBe(false);
@@ -234,7 +234,7 @@ describe('the log', () => {
   });
 });
 
-test('the server refuses what is not signed', async () => {
+it('the server refuses what is not signed', async () => {
   const response = await fetch(server.endpoint, {
     method: 'POST',
     headers: { 'x-amz-target': 'TrentService.DescribeKey' },
@@ -243,7 +243,7 @@ test('the server refuses what is not signed', async () => {
   expect(await response.json()).toMatchObject({ __type: 'MissingAuthenticationTokenException' });
 });
 
-test('the server over TLS, as a guest of the whole path needs it, shows the certificate it was given', async () => {
+it('the server over TLS, as a guest of the whole path needs it, shows the certificate it was given', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'strongroom-kms-'));
   const { cert, key } = makeCertificate(folder, 'kms');
   const [certPem, keyPem] = [readFileSync(cert, 'utf8'), readFileSync(key, 'utf8')];

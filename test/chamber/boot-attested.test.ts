@@ -2,7 +2,7 @@
 // their image. What this image could not open again is never written, and no answer of KMS that is wrong in any way
 // becomes a master key.
 
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { CeremonyBlock } from '../../ceremony/definition.ts';
 import { createKmsRecipient, type KmsRecipient } from '../../enclave/tee/kms/recipient.ts';
 import { createNsm } from '../../enclave/tee/nsm/client.ts';
@@ -55,7 +55,7 @@ function rows(table: string): Promise<unknown[]> {
 }
 
 describe('auto-init', () => {
-  test('and later replicas of the same image agree on a master key that KMS never sent in the clear', async () => {
+  it('and later replicas of the same image agree on a master key that KMS never sent in the clear', async () => {
     const table = await world.createTable();
     const ceremony = ceremonyFor();
     const first = await boot(table, ceremony);
@@ -68,7 +68,7 @@ describe('auto-init', () => {
     expect(decrypts.every(({ document }) => document !== undefined)).toBe(true);
   });
 
-  test('under keys that this image may encrypt to and not decrypt with writes nothing', async () => {
+  it('under keys that this image may encrypt to and not decrypt with writes nothing', async () => {
     const table = await world.createTable();
     const failure = boot(table, ceremonyFor(OTHER_IMAGE.toString('hex')));
     await expect(failure).rejects.toMatchObject({
@@ -78,7 +78,7 @@ describe('auto-init', () => {
     expect(await rows(table)).toEqual([undefined, undefined, undefined]);
   });
 
-  test('with one key too few that opens again writes nothing; with the threshold it writes, and names the key', async () => {
+  it('with one key too few that opens again writes nothing; with the threshold it writes, and names the key', async () => {
     const table = await world.createTable();
     const ceremony = ceremonyFor();
     for (const key of [0, 1]) allow(ceremony, key, OTHER_IMAGE.toString('hex'));
@@ -93,7 +93,7 @@ describe('auto-init', () => {
     expect(fingerprint(await boot(table, ceremony))).toBe(fingerprint(replica));
   });
 
-  test.each<KeyBehaviour>(['plaintext_beside', 'plaintext_instead', 'foreign_envelope', 'truncated_envelope'])(
+  it.each<KeyBehaviour>(['plaintext_beside', 'plaintext_instead', 'foreign_envelope', 'truncated_envelope'])(
     'with a threshold of keys whose answers are %s writes nothing',
     async (behaviour) => {
       const table = await world.createTable();
@@ -106,7 +106,7 @@ describe('auto-init', () => {
 });
 
 describe('auto-unseal', () => {
-  test('of another image is denied: startup failure 8 says attestation policy mismatch', async () => {
+  it('of another image is denied: startup failure 8 says attestation policy mismatch', async () => {
     const table = await world.createTable();
     const ceremony = ceremonyFor();
     await boot(table, ceremony);
@@ -117,7 +117,7 @@ describe('auto-unseal', () => {
     });
   });
 
-  test('outside an enclave is denied', async () => {
+  it('outside an enclave is denied', async () => {
     const table = await world.createTable();
     const ceremony = ceremonyFor();
     await boot(table, ceremony);
@@ -127,7 +127,7 @@ describe('auto-unseal', () => {
     });
   });
 
-  test('survives one key that denies this image', async () => {
+  it('survives one key that denies this image', async () => {
     const table = await world.createTable();
     const ceremony = ceremonyFor();
     const first = await boot(table, ceremony);
@@ -137,7 +137,7 @@ describe('auto-unseal', () => {
     expect(said(second, 'the others suffice')).toBe(true);
   });
 
-  test('survives a share that another key gave too, and names it: it counts once', async () => {
+  it('survives a share that another key gave too, and names it: it counts once', async () => {
     const table = await world.createTable();
     const ceremony = ceremonyFor();
     const first = await boot(table, ceremony);
@@ -147,7 +147,7 @@ describe('auto-unseal', () => {
     expect(second.log.some(({ fields }) => String(fields['custody_key']).includes('is not the share'))).toBe(true);
   });
 
-  test('with shares that came for one another gives the same master key: the share binding proves it, not the order', async () => {
+  it('with shares that came for one another gives the same master key: the share binding proves it, not the order', async () => {
     const table = await world.createTable();
     const ceremony = ceremonyFor(IMAGE, { keys: 2, threshold: 2 });
     const first = await boot(table, ceremony);
@@ -155,7 +155,7 @@ describe('auto-unseal', () => {
     expect(fingerprint(await boot(table, ceremony))).toBe(fingerprint(first));
   });
 
-  test('with shares of another ceremony is startup failure 9, never a master key', async () => {
+  it('with shares of another ceremony is startup failure 9, never a master key', async () => {
     const [table, other] = [await world.createTable(), await world.createTable()];
     const ceremony = ceremonyFor(IMAGE, { keys: 2, threshold: 2 });
     await boot(table, ceremony);
@@ -167,7 +167,7 @@ describe('auto-unseal', () => {
     });
   });
 
-  test('with envelopes that are replayed: those of another process open nowhere', async () => {
+  it('with envelopes that are replayed: those of another process open nowhere', async () => {
     const table = await world.createTable();
     const ceremony = ceremonyFor(IMAGE, { keys: 2, threshold: 2 });
     await boot(table, ceremony);
@@ -178,7 +178,7 @@ describe('auto-unseal', () => {
     });
   });
 
-  test('with envelopes that are replayed: those of this process, of another master key, fail the share binding', async () => {
+  it('with envelopes that are replayed: those of this process, of another master key, fail the share binding', async () => {
     const [table, other] = [await world.createTable(), await world.createTable()];
     const ceremony = ceremonyFor(IMAGE, { keys: 2, threshold: 2 });
     const process = await enclave();
@@ -190,7 +190,7 @@ describe('auto-unseal', () => {
 });
 
 describe('rotation', () => {
-  test('to keys that this image cannot decrypt with leaves the row as it is', async () => {
+  it('to keys that this image cannot decrypt with leaves the row as it is', async () => {
     const table = await world.createTable();
     const old = ceremonyFor();
     const first = await boot(table, old);

@@ -2,7 +2,7 @@
 // custody keys, and from a row of an earlier version.
 
 import { randomBytes } from 'node:crypto';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { CeremonyBlock } from '../../ceremony/definition.ts';
 import { deploymentOf } from '../../ceremony/deployment.ts';
 import { MasterKey } from '../../enclave/chamber/master-key.ts';
@@ -10,7 +10,7 @@ import { allRows, alterRecord, bootMany, REPLICAS, setBehaviour, world } from '.
 import { bootReplica, fingerprint, NETWORK, rowOfBefore, said, unsealForCommand } from './replicas.ts';
 
 describe('rotation', () => {
-  test('a higher generation wraps the same master key for the new keys; the retired ones are not needed afterwards', async () => {
+  it('a higher generation wraps the same master key for the new keys; the retired ones are not needed afterwards', async () => {
     const table = await world.createTable();
     const old = world.createCeremony();
     const first = await bootReplica(world, { table, ceremony: old });
@@ -24,7 +24,7 @@ describe('rotation', () => {
     expect(said(after, 'rotated')).toBe(false);
   });
 
-  test(`of ${REPLICAS} replicas that rotate at once one writes, and all go on with the same master key`, async () => {
+  it(`of ${REPLICAS} replicas that rotate at once one writes, and all go on with the same master key`, async () => {
     for (let round = 0; round < 8; round++) {
       const table = await world.createTable();
       const old = world.createCeremony();
@@ -35,7 +35,7 @@ describe('rotation', () => {
     }
   });
 
-  test('replicas that run the former ceremony keep their master key, and cannot start again: startup failure 9', async () => {
+  it('replicas that run the former ceremony keep their master key, and cannot start again: startup failure 9', async () => {
     const table = await world.createTable();
     const old = world.createCeremony();
     const running = await bootReplica(world, { table, ceremony: old });
@@ -47,7 +47,7 @@ describe('rotation', () => {
     });
   });
 
-  test('a lost key is rotated away, listed as retired or not', async () => {
+  it('a lost key is rotated away, listed as retired or not', async () => {
     for (const listed of [true, false]) {
       const table = await world.createTable();
       const old = world.createCeremony({ keys: 3, threshold: 2 });
@@ -66,7 +66,7 @@ describe('rotation', () => {
     }
   });
 
-  test('a new key that does not take its share leaves the row as it is', async () => {
+  it('a new key that does not take its share leaves the row as it is', async () => {
     const table = await world.createTable();
     const old = world.createCeremony();
     await bootReplica(world, { table, ceremony: old });
@@ -79,7 +79,7 @@ describe('rotation', () => {
 });
 
 describe('two signers that share custody keys, threshold and generation', () => {
-  test('do not take each other’s MASTER_KEY row: startup failure 9, which names both deployments', async () => {
+  it('do not take each other’s MASTER_KEY row: startup failure 9, which names both deployments', async () => {
     const [table, other] = [await world.createTable(), await world.createTable()];
     const ceremony = world.createCeremony();
     await bootReplica(world, { table, ceremony });
@@ -91,7 +91,7 @@ describe('two signers that share custody keys, threshold and generation', () => 
     });
   });
 
-  test('a row that was made to name the other deployment opens with no key: startup failure 8', async () => {
+  it('a row that was made to name the other deployment opens with no key: startup failure 8', async () => {
     const [table, other] = [await world.createTable(), await world.createTable()];
     const ceremony = world.createCeremony();
     await bootReplica(world, { table, ceremony });
@@ -104,7 +104,7 @@ describe('two signers that share custody keys, threshold and generation', () => 
     });
   });
 
-  test('tables of one name on two networks are two deployments', async () => {
+  it('tables of one name on two networks are two deployments', async () => {
     const table = await world.createTable();
     const ceremony = world.createCeremony();
     await bootReplica(world, { table, ceremony });
@@ -115,7 +115,7 @@ describe('two signers that share custody keys, threshold and generation', () => 
     });
   });
 
-  test('a table that was restored under another name opens with the id of its deployment', async () => {
+  it('a table that was restored under another name opens with the id of its deployment', async () => {
     const [table, restored] = [await world.createTable(), await world.createTable()];
     const ceremony = world.createCeremony();
     const first = await bootReplica(world, { table, ceremony });
@@ -129,7 +129,7 @@ describe('two signers that share custody keys, threshold and generation', () => 
 describe('a MASTER_KEY row of a version before deployments', () => {
   const WARNING = 'written before rows named their deployment';
 
-  test('opens with a warning, also for a command, and is left as it is', async () => {
+  it('opens with a warning, also for a command, and is left as it is', async () => {
     const { table, ceremony, masterKey } = await tableOfBefore();
     const row = await world.row(table, 'MASTER_KEY');
     const replica = await bootReplica(world, { table, ceremony });
@@ -139,7 +139,7 @@ describe('a MASTER_KEY row of a version before deployments', () => {
     expect(await world.row(table, 'MASTER_KEY')).toEqual(row);
   });
 
-  test(`is bound by a higher generation: of ${REPLICAS} replicas at once one writes, and it opens nowhere else`, async () => {
+  it(`is bound by a higher generation: of ${REPLICAS} replicas at once one writes, and it opens nowhere else`, async () => {
     const { table, ceremony, masterKey } = await tableOfBefore();
     const next = { ...ceremony, generation: 2 };
     const replicas = await bootMany(REPLICAS, { table, ceremony: next });
@@ -157,7 +157,7 @@ describe('a MASTER_KEY row of a version before deployments', () => {
     }
   });
 
-  test('put back in place of a bound one is refused where rows have to be bound', async () => {
+  it('put back in place of a bound one is refused where rows have to be bound', async () => {
     const { table, ceremony } = await tableOfBefore();
     const before = await world.row(table, 'MASTER_KEY');
     const strict = { table, ceremony: { ...ceremony, generation: 2 }, terms: { requireBound: true } };

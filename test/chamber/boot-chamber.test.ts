@@ -1,6 +1,6 @@
 // How replicas come to their master key, against a real table server and a KMS server with key material of its own.
 
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { deploymentOf } from '../../ceremony/deployment.ts';
 import type { KeyBehaviour } from '../../rehearsal/kms/server.ts';
 import { PATIENT } from '../support/patience.ts';
@@ -13,7 +13,7 @@ const ROUNDS = 25;
 const ONE_ATTEMPT = { ...PATIENT, maxAttempts: 1 };
 
 describe('auto-init', () => {
-  test('writes four rows, and the holder of the identity reads a management token', async () => {
+  it('writes four rows, and the holder of the identity reads a management token', async () => {
     const table = await world.createTable();
     const replica = await bootReplica(world, { table, ceremony: world.createCeremony() });
     expect(replica.booted.kind).toBe('unsealed');
@@ -25,7 +25,7 @@ describe('auto-init', () => {
     expect(await world.rootToken(table)).toMatch(/^sr_mgmt_/);
   });
 
-  test(`of ${REPLICAS} replicas on a fresh table one initialises, all unseal, and there is one root token`, async () => {
+  it(`of ${REPLICAS} replicas on a fresh table one initialises, all unseal, and there is one root token`, async () => {
     for (let round = 0; round < ROUNDS; round++) {
       const table = await world.createTable();
       const ceremony = world.createCeremony();
@@ -37,7 +37,7 @@ describe('auto-init', () => {
     }
   });
 
-  test('a later replica unseals the same master key and writes nothing', async () => {
+  it('a later replica unseals the same master key and writes nothing', async () => {
     const table = await world.createTable();
     const ceremony = world.createCeremony();
     const first = await bootReplica(world, { table, ceremony });
@@ -47,7 +47,7 @@ describe('auto-init', () => {
     expect(await allRows(table)).toEqual(rows);
   });
 
-  test('a key that refuses its share stops it, and nothing is written', async () => {
+  it('a key that refuses its share stops it, and nothing is written', async () => {
     const table = await world.createTable();
     const ceremony = world.createCeremony();
     setBehaviour(ceremony, 1, 'disabled');
@@ -55,7 +55,7 @@ describe('auto-init', () => {
     expect(await allRows(table)).toEqual([undefined, undefined, undefined]);
   });
 
-  test('rows of an earlier master key without MASTER_KEY are not overwritten', async () => {
+  it('rows of an earlier master key without MASTER_KEY are not overwritten', async () => {
     const table = await world.createTable();
     const ceremony = world.createCeremony();
     await bootReplica(world, { table, ceremony });
@@ -68,7 +68,7 @@ describe('auto-init', () => {
     await expect(bootReplica(world, { table, ceremony })).rejects.toThrow(/no MASTER_KEY row/);
   });
 
-  test('policies or tokens alone are enough: something was lost, and no new master key is made', async () => {
+  it('policies or tokens alone are enough: something was lost, and no new master key is made', async () => {
     const ceremony = world.createCeremony();
     for (const pk of ['POLICY#validator-client', `TOKEN#acc_${'0'.repeat(32)}`]) {
       const table = await world.createTable();
@@ -81,7 +81,7 @@ describe('auto-init', () => {
     }
   });
 
-  test('a latch on a fresh table: sealed, and nothing is initialised', async () => {
+  it('a latch on a fresh table: sealed, and nothing is initialised', async () => {
     const table = await world.createTable();
     await world.putRow(table, { pk: { S: 'SEAL_OVERRIDE' } });
     const replica = await bootReplica(world, { table, ceremony: world.createCeremony() });
@@ -99,7 +99,7 @@ describe('auto-unseal', () => {
     ['unreachable', /unreachable: no answer in time/],
   ];
 
-  test.each(REASONS)(
+  it.each(REASONS)(
     'a key that is %s: the threshold of the others suffices, fewer is startup failure 8',
     async (behaviour, reason) => {
       const table = await world.createTable();
@@ -120,7 +120,7 @@ describe('auto-unseal', () => {
     },
   );
 
-  test('any k of n keys suffice', async () => {
+  it('any k of n keys suffice', async () => {
     const table = await world.createTable();
     const ceremony = world.createCeremony({ keys: 4, threshold: 2 });
     const first = fingerprint(await bootReplica(world, { table, ceremony }));
@@ -137,7 +137,7 @@ describe('auto-unseal', () => {
     }
   });
 
-  test('a threshold of one works with the one key that is left', async () => {
+  it('a threshold of one works with the one key that is left', async () => {
     const table = await world.createTable();
     const ceremony = world.createCeremony({ keys: 2, threshold: 1 });
     const first = fingerprint(await bootReplica(world, { table, ceremony }));
@@ -145,7 +145,7 @@ describe('auto-unseal', () => {
     expect(fingerprint(await bootReplica(world, { table, ceremony }))).toBe(first);
   });
 
-  test('shares that changed places: startup failure 8 or 9, never a master key', async () => {
+  it('shares that changed places: startup failure 8 or 9, never a master key', async () => {
     const table = await world.createTable();
     const ceremony = world.createCeremony({ keys: 2, threshold: 2 });
     await bootReplica(world, { table, ceremony });
@@ -160,7 +160,7 @@ describe('auto-unseal', () => {
     });
   });
 
-  test('a row of another ceremony: startup failure 9 says to raise the generation, and no key is called', async () => {
+  it('a row of another ceremony: startup failure 9 says to raise the generation, and no key is called', async () => {
     const table = await world.createTable();
     await bootReplica(world, { table, ceremony: world.createCeremony() });
     const calls = world.kms.calls.length;
@@ -171,7 +171,7 @@ describe('auto-unseal', () => {
     expect(world.kms.calls.length).toBe(calls);
   });
 
-  test('shares of another master key under the same keys: the share binding does not verify, startup failure 9', async () => {
+  it('shares of another master key under the same keys: the share binding does not verify, startup failure 9', async () => {
     const ceremony = world.createCeremony({ keys: 2, threshold: 2 });
     const [table, other] = [await world.createTable(), await world.createTable()];
     await bootReplica(world, { table, ceremony });
@@ -186,7 +186,7 @@ describe('auto-unseal', () => {
     });
   });
 
-  test.each<readonly [string, (record: RecordJson) => void]>([
+  it.each<readonly [string, (record: RecordJson) => void]>([
     ['the binding', (record) => (record.binding = Buffer.alloc(32).toString('base64'))],
     ['the threshold', (record) => (record.threshold = 1)],
     ['the generation of the record alone', (record) => (record.generation = 2)],
@@ -199,7 +199,7 @@ describe('auto-unseal', () => {
     await expect(bootReplica(world, { table, ceremony })).rejects.toMatchObject({ startupFailure: 9 });
   });
 
-  test('a generation beside the record that differs from it is startup failure 9', async () => {
+  it('a generation beside the record that differs from it is startup failure 9', async () => {
     const table = await world.createTable();
     const ceremony = world.createCeremony();
     await bootReplica(world, { table, ceremony });
@@ -207,7 +207,7 @@ describe('auto-unseal', () => {
     await expect(bootReplica(world, { table, ceremony })).rejects.toMatchObject({ startupFailure: 9 });
   });
 
-  test('a MASTER_KEY row without a record is startup failure 9', async () => {
+  it('a MASTER_KEY row without a record is startup failure 9', async () => {
     const table = await world.createTable();
     await world.putRow(table, { pk: { S: 'MASTER_KEY' } });
     await expect(bootReplica(world, { table, ceremony: world.createCeremony() })).rejects.toMatchObject({
@@ -216,7 +216,7 @@ describe('auto-unseal', () => {
     });
   });
 
-  test('a latch: sealed, no custody key is called; with the row deleted the next boot unseals', async () => {
+  it('a latch: sealed, no custody key is called; with the row deleted the next boot unseals', async () => {
     const table = await world.createTable();
     const ceremony = world.createCeremony();
     const first = await bootReplica(world, { table, ceremony });
@@ -233,7 +233,7 @@ describe('auto-unseal', () => {
     expect(fingerprint(await bootReplica(world, { table, ceremony }))).toBe(fingerprint(first));
   });
 
-  test('a table that does not exist: startup failure 8 names it and the command that creates it', async () => {
+  it('a table that does not exist: startup failure 8 names it and the command that creates it', async () => {
     await expect(bootReplica(world, { table: 'nowhere', ceremony: world.createCeremony() })).rejects.toMatchObject({
       startupFailure: 8,
       message: expect.stringMatching(/"nowhere".*strongroom setup tables/),
@@ -242,7 +242,7 @@ describe('auto-unseal', () => {
 });
 
 describe('the root token', () => {
-  test('is made anew when its row was deleted, by one of many replicas, and the earlier one is revoked', async () => {
+  it('is made anew when its row was deleted, by one of many replicas, and the earlier one is revoked', async () => {
     for (let round = 0; round < 5; round++) {
       const table = await world.createTable();
       const ceremony = world.createCeremony();
@@ -262,7 +262,7 @@ describe('the root token', () => {
   });
 });
 
-test.each([
+it.each([
   ['altered', async (table: string) => alterHead(table)],
   ['gone', async (table: string) => world.deleteRow(table, 'AUTH_REVISION')],
 ])(

@@ -1,7 +1,7 @@
 // Sealed and Unsealed, and nothing else: what sealing does, in which order, and that nothing leads back.
 
 import { randomBytes } from 'node:crypto';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { SignerError } from '../../enclave/api/errors.ts';
 import { Chamber } from '../../enclave/chamber/chamber.ts';
 import { MasterKey } from '../../enclave/chamber/master-key.ts';
@@ -30,7 +30,7 @@ function open(options: { readonly writable?: () => boolean } = {}) {
 }
 
 describe('seal', () => {
-  test('writes the latch first, then wipes everything once', async () => {
+  it('writes the latch first, then wipes everything once', async () => {
     const { chamber, events, masterKey } = open();
     const latch = await chamber.seal('drill', 'acc_1');
     expect(latch).toEqual({ reason: 'drill', accessor: 'acc_1', sealedAt: '2026-01-02T03:04:05.000Z' });
@@ -40,7 +40,7 @@ describe('seal', () => {
     expect(() => chamber.masterKey).toThrow('the master key is not available');
   });
 
-  test('again, and at the same time, answers the first latch and wipes nothing twice', async () => {
+  it('again, and at the same time, answers the first latch and wipes nothing twice', async () => {
     const { chamber, events } = open();
     const [a, b] = await Promise.all([chamber.seal('first', 'acc_1'), chamber.seal('second', 'acc_2')]);
     expect(b).toEqual(a);
@@ -48,7 +48,7 @@ describe('seal', () => {
     expect(events.filter((event) => event === 'keys wiped')).toHaveLength(1);
   });
 
-  test('that cannot write the latch seals nothing, so that the call can be repeated', async () => {
+  it('that cannot write the latch seals nothing, so that the call can be repeated', async () => {
     let writable = false;
     const { chamber } = open({ writable: () => writable });
     await expect(chamber.seal(null, 'acc_1')).rejects.toMatchObject({ reason: 'state_stale' });
@@ -58,7 +58,7 @@ describe('seal', () => {
     expect(chamber.state).toBe('Sealed');
   });
 
-  test('because another replica wrote the latch wipes the same, and writes nothing', () => {
+  it('because another replica wrote the latch wipes the same, and writes nothing', () => {
     const { chamber, events } = open();
     const latch = { reason: null, accessor: 'acc_9', sealedAt: null };
     chamber.sealBecauseOf(latch);
@@ -68,7 +68,7 @@ describe('seal', () => {
   });
 });
 
-test('a chamber that starts sealed has no master key, and wipes at once what is opened later', () => {
+it('a chamber that starts sealed has no master key, and wipes at once what is opened later', () => {
   const latch = { reason: null, accessor: null, sealedAt: null };
   const table = { writeLatch: async (latch: Latch) => latch };
   const chamber = new Chamber({ latch }, { table, clock, log: recordingLog() });

@@ -1,13 +1,13 @@
 // How often custody keys are asked how they are, when many want to know and the service is slow.
 
-import { expect, test } from 'vitest';
+import { expect, it } from 'vitest';
 import { CUSTODY_HEALTH_SECONDS, custodyHealth } from '../../enclave/chamber/custody-health.ts';
 import { testClock } from '../support/stateful-auth.ts';
 
 const KEY = { arns: ['arn:aws:kms:eu-central-1:111122223333:key/1'] };
 const OK = { ok: true } as const;
 
-test('a key that answers slowly is not asked again before it has answered, then once in a while', async () => {
+it('a key that answers slowly is not asked again before it has answered, then once in a while', async () => {
   const clock = testClock();
   const { promise, resolve } = Promise.withResolvers<typeof OK>();
   let asks = 0;

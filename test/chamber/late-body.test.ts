@@ -3,7 +3,7 @@
 // were admitted.
 
 import { connect } from 'node:net';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { RunningSigner } from '../../enclave/boot/boot.ts';
 import { createLogger } from '../../observe/logger.ts';
 import { FAULTS } from '../support/fault-proxy.ts';
@@ -105,7 +105,7 @@ async function shutDown(): Promise<void> {
 async function nothing(): Promise<void> {}
 
 describe('between the headers of a signing request and its body', () => {
-  test.each([
+  it.each([
     ['nothing happens', nothing, 200, '0x'],
     ['the signer begins to shut down', shutDown, 200, '0x'],
     ['the token is revoked', revoke, 403, 'invalid_token'],
@@ -132,7 +132,7 @@ describe('while the records of slashing protection come in', () => {
     return json as unknown as { metadata: object; data: readonly unknown[] };
   }
 
-  test.each([
+  it.each([
     ['nothing happens', nothing, 200, 'already_present'],
     ['the token is revoked', revoke, 403, 'invalid_token'],
     ['its policy denies the scope', denyKey, 403, 'denied'],
@@ -147,7 +147,7 @@ describe('while the records of slashing protection come in', () => {
     expect(answer.status).toBe(status);
   });
 
-  test('a revoked caller has imported nothing', async () => {
+  it('a revoked caller has imported nothing', async () => {
     const { metadata } = await exported();
     const request = await admitted(RECORDS, { ...file, metadata });
     await revoke();
@@ -159,7 +159,7 @@ describe('while the records of slashing protection come in', () => {
 });
 
 describe('a replica that has lost sight of the state table', () => {
-  test('honours no token, except to seal and for the status', async () => {
+  it('honours no token, except to seal and for the status', async () => {
     await loseSight();
     const get = (path: string, bearer = root) => call(`${url}${path}`, { token: bearer });
     for (const path of ['/api/v1/auth/policies', '/api/v1/auth/tokens/lookup-self', '/api/v1/chamber/keys', RECORDS]) {

@@ -3,14 +3,14 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, it } from 'vitest';
 import { chamberStatusSchema } from '../../enclave/api/chamber.ts';
 import { startCustody } from '../../rehearsal/custody.ts';
 import { runStrongroom, startSigner } from '../../rehearsal/signer.ts';
 import { deploy } from '../support/deployment.ts';
 import { call, TEST_TOKEN, testKey } from '../support/requests.ts';
 
-test('without a signer state the status is for the scope, says Unsealed without custody, and there is no seal', async () => {
+it('without a signer state the status is for the scope, says Unsealed without custody, and there is no seal', async () => {
   const monitoring = 'sr_client_TEST_monitoring_token_01';
   const full = { name: 'full', rules: [{ effect: 'allow', scopes: ['sign', 'public_keys', 'chamber_seal'] }] };
   const status = { name: 'status', rules: [{ effect: 'allow', scopes: ['chamber_status'] }] };
@@ -44,7 +44,7 @@ test('without a signer state the status is for the scope, says Unsealed without 
   }
 });
 
-test('offline slashing commands unseal the row key from the table; they initialise nothing, and a latch stops them', async () => {
+it('offline slashing commands unseal the row key from the table; they initialise nothing, and a latch stops them', async () => {
   const world = await startCustody();
   const folder = mkdtempSync(join(tmpdir(), 'strongroom-offline-'));
   try {

@@ -3,7 +3,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { createDynamoDBClient, DescribeTableCommand } from '../../enclave/aws/dynamodb.ts';
 import { CUSTODY_REGION, type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
@@ -50,7 +50,7 @@ function setup(table: string, ...args: string[]) {
   return runStrongroom(['setup', 'tables', '-c', file, ...args], { env: world.environment() });
 }
 
-test('creates the table with deletion protection; a second time it says that it exists', async () => {
+it('creates the table with deletion protection; a second time it says that it exists', async () => {
   const first = await setup('made');
   expect(first).toMatchObject({ code: 0, stdout: 'made: created\n' });
   expect(first.stderr).toContain(UNKNOWN_BACKUPS);
@@ -65,7 +65,7 @@ test('creates the table with deletion protection; a second time it says that it 
   expect(await setup('made')).toMatchObject({ code: 0, stdout: 'made: exists\n' });
 });
 
-test('says what an existing table lacks and alters nothing', async () => {
+it('says what an existing table lacks and alters nothing', async () => {
   await world.dynamodb.createTable({
     TableName: 'bare',
     AttributeDefinitions: [{ AttributeName: 'pk', AttributeType: 'S' }],
@@ -80,7 +80,7 @@ test('says what an existing table lacks and alters nothing', async () => {
   }
 });
 
-test('turns point-in-time recovery on for a table it creates, and only looks at it on one that exists', async () => {
+it('turns point-in-time recovery on for a table it creates, and only looks at it on one that exists', async () => {
   const { proxy, turnedOn, environment } = await withBackups('DISABLED');
   const file = join(folder, 'backed-up.yaml');
   const config = configuration('backed-up');
@@ -96,7 +96,7 @@ test('turns point-in-time recovery on for a table it creates, and only looks at 
   await proxy.close();
 });
 
-test('a table with another primary key cannot be used: exit 1', async () => {
+it('a table with another primary key cannot be used: exit 1', async () => {
   await world.dynamodb.createTable({
     TableName: 'other',
     AttributeDefinitions: [{ AttributeName: 'id', AttributeType: 'S' }],
@@ -108,7 +108,7 @@ test('a table with another primary key cannot be used: exit 1', async () => {
   expect(stderr).toContain('table other cannot be used: its primary key is not');
 });
 
-test('--print writes the definitions as JSON and creates nothing', async () => {
+it('--print writes the definitions as JSON and creates nothing', async () => {
   const { code, stdout } = await setup('printed', '--print');
   expect(code).toBe(0);
   expect(JSON.parse(stdout)).toEqual({
@@ -131,7 +131,7 @@ test('--print writes the definitions as JSON and creates nothing', async () => {
   expect(await setup('printed')).toMatchObject({ stdout: 'printed: created\n' });
 });
 
-test('without a table in the configuration, without a configuration, with an unknown flag: exit 1', async () => {
+it('without a table in the configuration, without a configuration, with an unknown flag: exit 1', async () => {
   const file = join(folder, 'none.yaml');
   writeFileSync(file, 'network: mainnet\n');
   expect(await runStrongroom(['setup', 'tables', '-c', file])).toMatchObject({ code: 1 });
@@ -141,7 +141,7 @@ test('without a table in the configuration, without a configuration, with an unk
   expect(await runStrongroom(['setup', '--help'])).toMatchObject({ code: 0, stderr: '' });
 });
 
-test.each([
+it.each([
   ['a service that does not answer', { AWS_ENDPOINT_URL_DYNAMODB: 'http://127.0.0.1:1' }, /ECONNREFUSED/, /AWS_REGION/],
   ['no credentials', { AWS_ACCESS_KEY_ID: '', AWS_SECRET_ACCESS_KEY: '' }, /CredentialsProviderError/, /--for setup/],
   ['no region', { AWS_REGION: '' }, /Region not accepted/, /export AWS_REGION/],
@@ -180,14 +180,14 @@ describe('a table that is named by its ARN', () => {
     return { ...ran, operations: proxy.calls.map(({ operation }) => operation) };
   }
 
-  test('is made by its name, and found by its ARN', async () => {
+  it('is made by its name, and found by its ARN', async () => {
     expect(await setUp(arnOf('pinned'))).toMatchObject({ code: 0, stdout: `${arnOf('pinned')}: created\n` });
     expect(await setUp(arnOf('pinned'))).toMatchObject({ code: 0, stdout: `${arnOf('pinned')}: exists\n` });
     const { stdout } = await setUp(arnOf('pinned'), { args: ['--print'] });
     expect(JSON.parse(stdout).tables[0].create.TableName).toBe('pinned');
   });
 
-  test('is not made in another region or account than the caller’s: nothing is asked', async () => {
+  it('is not made in another region or account than the caller’s: nothing is asked', async () => {
     const otherRegion = await setUp(arnOf('elsewhere', 'us-east-1'));
     expect(otherRegion).toMatchObject({ code: 1, operations: [] });
     expect(otherRegion.stderr).toContain(`is of another region than ${CUSTODY_REGION}`);
@@ -196,7 +196,7 @@ describe('a table that is named by its ARN', () => {
     expect(otherAccount.stderr).toContain('is of another account than 999988887777');
   });
 
-  test('is told from one that was made in another account, where the credentials do not say theirs', async () => {
+  it('is told from one that was made in another account, where the credentials do not say theirs', async () => {
     const { code, stderr } = await setUp(arnOf('strayed'), { account: '999988887777' });
     expect(code).toBe(1);
     expect(stderr).toContain(`made as ${arnOf('strayed').replace(ACCOUNT, '999988887777')}`);

@@ -4,7 +4,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { CeremonyBlock } from '../../ceremony/definition.ts';
 import { chamberStatusSchema, sealAnswerSchema } from '../../enclave/api/chamber.ts';
 import { healthSchema } from '../../enclave/api/health.ts';
@@ -50,7 +50,7 @@ async function start(
 const initialised = ({ log }: RunningSigner): boolean => log.some(({ msg }) => String(msg).startsWith('initialised'));
 
 describe('first boot', () => {
-  test(`of ${REPLICAS} processes at once one initialises, all unseal, and one root token works on each`, async () => {
+  it(`of ${REPLICAS} processes at once one initialises, all unseal, and one root token works on each`, async () => {
     const table = await world.createTable();
     const ceremony = world.createCeremony();
     const replicas = await Promise.all(Array.from({ length: REPLICAS }, () => start(table, ceremony)));
@@ -74,7 +74,7 @@ describe('first boot', () => {
 });
 
 describe('break-glass', () => {
-  test('a seal on one replica seals both; the latch survives a restart; deleting it and restarting recovers', async () => {
+  it('a seal on one replica seals both; the latch survives a restart; deleting it and restarting recovers', async () => {
     const table = await world.createTable();
     const ceremony = world.createCeremony();
     const first = await start(table, ceremony);
@@ -106,7 +106,7 @@ describe('break-glass', () => {
     expect(status.json).toMatchObject({ state: 'Unsealed', latch: null });
   });
 
-  test('a reason that is too long or a body of another shape is 400, no body at all is a seal without a reason', async () => {
+  it('a reason that is too long or a body of another shape is 400, no body at all is a seal without a reason', async () => {
     const table = await world.createTable();
     const { url } = await start(table, world.createCeremony());
     const token = await world.rootToken(table);
@@ -128,7 +128,7 @@ describe('break-glass', () => {
   });
 });
 
-test('a rotation beside a replica of the former ceremony: that one goes on, and learns of it', async () => {
+it('a rotation beside a replica of the former ceremony: that one goes on, and learns of it', async () => {
   const table = await world.createTable();
   const old = world.createCeremony();
   const running = await start(table, old);
@@ -147,7 +147,7 @@ test('a rotation beside a replica of the former ceremony: that one goes on, and 
 });
 
 describe('a start that cannot be', () => {
-  test('names each custody key and why it does not serve, and ends with 1', async () => {
+  it('names each custody key and why it does not serve, and ends with 1', async () => {
     const table = await world.createTable();
     const ceremony = world.createCeremony();
     await (await start(table, ceremony)).stop();
@@ -163,7 +163,7 @@ describe('a start that cannot be', () => {
     expect(failure).toContain(`${b} access denied`);
   });
 
-  test('says which table does not exist and how it is created', async () => {
+  it('says which table does not exist and how it is created', async () => {
     const failure = await start('nowhere', world.createCeremony()).catch((error: Error) => error.message);
     expect(failure).toMatch(/^exit 1/);
     expect(failure).toMatch(

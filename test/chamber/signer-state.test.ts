@@ -2,7 +2,7 @@
 // signed, what is refused and with which words, and that it all comes back by itself.
 
 import { randomBytes } from 'node:crypto';
-import { afterEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { RunningSigner } from '../../enclave/boot/boot.ts';
 import { createLogger } from '../../observe/logger.ts';
 import { FAULTS, randomFaults } from '../support/fault-proxy.ts';
@@ -60,7 +60,7 @@ async function rolledBack(): Promise<number> {
 }
 
 describe('losing DynamoDB', () => {
-  test('signing goes on for the staleness bound, then is 503 state_stale, and resumes by itself', async () => {
+  it('signing goes on for the staleness bound, then is 503 state_stale, and resumes by itself', async () => {
     await start();
     const token = await clientToken();
     expect((await signNext(token)).status).toBe(200);
@@ -83,7 +83,7 @@ describe('losing DynamoDB', () => {
     expect((await call(`${url}/healthcheck`)).status).toBe(200);
   });
 
-  test('a table that goes back at once after a revocation does not undo it, is counted, and stops signing', async () => {
+  it('a table that goes back at once after a revocation does not undo it, is counted, and stops signing', async () => {
     await start();
     const token = await clientToken();
     const root = await site.world.rootToken(site.table);
@@ -104,7 +104,7 @@ describe('losing DynamoDB', () => {
     expect(await signNext(token)).toMatchObject({ status: 503, json: { reason: 'state_stale' } });
   });
 
-  test('a seal that cannot be written answers 503, and can be repeated on the same replica', async () => {
+  it('a seal that cannot be written answers 503, and can be repeated on the same replica', async () => {
     await start();
     const token = await site.world.rootToken(site.table);
     site.proxy.setRule(() => FAULTS.internalError);
@@ -125,7 +125,7 @@ describe('while 30 % of all requests to DynamoDB fail', () => {
     FAULTS.throttled,
   ];
 
-  test('every vote is signed, and policies and tokens are made, changed and revoked without a wrong refusal', async () => {
+  it('every vote is signed, and policies and tokens are made, changed and revoked without a wrong refusal', async () => {
     await start();
     const token = await clientToken();
     const root = await site.world.rootToken(site.table);
@@ -148,7 +148,7 @@ describe('while 30 % of all requests to DynamoDB fail', () => {
     expect(site.proxy.faults).toBeGreaterThan(20);
   });
 
-  test('a seal gets through', async () => {
+  it('a seal gets through', async () => {
     await start();
     const token = await site.world.rootToken(site.table);
     site.proxy.setRule(randomFaults(11, 0.3, disturbances));
@@ -161,7 +161,7 @@ describe('while 30 % of all requests to DynamoDB fail', () => {
 });
 
 describe('the watcher', () => {
-  test('seals when the latch row appears, whoever wrote it, also beside rows that cannot be read', async () => {
+  it('seals when the latch row appears, whoever wrote it, also beside rows that cannot be read', async () => {
     await start();
     const token = await clientToken();
     expect(log).not.toContain('refresh_interval_seconds');
@@ -172,7 +172,7 @@ describe('the watcher', () => {
     }, WAIT);
   });
 
-  test('an interval of 0 turns it off: no latch is seen and nothing is ever stale, and the start says so', async () => {
+  it('an interval of 0 turns it off: no latch is seen and nothing is ever stale, and the start says so', async () => {
     await start({ refresh_interval_seconds: 0 });
     expect(log).toContain('seals, revocations and changed policies that are made elsewhere do not reach this replica');
     const token = await clientToken();
@@ -196,7 +196,7 @@ describe('the watcher', () => {
     return /^svc_dynamodb_calls_total\{operation="BatchGetItem",outcome="ok"\} \d+$/m.exec(text)?.[0];
   }
 
-  test('the metrics tell the age of the state, the calls and the chamber', async () => {
+  it('the metrics tell the age of the state, the calls and the chamber', async () => {
     await start();
     const metrics = await call(`http://127.0.0.1:${signer?.listeners.metrics.port}/metrics`);
     expect(metrics.text).toMatch(/^svc_chamber_unsealed 1$/m);
@@ -209,7 +209,7 @@ describe('the watcher', () => {
 });
 
 describe('the deployment that the master key is bound to', () => {
-  test('is that of the configuration: network and deployment_id, or the table’s name', async () => {
+  it('is that of the configuration: network and deployment_id, or the table’s name', async () => {
     const ceremony = site.world.createCeremony();
     await start({ deployment_id: 'fleet-a' }, ceremony);
     const record = JSON.parse((await site.world.row(site.table, 'MASTER_KEY'))?.['record']?.S ?? '') as {
@@ -224,7 +224,7 @@ describe('the deployment that the master key is bound to', () => {
     await start({ deployment_id: 'fleet-a' }, ceremony);
   });
 
-  test('has to be named in the row where require_bound_master_key is true', async () => {
+  it('has to be named in the row where require_bound_master_key is true', async () => {
     const ceremony = site.world.createCeremony();
     const row = await rowOfBefore(site.world, randomBytes(32), ceremony);
     await site.world.putRow(site.table, { pk: { S: 'MASTER_KEY' }, ...row });
@@ -235,7 +235,7 @@ describe('the deployment that the master key is bound to', () => {
 });
 
 describe('who may ask for the status and who may seal', () => {
-  test('a client token needs the scope; a management token needs none', async () => {
+  it('a client token needs the scope; a management token needs none', async () => {
     await start();
     const root = await site.world.rootToken(site.table);
     const policy = { name: 'monitoring', rules: [{ effect: 'allow', scopes: ['chamber_status'] }] };

@@ -1,7 +1,7 @@
 // The state table through a proxy that loses answers, breaks connections and throttles: nothing is lost, nothing is
 // done twice, and no fault is ever taken for an answer about the rows.
 
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { AwsClientOptions } from '../../enclave/aws/client.ts';
 import { encodeAuthHead } from '../../enclave/chamber/state-rows.ts';
 import type { StateTable } from '../../enclave/chamber/state-table.ts';
@@ -65,7 +65,7 @@ function policy(name: string, revision: number) {
 }
 
 describe('commit', () => {
-  test('writes rows and head together, on the revision it expects and no other', async () => {
+  it('writes rows and head together, on the revision it expects and no other', async () => {
     expect(await table.commit(undefined, [policy('a', 1), policy('b', 1)], head(1))).toBe('committed');
     expect(await table.commit(1, [{ delete: 'POLICY#a' }, policy('c', 2)], head(2))).toBe('committed');
     expect(await table.commit(1, [policy('late', 2)], head(2, 9))).toBe('conflict');
@@ -74,7 +74,7 @@ describe('commit', () => {
     expect(await table.readHead()).toEqual({ ...head(2), mac: new Uint8Array(head(2).mac) });
   });
 
-  test.each(LOST)('%s: committed once, and the next one follows it', async (_what, fault) => {
+  it.each(LOST)('%s: committed once, and the next one follows it', async (_what, fault) => {
     using table = await openNew(patienceWith(fault));
     proxy.setRule(faultTimes(1, fault, 'TransactWriteItems'));
     expect(await table.commit(undefined, [policy('a', 1)], head(1))).toBe('committed');
@@ -83,7 +83,7 @@ describe('commit', () => {
     expect(await table.readRows(AUTH_PKS)).toHaveLength(2);
   });
 
-  test('a service that stays away is state_stale, never a conflict', async () => {
+  it('a service that stays away is state_stale, never a conflict', async () => {
     proxy.setRule(() => FAULTS.resetBefore);
     await expect(table.commit(undefined, [policy('a', 1)], head(1))).rejects.toMatchObject({ reason: 'state_stale' });
     proxy.setRule(undefined);
@@ -91,14 +91,14 @@ describe('commit', () => {
   });
 });
 
-test('a commit that is in the table already is committed, not a conflict', async () => {
+it('a commit that is in the table already is committed, not a conflict', async () => {
   const repeat = () => table.commit(undefined, [policy('a', 1)], head(1));
   expect(await repeat()).toBe('committed');
   expect(await repeat()).toBe('committed');
   expect(await table.commit(undefined, [policy('a', 1)], head(1, 9))).toBe('conflict');
 });
 
-test.each(['MASTER_KEY', 'ROOT_TOKEN_BOOTSTRAP', 'AUTH_REVISION', 'SEAL_OVERRIDE'])(
+it.each(['MASTER_KEY', 'ROOT_TOKEN_BOOTSTRAP', 'AUTH_REVISION', 'SEAL_OVERRIDE'])(
   'a table that has %s is not initialised',
   async (pk) => {
     await world.putRow(table.tableName, { pk: { S: pk } });
@@ -111,26 +111,26 @@ test.each(['MASTER_KEY', 'ROOT_TOKEN_BOOTSTRAP', 'AUTH_REVISION', 'SEAL_OVERRIDE
 );
 
 describe('the latch', () => {
-  test('the first one stays, and every later call is told of it', async () => {
+  it('the first one stays, and every later call is told of it', async () => {
     const first = { reason: 'drill', accessor: 'acc_1', sealedAt: '2026-01-02T03:04:05.000Z' };
     expect(await table.writeLatch(first)).toEqual(first);
     expect(await table.writeLatch({ ...first, reason: 'another' })).toEqual(first);
     expect(await table.readLatch()).toEqual(first);
   });
 
-  test.each(LOST)('%s: the latch is written all the same', async (_what, fault) => {
+  it.each(LOST)('%s: the latch is written all the same', async (_what, fault) => {
     using table = await openNew(patienceWith(fault));
     proxy.setRule(faultTimes(1, fault, 'TransactWriteItems'));
     await table.writeLatch({ reason: null, accessor: 'acc_1', sealedAt: null });
     expect(await table.readLatch()).toEqual({ reason: null, accessor: 'acc_1', sealedAt: null });
   });
 
-  test('a row made by hand seals, whatever is in it', async () => {
+  it('a row made by hand seals, whatever is in it', async () => {
     await world.putRow(table.tableName, { pk: { S: 'SEAL_OVERRIDE' }, reason: { N: '1' }, sealed_at: { S: 'soon' } });
     expect((await table.watch()).latch).toEqual({ reason: null, accessor: null, sealedAt: null });
   });
 
-  test('seals also beside rows that cannot be read', async () => {
+  it('seals also beside rows that cannot be read', async () => {
     await world.putRow(table.tableName, { pk: { S: 'SEAL_OVERRIDE' } });
     await world.putRow(table.tableName, { pk: { S: 'AUTH_REVISION' }, revision: { S: 'seven' } });
     await world.putRow(table.tableName, { pk: { S: 'MASTER_KEY' }, generation: { N: '1.5' } });
@@ -139,7 +139,7 @@ describe('the latch', () => {
 });
 
 describe('reads', () => {
-  test('rows that the service leaves unprocessed are asked for again, and never count as absent', async () => {
+  it('rows that the service leaves unprocessed are asked for again, and never count as absent', async () => {
     await table.writeLatch({ reason: null, accessor: null, sealedAt: null });
     let rounds = 0;
     proxy.setRule(({ operation, body }) => {
@@ -156,14 +156,14 @@ describe('reads', () => {
     expect(rounds).toBe(2);
   });
 
-  test('what is watched tells two heads of one revision apart', async () => {
+  it('what is watched tells two heads of one revision apart', async () => {
     await table.commit(undefined, [policy('a', 1)], head(1));
     expect(await table.watch()).toMatchObject({ authHead: { revision: 1, mac: new Uint8Array(head(1).mac) } });
     await world.putRow(table.tableName, encodeAuthHead(head(1, 9)));
     expect(await table.watch()).toMatchObject({ authHead: { revision: 1, mac: new Uint8Array(head(1, 9).mac) } });
   });
 
-  test('auth rows come complete, however large they are, and only those that are asked for', async () => {
+  it('auth rows come complete, however large they are, and only those that are asked for', async () => {
     const pks = Array.from({ length: 60 }, (_, index) => `POLICY#${index}`);
     const item = { revision: { N: '1' }, content: { S: 'x'.repeat(300_000) }, mac: { B: Buffer.alloc(32) } };
     for (const pk of [...pks, 'POLICY#other']) await world.putRow(table.tableName, { pk: { S: pk }, ...item });
@@ -171,14 +171,14 @@ describe('reads', () => {
     expect(found.map(({ pk }) => pk).toSorted()).toEqual(pks.toSorted());
   });
 
-  test('an auth row without its members is handed on for its HMAC to refuse', async () => {
+  it('an auth row without its members is handed on for its HMAC to refuse', async () => {
     await world.putRow(table.tableName, { pk: { S: 'TOKEN#acc_1' } });
     expect(await table.readRows(['TOKEN#acc_1'])).toEqual([
       { pk: 'TOKEN#acc_1', revision: -1, content: '', mac: new Uint8Array() },
     ]);
   });
 
-  test('an AUTH_REVISION row without its members is refused with its name', async () => {
+  it('an AUTH_REVISION row without its members is refused with its name', async () => {
     await world.putRow(table.tableName, { pk: { S: 'AUTH_REVISION' } });
     const problem = expect.stringContaining('AUTH_REVISION');
     await expect(table.readHead()).rejects.toMatchObject({ reason: 'state_stale', detail: { problem } });
@@ -187,7 +187,7 @@ describe('reads', () => {
 });
 
 describe('replicas that boot while the table is disturbed', () => {
-  test.each(LOST)('%s in the initialising transaction: initialised once, and by this replica', async (_what, fault) => {
+  it.each(LOST)('%s in the initialising transaction: initialised once, and by this replica', async (_what, fault) => {
     proxy.setRule(faultTimes(1, fault, 'TransactWriteItems'));
     const ceremony = world.createCeremony();
     const options = { table: table.tableName, ceremony, dynamodb: proxy.endpoint, client: patienceWith(fault) };
@@ -197,7 +197,7 @@ describe('replicas that boot while the table is disturbed', () => {
     expect(fingerprint(await bootReplica(world, options))).toBe(fingerprint(first));
   });
 
-  test.each(LOST)('%s in a rotation: rotated once, the same master key', async (_what, fault) => {
+  it.each(LOST)('%s in a rotation: rotated once, the same master key', async (_what, fault) => {
     const old = world.createCeremony();
     const options = { table: table.tableName, dynamodb: proxy.endpoint, client: patienceWith(fault) };
     const first = await bootReplica(world, { ...options, ceremony: old });
@@ -209,7 +209,7 @@ describe('replicas that boot while the table is disturbed', () => {
     expect(await world.row(table.tableName, 'MASTER_KEY')).toMatchObject({ generation: { N: '2' } });
   });
 
-  test('an answer that is lost until the call gives up: the next try finds its own write, and takes it for that', async () => {
+  it('an answer that is lost until the call gives up: the next try finds its own write, and takes it for that', async () => {
     const patience = { ...PATIENT, maxAttempts: 1 };
     const options = { table: table.tableName, dynamodb: proxy.endpoint, client: patience };
     const loseOneCall = () => proxy.setRule(faultTimes(3, FAULTS.resetAfter, 'TransactWriteItems'));
@@ -229,7 +229,7 @@ describe('replicas that boot while the table is disturbed', () => {
     expect(await world.row(table.tableName, 'AUTH_REVISION')).toMatchObject({ revision: { N: '2' } });
   });
 
-  test('30 % of all requests fail: one master key, one root token, and those that give up say startup failure 8', async () => {
+  it('30 % of all requests fail: one master key, one root token, and those that give up say startup failure 8', async () => {
     const faults = LOST.map(([, fault]) => fault).filter((fault) => fault.kind !== 'hang');
     let unsealed = 0;
     for (let seed = 1; seed <= 6; seed++) {

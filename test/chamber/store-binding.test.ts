@@ -1,7 +1,7 @@
 // The rules that keep a fleet on one slashing store, on a real table, with clocks that the test moves.
 
 import { randomBytes } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createDynamoDBClient, type DynamoDBClient } from '../../enclave/aws/dynamodb.ts';
 import { bindingCodes, SLASHING_STORE } from '../../enclave/chamber/binding-row.ts';
 import { bindingTable } from '../../enclave/chamber/binding-table.ts';
@@ -90,7 +90,7 @@ async function beatFor(time: ReturnType<typeof clocks>, milliseconds: number, ..
 }
 
 describe('a fleet and its store', () => {
-  test('the start that made the table binds its store at once, and whoever has that store signs at once', async () => {
+  it('the start that made the table binds its store at once, and whoever has that store signs at once', async () => {
     const [table, store, time] = [await world.createTable(), storeRecord(), clocks()];
     const one = signer(table, store, time, { isFreshTable: true });
     await one.binding.beat();
@@ -101,7 +101,7 @@ describe('a fleet and its store', () => {
     expect(store.record.jumps).toBe(0);
   });
 
-  test('a signer with another store signs nothing while a replica of the bound one is alive', async () => {
+  it('a signer with another store signs nothing while a replica of the bound one is alive', async () => {
     const [table, store, time] = [await world.createTable(), storeRecord(), clocks()];
     const one = signer(table, store, time, { isFreshTable: true, replica: 'the first' });
     await one.binding.beat();
@@ -116,7 +116,7 @@ describe('a fleet and its store', () => {
     expect(line?.fields).toMatchObject({ other_replica: 'the first', other_store: store.record.id });
   });
 
-  test('takes over with a jump once nobody can have the right to sign any more, and not before', async () => {
+  it('takes over with a jump once nobody can have the right to sign any more, and not before', async () => {
     const [table, store, time] = [await world.createTable(), storeRecord(), clocks()];
     const gone = signer(table, store, time, { isFreshTable: true });
     await gone.binding.beat();
@@ -131,7 +131,7 @@ describe('a fleet and its store', () => {
     expect(mine.record.jumps).toBe(1);
   });
 
-  test('whoever was taken over signs nothing from that moment, and waits for its turn', async () => {
+  it('whoever was taken over signs nothing from that moment, and waits for its turn', async () => {
     const [table, store, time] = [await world.createTable(), storeRecord(), clocks()];
     const frozen = signer(table, store, time, { isFreshTable: true });
     await frozen.binding.beat();
@@ -146,7 +146,7 @@ describe('a fleet and its store', () => {
     expect(frozen.lines.map(({ message }) => message).join('\n')).toContain('lost the right to sign');
   });
 
-  test('never two at once, however beats, freezes and lost answers fall', async () => {
+  it('never two at once, however beats, freezes and lost answers fall', async () => {
     const random = seeded(20_261_122);
     for (let run = 0; run < 20; run++) {
       const [table, time] = [await world.createTable(), clocks()];
@@ -167,7 +167,7 @@ describe('a fleet and its store', () => {
 });
 
 describe('the right to sign', () => {
-  test('ends when the table cannot be reached for as long as the bound, by the clock at the signature', async () => {
+  it('ends when the table cannot be reached for as long as the bound, by the clock at the signature', async () => {
     const proxy = await startFaultProxy(world.dynamodb.endpoint);
     const through = createDynamoDBClient(dynamoDBClientOptions(proxy.endpoint));
     const [table, store, time] = [await world.createTable(), storeRecord(), clocks()];
@@ -186,7 +186,7 @@ describe('the right to sign', () => {
     await proxy.close();
   });
 
-  test('is had when the answer to the write that took it was lost', async () => {
+  it('is had when the answer to the write that took it was lost', async () => {
     const proxy = await startFaultProxy(world.dynamodb.endpoint);
     const through = createDynamoDBClient(dynamoDBClientOptions(proxy.endpoint));
     const [table, store, time] = [await world.createTable(), storeRecord(), clocks()];
@@ -198,7 +198,7 @@ describe('the right to sign', () => {
     await proxy.close();
   });
 
-  test('ends in a machine that was suspended, whose monotonic clock stood still', async () => {
+  it('ends in a machine that was suspended, whose monotonic clock stood still', async () => {
     const [table, store, time] = [await world.createTable(), storeRecord(), clocks()];
     const one = signer(table, store, time, { isFreshTable: true });
     await one.binding.beat();
@@ -208,7 +208,7 @@ describe('the right to sign', () => {
 });
 
 describe('a row that says nothing good', () => {
-  test('is waited for and taken over with a jump when it is gone from a table that was in use', async () => {
+  it('is waited for and taken over with a jump when it is gone from a table that was in use', async () => {
     const [table, store, time] = [await world.createTable(), storeRecord(), clocks()];
     const one = signer(table, store, time);
     await one.binding.beat();
@@ -218,7 +218,7 @@ describe('a row that says nothing good', () => {
     expect(store.record.jumps).toBe(1);
   });
 
-  test('made by somebody without the master key is a row of another store', async () => {
+  it('made by somebody without the master key is a row of another store', async () => {
     const [table, store, time] = [await world.createTable(), storeRecord(), clocks()];
     await world.putRow(table, {
       pk: { S: SLASHING_STORE },
@@ -237,7 +237,7 @@ describe('a row that says nothing good', () => {
     expect(store.record.jumps).toBe(1);
   });
 
-  test('keeps everybody from signing when no clock can be believed', async () => {
+  it('keeps everybody from signing when no clock can be believed', async () => {
     const [table, store, time] = [await world.createTable(), storeRecord(), clocks()];
     store.record.canJump = false;
     const one = signer(table, store, time);
@@ -247,7 +247,7 @@ describe('a row that says nothing good', () => {
 });
 
 describe('a copy of the store', () => {
-  test('that is older than what was noted signs nothing until it is raised to the present', async () => {
+  it('that is older than what was noted signs nothing until it is raised to the present', async () => {
     const [table, store, time] = [await world.createTable(), storeRecord(), clocks()];
     const one = signer(table, store, time, { isFreshTable: true });
     await one.binding.beat();
@@ -261,7 +261,7 @@ describe('a copy of the store', () => {
     expect(store.record.jumps).toBe(1);
   });
 
-  test('beside the original, which lives on: only one of them signs', async () => {
+  it('beside the original, which lives on: only one of them signs', async () => {
     const [table, original, time] = [await world.createTable(), storeRecord(), clocks()];
     const one = signer(table, original, time, { isFreshTable: true, seat: 'file 1' });
     await one.binding.beat();

@@ -1,7 +1,7 @@
 // The watcher against a table that a test plays: what it does with what it reads, and when it says that it has lost
 // sight.
 
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import type { Latch } from '../../enclave/chamber/state-rows.ts';
 import type { WatchedRows } from '../../enclave/chamber/state-table.ts';
 import { type WatchedHead, Watcher } from '../../enclave/chamber/watcher.ts';
@@ -74,7 +74,7 @@ function openSince(readAt: number, intervalSeconds = 1): Watcher {
 }
 
 describe('staleness', () => {
-  test.each([
+  it.each([
     [1, 10],
     [2, 10],
     [3, 15],
@@ -87,7 +87,7 @@ describe('staleness', () => {
     expect(watcher.stale).toBe(true);
   });
 
-  test('ends by itself with the first read that succeeds, and begins when that read began', async () => {
+  it('ends by itself with the first read that succeeds, and begins when that read began', async () => {
     const watcher = open();
     failure = new Error('no answer');
     now += 60_000;
@@ -100,7 +100,7 @@ describe('staleness', () => {
     expect(log.lines.map(({ message }) => message)).toContain('the state table is in sight again');
   });
 
-  test('a read that began too long ago does not count as fresh', async () => {
+  it('a read that began too long ago does not count as fresh', async () => {
     const watcher = open();
     tableAt(headOf(8));
     refresh = async () => {
@@ -111,7 +111,7 @@ describe('staleness', () => {
     expect(watcher.stale).toBe(true);
   });
 
-  test('a process that was stopped is stale the moment it goes on', async () => {
+  it('a process that was stopped is stale the moment it goes on', async () => {
     const watcher = open();
     await watcher.poll();
     now += 3_600_000;
@@ -119,7 +119,7 @@ describe('staleness', () => {
   });
 });
 
-test('a replica that read the table long ago is stale until it has looked again', async () => {
+it('a replica that read the table long ago is stale until it has looked again', async () => {
   const readAt = now;
   now += 10_001;
   const watcher = open();
@@ -132,7 +132,7 @@ test('a replica that read the table long ago is stale until it has looked again'
 });
 
 describe('the auth state', () => {
-  test('is read again only when the table says something else than what is held', async () => {
+  it('is read again only when the table says something else than what is held', async () => {
     const watcher = open();
     await watcher.poll();
     expect(refreshes).toBe(0);
@@ -142,7 +142,7 @@ describe('the auth state', () => {
     expect([refreshes, held.revision]).toEqual([1, 8]);
   });
 
-  test('is not read again for a commit of this replica', async () => {
+  it('is not read again for a commit of this replica', async () => {
     const watcher = open();
     held = headOf(8);
     tableAt(headOf(8));
@@ -150,7 +150,7 @@ describe('the auth state', () => {
     expect(refreshes).toBe(0);
   });
 
-  test('that went back between two looks is noticed, though the table looks as it did the last time', async () => {
+  it('that went back between two looks is noticed, though the table looks as it did the last time', async () => {
     const watcher = open();
     await watcher.poll();
     // a commit of this replica, which was answered, and then the table is restored to what it was before
@@ -162,7 +162,7 @@ describe('the auth state', () => {
     expect([refreshes, watcher.stale]).toEqual([2, true]);
   });
 
-  test('that took another way to the same revision is noticed', async () => {
+  it('that took another way to the same revision is noticed', async () => {
     const watcher = open();
     tableAt(headOf(7, 99));
     now += 11_000;
@@ -170,7 +170,7 @@ describe('the auth state', () => {
     expect([refreshes, watcher.stale]).toEqual([1, true]);
   });
 
-  test('that cannot be read is asked for again at the next poll, and leads to staleness', async () => {
+  it('that cannot be read is asked for again at the next poll, and leads to staleness', async () => {
     const watcher = open();
     tableAt(headOf(8));
     refresh = async () => {
@@ -185,7 +185,7 @@ describe('the auth state', () => {
     expect(refreshes).toBe(2);
   });
 
-  test('whose head is gone is not taken for an empty one', async () => {
+  it('whose head is gone is not taken for an empty one', async () => {
     const watcher = open();
     tableAt(undefined);
     now += 11_000;
@@ -194,7 +194,7 @@ describe('the auth state', () => {
     expect(watcher.stale).toBe(true);
   });
 
-  test('that takes its time is asked for once, and keeps no latch from being seen', async () => {
+  it('that takes its time is asked for once, and keeps no latch from being seen', async () => {
     const watcher = open();
     tableAt(headOf(8));
     const { promise: released, resolve: release } = Promise.withResolvers<void>();
@@ -210,7 +210,7 @@ describe('the auth state', () => {
 });
 
 describe('what it sees', () => {
-  test('a latch is told once, and is the end of watching', async () => {
+  it('a latch is told once, and is the end of watching', async () => {
     const watcher = open();
     rows = { latch: LATCH };
     await watcher.poll();
@@ -219,7 +219,7 @@ describe('what it sees', () => {
     expect(refreshes).toBe(0);
   });
 
-  test('another generation is told and changes nothing: the master key is the same', async () => {
+  it('another generation is told and changes nothing: the master key is the same', async () => {
     const watcher = open();
     rows = { latch: undefined, authHead: headOf(7), generation: 2 };
     await watcher.poll();
@@ -228,7 +228,7 @@ describe('what it sees', () => {
     expect(watcher.stale).toBe(false);
   });
 
-  test('a MASTER_KEY row that vanished is an error in the log while there is time to restore it', async () => {
+  it('a MASTER_KEY row that vanished is an error in the log while there is time to restore it', async () => {
     const watcher = open();
     rows = { latch: undefined, authHead: headOf(7), generation: undefined };
     await watcher.poll();
@@ -236,7 +236,7 @@ describe('what it sees', () => {
     expect(log.lines).toMatchObject([{ level: 'error', message: expect.stringContaining('MASTER_KEY is gone') }]);
   });
 
-  test('nothing any more after it was stopped', async () => {
+  it('nothing any more after it was stopped', async () => {
     const watcher = open();
     watcher.stop();
     rows = { latch: LATCH };

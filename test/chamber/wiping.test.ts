@@ -2,7 +2,7 @@
 // key and for a validator key from a keystore, before (they have to be there, or the search proves nothing) and after.
 
 import { randomBytes } from 'node:crypto';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { CeremonyBlock } from '../../ceremony/definition.ts';
 import { type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
 import { startSigner } from '../../rehearsal/signer.ts';
@@ -24,7 +24,7 @@ afterEach(async () => {
 });
 
 describe.runIf(process.platform === 'linux')('after a seal', () => {
-  test.each([
+  it.each([
     ['initialised the table', false],
     ['unsealed from the table', true],
   ])('neither master key nor validator key is in the memory of a replica that %s', async (_how, isLater) => {

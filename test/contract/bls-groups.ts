@@ -2,7 +2,7 @@
 // signatures of its keys in their order, keeps nobody waiting, and is refused whole, or key by key as its jobs would
 // be.
 
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, it } from 'vitest';
 import { SignerError } from '../../enclave/api/errors.ts';
 import type { BlsCore } from '../../enclave/signing/bls/bls.ts';
 import { MAX_QUEUED_JOBS } from '../../enclave/signing/bls/queue.ts';
@@ -27,29 +27,26 @@ export function blsGroupsContract(open: () => BlsCore): void {
   const groupOutcomes = async (group: ReturnType<BlsCore['signGroup']>): Promise<string[]> =>
     (await group).map((signature) => (signature instanceof SignerError ? signature.reason : hex(signature)));
 
-  test.each([1, 15, 16, 17, 300])(
-    'of %i keys has the signatures of blst, in the order of the handles',
-    async (size) => {
-      const keys = keysOf(core, size).toReversed();
-      for (const label of ['one root', 'another root', 'one root']) {
-        const root = bytesOf(`${label} of ${size}`);
-        const outcomes = await groupOutcomes(
-          core.signGroup(
-            keys.map(({ handle }) => handle),
-            root,
-            'normal',
-          ),
-        );
-        expect(outcomes).toEqual(keys.map(({ secretKey }) => expectedSignature(secretKey, root)));
-      }
-    },
-  );
+  it.each([1, 15, 16, 17, 300])('of %i keys has the signatures of blst, in the order of the handles', async (size) => {
+    const keys = keysOf(core, size).toReversed();
+    for (const label of ['one root', 'another root', 'one root']) {
+      const root = bytesOf(`${label} of ${size}`);
+      const outcomes = await groupOutcomes(
+        core.signGroup(
+          keys.map(({ handle }) => handle),
+          root,
+          'normal',
+        ),
+      );
+      expect(outcomes).toEqual(keys.map(({ secretKey }) => expectedSignature(secretKey, root)));
+    }
+  });
 
-  test('of no keys is empty', async () => {
+  it('of no keys is empty', async () => {
     expect(await core.signGroup([], ROOT, 'normal')).toEqual([]);
   });
 
-  test('beside others, in either lane, gets its own signatures', async () => {
+  it('beside others, in either lane, gets its own signatures', async () => {
     const keys = keysOf(core, 60);
     const handles = keys.map(({ handle }) => handle);
     const roots = Array.from({ length: 20 }, (_, index) => bytesOf(`group ${index}`));
@@ -66,7 +63,7 @@ export function blsGroupsContract(open: () => BlsCore): void {
     }
   });
 
-  test('signs with the keys that are there, and says of the others that they are gone', async () => {
+  it('signs with the keys that are there, and says of the others that they are gone', async () => {
     const keys = keysOf(core, 40);
     for (const { handle } of keys.slice(10, 20)) core.removeKey(handle);
     const outcomes = await groupOutcomes(
@@ -83,7 +80,7 @@ export function blsGroupsContract(open: () => BlsCore): void {
     );
   });
 
-  test('that is wiped while it waits: what is under way is signed, the rest is refused', async () => {
+  it('that is wiped while it waits: what is under way is signed, the rest is refused', async () => {
     const keys = keysOf(core, 1000);
     const group = core.signGroup(
       keys.map(({ handle }) => handle),
@@ -100,7 +97,7 @@ export function blsGroupsContract(open: () => BlsCore): void {
     expect(new Set(outcomes.slice(underWay))).toEqual(new Set(['signing_unavailable']));
   });
 
-  test('does not keep a single job waiting that comes after it', async () => {
+  it('does not keep a single job waiting that comes after it', async () => {
     const [key, other] = keysOf(core, 2);
     if (key === undefined || other === undefined) throw new Error('unreachable');
     const order: string[] = [];
@@ -111,7 +108,7 @@ export function blsGroupsContract(open: () => BlsCore): void {
     expect(order).toEqual(['alone', 'group']);
   });
 
-  test('is not kept waiting for good by single jobs', async () => {
+  it('is not kept waiting for good by single jobs', async () => {
     const [key] = keysOf(core, 1);
     if (key === undefined) throw new Error('unreachable');
     const state = { isDone: false };
@@ -126,7 +123,7 @@ export function blsGroupsContract(open: () => BlsCore): void {
     expect(await group).toHaveLength(64);
   });
 
-  test('that does not fit the queue is refused whole, and a closed core refuses it', async () => {
+  it('that does not fit the queue is refused whole, and a closed core refuses it', async () => {
     const { handle } = core.addKey(secretKeyOf('a key'));
     const tooMany = core.signGroup(Array(MAX_QUEUED_JOBS + 1).fill(handle), ROOT, 'normal');
     await expect(tooMany).rejects.toMatchObject({ reason: 'overloaded' });

@@ -1,7 +1,7 @@
 // The part of the BLS contract (bls.ts) about many keys added together. The judge is @chainsafe/blst's own public key.
 
 import { SecretKey } from '@chainsafe/blst';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, it } from 'vitest';
 import { type BlsCore, MAX_KEYS_AT_ONCE } from '../../enclave/signing/bls/bls.ts';
 import { bytesOf, expectedSignature, hex, outcome, ROOT, secretKeyOf } from '../support/bls.ts';
 
@@ -20,7 +20,7 @@ export function blsManyKeysContract(open: () => BlsCore): void {
   const publicKeyOf = (secretKey: Uint8Array) => hex(SecretKey.fromBytes(secretKey).toPublicKey().toBytes());
   const unlockedKeys = () => (core.memoryLocked ? 0 : core.unlockedKeys());
 
-  test.each([0, 1, 16, 17, 250, MAX_KEYS_AT_ONCE])(
+  it.each([0, 1, 16, 17, 250, MAX_KEYS_AT_ONCE])(
     '%i keys come in order, with the public keys of blst, and sign; the caller wipes its copies at once',
     async (count) => {
       const secrets = secretsOf(count);
@@ -37,7 +37,7 @@ export function blsManyKeysContract(open: () => BlsCore): void {
     },
   );
 
-  test('scalars that are no secret keys are left out in their places, and nothing is held of them', async () => {
+  it('scalars that are no secret keys are left out in their places, and nothing is held of them', async () => {
     const before = unlockedKeys();
     const secrets = [...NO_SECRET_KEYS, ...secretsOf(20), ...NO_SECRET_KEYS, ONE_BELOW];
     const isSecretKey = (secretKey: Uint8Array) =>
@@ -49,13 +49,13 @@ export function blsManyKeysContract(open: () => BlsCore): void {
     if (!core.memoryLocked) expect(core.unlockedKeys()).toBe(before + 21);
   });
 
-  test('what is not whole keys, or more than are taken at once, is refused', async () => {
+  it('what is not whole keys, or more than are taken at once, is refused', async () => {
     await expect(core.addKeys(new Uint8Array(33))).rejects.toThrow(TypeError);
     await expect(core.addKeys(Buffer.alloc(32 * (MAX_KEYS_AT_ONCE + 1), 1))).rejects.toThrow(TypeError);
     expect(unlockedKeys()).toBe(0);
   });
 
-  test('keys that are there already sign while others come', async () => {
+  it('keys that are there already sign while others come', async () => {
     const secretKey = secretKeyOf('steady');
     const { handle } = core.addKey(secretKey);
     const coming = Array.from({ length: 4 }, () => core.addKeys(Buffer.concat(secretsOf(500))));
@@ -74,7 +74,7 @@ export function blsManyKeysContract(open: () => BlsCore): void {
       expect((await adding).map((key) => hex(key?.publicKey as Uint8Array))).toEqual(publicKeys);
   });
 
-  test('of keys that are wiped on their way none signs', async () => {
+  it('of keys that are wiped on their way none signs', async () => {
     const adding = core.addKeys(Buffer.concat(secretsOf(400))).catch((error: unknown) => error);
     core.wipe();
     expect(unlockedKeys()).toBe(0);
@@ -84,7 +84,7 @@ export function blsManyKeysContract(open: () => BlsCore): void {
     expect(await outcome(core.sign(key.handle, ROOT, 'normal'))).toBe(expectedSignature(secretKeyOf('after the wipe')));
   });
 
-  test('a core that is closed meanwhile ends what is under way and refuses the rest, and takes no more', async () => {
+  it('a core that is closed meanwhile ends what is under way and refuses the rest, and takes no more', async () => {
     const adding = core.addKeys(Buffer.concat(secretsOf(400))).catch((error: unknown) => error);
     await core.close();
     expect(await adding).toMatchObject({ reason: 'signing_unavailable' });

@@ -2,7 +2,7 @@
 // @chainsafe/blst's own SecretKey.sign.
 
 import { SecretKey } from '@chainsafe/blst';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { KeyHandle } from '../../enclave/keys/vault.ts';
 import type { BlsCore } from '../../enclave/signing/bls/bls.ts';
 import { bytesOf, expectedSignature, hex, outcome, ROOT, secretKeyOf } from '../support/bls.ts';
@@ -37,7 +37,7 @@ export function blsSignaturesContract(open: () => BlsCore): void {
   const sign = (handle: KeyHandle) => outcome(core.sign(handle, ROOT, 'normal'));
 
   describe('signatures equal those of blst', () => {
-    test('for two thousand keys and roots, each used once', async () => {
+    it('for two thousand keys and roots, each used once', async () => {
       const jobs = Array.from({ length: 2000 }, (_, index) => {
         const secretKey = secretKeyOf(`distinct ${index}`);
         const root = bytesOf(`distinct root ${index}`);
@@ -47,7 +47,7 @@ export function blsSignaturesContract(open: () => BlsCore): void {
         expect(hex(await signature)).toBe(expectedSignature(secretKey, root));
     });
 
-    test('for many keys that sign one root', async () => {
+    it('for many keys that sign one root', async () => {
       const root = bytesOf('the head of the slot');
       const jobs = addKeys(312).map(({ secretKey, handle }) => ({
         secretKey,
@@ -57,7 +57,7 @@ export function blsSignaturesContract(open: () => BlsCore): void {
         expect(hex(await signature)).toBe(expectedSignature(secretKey, root));
     });
 
-    test('for one key that signs many roots, and the first ones again', async () => {
+    it('for one key that signs many roots, and the first ones again', async () => {
       const secretKey = secretKeyOf('one key');
       const { handle } = core.addKey(secretKey);
       const roots = Array.from({ length: 300 }, (_, index) => bytesOf(`root ${index}`));
@@ -68,7 +68,7 @@ export function blsSignaturesContract(open: () => BlsCore): void {
       for (const { root, signature } of jobs) expect(hex(await signature)).toBe(expectedSignature(secretKey, root));
     });
 
-    test('for a few shared roots among many distinct ones, as in a slot', async () => {
+    it('for a few shared roots among many distinct ones, as in a slot', async () => {
       const jobs = addKeys(20).flatMap(({ secretKey, handle }, key) =>
         Array.from({ length: 20 }, (_, index) => {
           const root = bytesOf(index % 2 === 0 ? `shared ${index % 4}` : `own ${key} ${index}`);
@@ -79,7 +79,7 @@ export function blsSignaturesContract(open: () => BlsCore): void {
         expect(hex(await signature)).toBe(expectedSignature(secretKey, root));
     });
 
-    test('for the published vectors of signing', async () => {
+    it('for the published vectors of signing', async () => {
       const file = vectorJson<{ vectors: SigningVector[] }>('signing/web3signer-openapi-examples.json');
       for (const vector of file?.vectors ?? []) {
         const { handle, publicKey } = core.addKey(Buffer.from(vector.secret_key.slice(2), 'hex'));
@@ -90,13 +90,13 @@ export function blsSignaturesContract(open: () => BlsCore): void {
       expect(file === undefined || file.vectors.length > 0).toBe(true);
     });
 
-    test('and the public key is that of the secret key', () => {
+    it('and the public key is that of the secret key', () => {
       for (const { secretKey, publicKey } of addKeys(50)) {
         expect(hex(publicKey)).toBe(SecretKey.fromBytes(secretKey).toPublicKey().toHex().slice(2));
       }
     });
 
-    test('a root changed by its owner after the call is signed as it was', async () => {
+    it('a root changed by its owner after the call is signed as it was', async () => {
       const secretKey = secretKeyOf('a key');
       const root = bytesOf('as it was');
       const signature = core.sign(core.addKey(secretKey).handle, root, 'normal');
@@ -106,7 +106,7 @@ export function blsSignaturesContract(open: () => BlsCore): void {
   });
 
   describe('a secret key', () => {
-    test.each([
+    it.each([
       ['zero', 0n],
       ['the group order', GROUP_ORDER],
       ['one above the group order', GROUP_ORDER + 1n],
@@ -117,7 +117,7 @@ export function blsSignaturesContract(open: () => BlsCore): void {
       expect(await sign(core.addKey(secretKey).handle)).toBe(expectedSignature(secretKey));
     });
 
-    test.each([
+    it.each([
       ['one', 1n],
       ['one below the group order', GROUP_ORDER - 1n],
       ['a power of two', 2n ** 254n],
@@ -126,18 +126,18 @@ export function blsSignaturesContract(open: () => BlsCore): void {
       expect(await sign(core.addKey(scalar(value)).handle)).toBe(expectedSignature(scalar(value)));
     });
 
-    test.each([0, 31, 33])('of %i bytes is refused', (length) => {
+    it.each([0, 31, 33])('of %i bytes is refused', (length) => {
       expect(() => core.addKey(new Uint8Array(length).fill(1))).toThrow(TypeError);
     });
 
-    test('wiped by its owner after the call still signs: the core has a copy', async () => {
+    it('wiped by its owner after the call still signs: the core has a copy', async () => {
       const secretKey = Uint8Array.from(secretKeyOf('mine'));
       const { handle } = core.addKey(secretKey);
       secretKey.fill(0);
       expect(await sign(handle)).toBe(expectedSignature(secretKeyOf('mine')));
     });
 
-    test('added twice has two handles that live on their own', async () => {
+    it('added twice has two handles that live on their own', async () => {
       const secretKey = secretKeyOf('twice');
       const first = core.addKey(secretKey);
       const second = core.addKey(secretKey);

@@ -2,7 +2,7 @@
 // Signatures and secret keys are in bls-signatures.ts, many keys added together in bls-many-keys.ts, groups in
 // bls-groups.ts; here are handles, the queue, and the core's life.
 
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { SignerError } from '../../enclave/api/errors.ts';
 import type { KeyHandle } from '../../enclave/keys/vault.ts';
 import type { BlsCore } from '../../enclave/signing/bls/bls.ts';
@@ -42,7 +42,7 @@ export function blsCoreContract(open: (cores: number) => BlsCore): void {
     const sign = (handle: KeyHandle) => outcome(core.sign(handle, ROOT, 'normal'));
 
     describe('a handle', () => {
-      test('of a removed key refuses with signing_unavailable, and the others sign on', async () => {
+      it('of a removed key refuses with signing_unavailable, and the others sign on', async () => {
         const [first, removed, last] = keysOf(core, 3);
         if (first === undefined || removed === undefined || last === undefined) throw new Error('unreachable');
         core.removeKey(removed.handle);
@@ -51,7 +51,7 @@ export function blsCoreContract(open: (cores: number) => BlsCore): void {
         expect(await sign(last.handle)).toBe(expectedSignature(last.secretKey));
       });
 
-      test('that is stale never signs with, nor removes, the key that took its place', async () => {
+      it('that is stale never signs with, nor removes, the key that took its place', async () => {
         const stale: KeyHandle[] = [];
         for (let round = 0; round < 20; round++) {
           const secretKey = secretKeyOf(`round ${round}`);
@@ -67,7 +67,7 @@ export function blsCoreContract(open: (cores: number) => BlsCore): void {
         expect(new Set(stale).size).toBe(stale.length);
       });
 
-      test.each([0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53, 2 ** 52, -0])(
+      it.each([0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53, 2 ** 52, -0])(
         'that no key ever had (%d) refuses, and removing it does nothing',
         async (number) => {
           const secretKey = secretKeyOf('bystander');
@@ -78,7 +78,7 @@ export function blsCoreContract(open: (cores: number) => BlsCore): void {
         },
       );
 
-      test('removed while its jobs wait: the ones under way give the right signature, the others refuse', async () => {
+      it('removed while its jobs wait: the ones under way give the right signature, the others refuse', async () => {
         const secretKey = secretKeyOf('going');
         const { handle } = core.addKey(secretKey);
         const roots = Array.from({ length: 200 }, (_, index) => bytesOf(`going ${index}`));
@@ -94,7 +94,7 @@ export function blsCoreContract(open: (cores: number) => BlsCore): void {
       });
     });
 
-    test('wipe makes every handle stale, also those of waiting jobs, and new keys can be added', async () => {
+    it('wipe makes every handle stale, also those of waiting jobs, and new keys can be added', async () => {
       const keys = keysOf(core, 600);
       const waiting = keys.map(({ handle }) => sign(handle));
       await jobsHaveStarted();
@@ -106,7 +106,7 @@ export function blsCoreContract(open: (cores: number) => BlsCore): void {
       expect(await sign(core.addKey(secretKey).handle)).toBe(expectedSignature(secretKey));
     });
 
-    test('a priority job overtakes a long queue: it waits for the jobs under way and no others', async () => {
+    it('a priority job overtakes a long queue: it waits for the jobs under way and no others', async () => {
       const single = open(1);
       const { handle } = single.addKey(secretKeyOf('a key'));
       let normalDone = 0;
@@ -122,7 +122,7 @@ export function blsCoreContract(open: (cores: number) => BlsCore): void {
       await single.close();
     });
 
-    test('no core waits for answers: the next jobs are under way before those that are done are answered', async () => {
+    it('no core waits for answers: the next jobs are under way before those that are done are answered', async () => {
       const single = open(1);
       const { handle } = single.addKey(secretKeyOf('a key'));
       const jobs = Array.from({ length: 4 * MAX_RUNNING_PER_CORE }, (_, index) =>
@@ -133,7 +133,7 @@ export function blsCoreContract(open: (cores: number) => BlsCore): void {
       await single.close();
     });
 
-    test('load tells what waits and what is under way, and both are zero when all is done', async () => {
+    it('load tells what waits and what is under way, and both are zero when all is done', async () => {
       const { handle } = core.addKey(secretKeyOf('a key'));
       expect(core.load()).toEqual({ queued: 0, running: 0 });
       const jobs = Array.from({ length: 100 }, (_, index) => core.sign(handle, bytesOf(`load ${index}`), 'normal'));
@@ -143,7 +143,7 @@ export function blsCoreContract(open: (cores: number) => BlsCore): void {
       expect(core.load()).toEqual({ queued: 0, running: 0 });
     });
 
-    test('a queue at its limit refuses with overloaded and keeps what it has', async () => {
+    it('a queue at its limit refuses with overloaded and keeps what it has', async () => {
       const { handle } = core.addKey(secretKeyOf('a key'));
       const accepted = Array.from({ length: MAX_QUEUED_JOBS }, () => outcome(core.sign(handle, ROOT, 'normal')));
       expect(await outcome(core.sign(handle, ROOT, 'priority'))).toBe('overloaded');
@@ -151,7 +151,7 @@ export function blsCoreContract(open: (cores: number) => BlsCore): void {
       expect(new Set(await Promise.all(accepted))).toContain('signing_unavailable');
     });
 
-    test('close settles every pending job, and a closed core takes neither jobs nor keys', async () => {
+    it('close settles every pending job, and a closed core takes neither jobs nor keys', async () => {
       const secretKey = secretKeyOf('a key');
       const { handle } = core.addKey(secretKey);
       const jobs = Array.from({ length: 300 }, (_, index) =>
@@ -170,7 +170,7 @@ export function blsCoreContract(open: (cores: number) => BlsCore): void {
       await core.close();
     });
 
-    test('close called twice ends twice, when the jobs under way are over', async () => {
+    it('close called twice ends twice, when the jobs under way are over', async () => {
       const { handle } = core.addKey(secretKeyOf('a key'));
       const jobs = Array.from({ length: MAX_RUNNING_PER_CORE }, (_, index) =>
         outcome(core.sign(handle, bytesOf(`${index}`), 'normal')),
@@ -181,7 +181,7 @@ export function blsCoreContract(open: (cores: number) => BlsCore): void {
       expect(await Promise.all(jobs)).not.toContain('signing_unavailable');
     });
 
-    test('keys come and go while others sign: a signature is always that of the key that was asked', async () => {
+    it('keys come and go while others sign: a signature is always that of the key that was asked', async () => {
       const live: { handle: KeyHandle; secretKey: Uint8Array }[] = [];
       const asked: { secretKey: Uint8Array; root: Uint8Array; result: Promise<string> }[] = [];
       for (let step = 0; step < 1500; step++) {

@@ -1,13 +1,13 @@
 // Slashing contract: records outlive the process, belong to one network, and are missed when they are gone.
 
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { NO_MARKS } from '../../enclave/slashing/history/rules.ts';
 import { block, checkOne, MAIN_ROOT, OTHER_ROOT, verdictName, vote } from '../support/slashing.ts';
 import type { SlashingHarness } from './slashing-harness.ts';
 
 export function durabilityContract({ freshStore, open, fresh }: SlashingHarness): void {
   describe('durability and binding', () => {
-    test('what was recorded is refused after the store is opened again', async () => {
+    it('what was recorded is refused after the store is opened again', async () => {
       const store = await freshStore();
       const first = await open(store);
       await checkOne(first, block(1, 10, 'a'));
@@ -20,7 +20,7 @@ export function durabilityContract({ freshStore, open, fresh }: SlashingHarness)
       expect(await second.status()).toMatchObject({ validators: 1, genesisValidatorsRoot: MAIN_ROOT });
     });
 
-    test('a store of another network is refused when it is opened, with a clear error', async () => {
+    it('a store of another network is refused when it is opened, with a clear error', async () => {
       const store = await freshStore();
       await (await open(store, MAIN_ROOT)).close();
       await expect(store.open(OTHER_ROOT)).rejects.toThrow(/genesis validators root/i);
@@ -28,7 +28,7 @@ export function durabilityContract({ freshStore, open, fresh }: SlashingHarness)
       expect(verdictName(await checkOne(again, block(1, 1, 'a')))).toBe('safe');
     });
 
-    test('a closed backend is unavailable, and closing twice does no harm', async () => {
+    it('a closed backend is unavailable, and closing twice does no harm', async () => {
       const backend = await fresh();
       await backend.checkHealth(new AbortController().signal);
       await backend.close();
@@ -41,7 +41,7 @@ export function durabilityContract({ freshStore, open, fresh }: SlashingHarness)
   });
 
   describe('floors: what this process knows it recorded', () => {
-    test('a store that holds less answers slashing_rollback for that key only, and records nothing', async () => {
+    it('a store that holds less answers slashing_rollback for that key only, and records nothing', async () => {
       const backend = await fresh();
       await checkOne(backend, block(1, 10, 'a'));
       await checkOne(backend, vote(1, 3, 4, 'a'));
@@ -59,13 +59,13 @@ export function durabilityContract({ freshStore, open, fresh }: SlashingHarness)
       expect(verdictName(await checkOne(backend, vote(1, 4, 5, 'c')))).toBe('safe');
     });
 
-    test('a key that vanished from the store is noticed', async () => {
+    it('a key that vanished from the store is noticed', async () => {
       const backend = await fresh();
       const verdicts = await backend.checkAndRecord([block(1, 20, 'b')], [{ ...NO_MARKS, blockSlot: 10 }]);
       expect(verdicts.map(verdictName)).toEqual(['slashing_rollback']);
     });
 
-    test('a store that holds as much, or more, is good', async () => {
+    it('a store that holds as much, or more, is good', async () => {
       const backend = await fresh();
       await checkOne(backend, block(1, 10, 'a'));
       await checkOne(backend, vote(1, 3, 4, 'a'));

@@ -1,6 +1,6 @@
 // Slashing contract: import, export and pruning. Whatever they do to the history, no verdict becomes weaker.
 
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { RETAINED_EPOCHS, RETAINED_SLOTS } from '../../enclave/slashing/history/prune.ts';
 import type { SlashableMessage, ValidatorHistory } from '../../enclave/slashing/types.ts';
 import {
@@ -19,7 +19,7 @@ import type { SlashingHarness } from './slashing-harness.ts';
 
 export function historiesContract({ complete, fresh }: SlashingHarness): void {
   describe('import and export', () => {
-    test('an import that fails on the way changes nothing', async () => {
+    it('an import that fails on the way changes nothing', async () => {
       const backend = await fresh();
       await checkOne(backend, block(1, 10, 'a'));
       const before = await collect(backend.exportHistories());
@@ -29,7 +29,7 @@ export function historiesContract({ complete, fresh }: SlashingHarness): void {
       expect(verdictName(await checkOne(backend, block(1, 11, 'x')))).toBe('safe');
     });
 
-    test('an import is merged with the history: both refuse', async () => {
+    it('an import is merged with the history: both refuse', async () => {
       const backend = await fresh();
       await checkOne(backend, block(1, 10, 'a'));
       await checkOne(backend, vote(1, 3, 4, 'a'));
@@ -46,7 +46,7 @@ export function historiesContract({ complete, fresh }: SlashingHarness): void {
       expect(verdictName(await checkOne(backend, block(1, 21, 'x')))).toBe('safe');
     });
 
-    test('an import of older entries opens nothing below what was signed', async () => {
+    it('an import of older entries opens nothing below what was signed', async () => {
       const backend = await fresh();
       await checkOne(backend, block(1, 100, 'a'));
       await checkOne(backend, vote(1, 30, 40, 'a'));
@@ -56,7 +56,7 @@ export function historiesContract({ complete, fresh }: SlashingHarness): void {
       expect(kindOf(verdictName(await checkOne(backend, vote(1, 10, 20, 'x'))))).toBe('refused');
     });
 
-    test('two entries that contradict each other refuse everything at their place, whichever came first', async () => {
+    it('two entries that contradict each other refuse everything at their place, whichever came first', async () => {
       const backend = await fresh();
       await checkOne(backend, block(1, 10, 'a'));
       await checkOne(backend, vote(1, 1, 4, 'a'));
@@ -70,7 +70,7 @@ export function historiesContract({ complete, fresh }: SlashingHarness): void {
       expect(verdictName(await checkOne(backend, vote(1, 2, 5, 'd')))).toBe('safe');
     });
 
-    test('an entry whose source is larger than its target keeps refusing what it forbids', async () => {
+    it('an entry whose source is larger than its target keeps refusing what it forbids', async () => {
       const backend = await fresh();
       await backend.importHistories(stream([history(1, [], [[8, 7, null]])]));
       expect(kindOf(verdictName(await checkOne(backend, vote(1, 7, 9, 'x'))))).toBe('refused');
@@ -78,7 +78,7 @@ export function historiesContract({ complete, fresh }: SlashingHarness): void {
       expect(verdictName(await checkOne(backend, vote(1, 8, 9, 'x')))).toBe('safe');
     });
 
-    test.runIf(complete)('the summary counts keys, entries, repeats and conflicts', async () => {
+    it.runIf(complete)('the summary counts keys, entries, repeats and conflicts', async () => {
       const backend = await fresh();
       const file = [history(1, [[10, 'a']], [[1, 2, 'a']]), history(2, [[5, null]], [])];
       expect(await backend.importHistories(stream(file))).toEqual({
@@ -103,7 +103,7 @@ export function historiesContract({ complete, fresh }: SlashingHarness): void {
       });
     });
 
-    test('an export gives the keys in ascending order, and only those asked for', async () => {
+    it('an export gives the keys in ascending order, and only those asked for', async () => {
       const backend = await fresh();
       for (const key of [3, 1, 2]) await checkOne(backend, block(key, key, 'a'));
       expect(keysOf(await collect(backend.exportHistories()))).toEqual([1, 2, 3].map(publicKeyOf));
@@ -112,7 +112,7 @@ export function historiesContract({ complete, fresh }: SlashingHarness): void {
       expect(asked[0]?.blocks.map(({ slot }) => slot)).toEqual([2]);
     });
 
-    test.runIf(complete)('an export has each entry with its root, in order', async () => {
+    it.runIf(complete)('an export has each entry with its root, in order', async () => {
       const backend = await fresh();
       await backend.importHistories(stream([history(1, [[10, 'a']], [[1, 2, 'a']])]));
       await checkOne(backend, block(1, 20, 'c'));
@@ -134,7 +134,7 @@ export function historiesContract({ complete, fresh }: SlashingHarness): void {
       ]);
     });
 
-    test('a store that imported the export of another gives the verdicts of the other', async () => {
+    it('a store that imported the export of another gives the verdicts of the other', async () => {
       const source = await fresh();
       for (const message of randomMessages({ count: 300, keys: 4, span: 40, seed: 5 })) await checkOne(source, message);
       const copy = await fresh();
@@ -150,7 +150,7 @@ export function historiesContract({ complete, fresh }: SlashingHarness): void {
   });
 
   describe('pruning', () => {
-    test('works in bounded steps, ends, and weakens no verdict', async () => {
+    it('works in bounded steps, ends, and weakens no verdict', async () => {
       const backend = await fresh();
       for (let step = 1; step <= 12; step += 1) {
         await checkOne(backend, block(1, step * 2, step));
@@ -202,7 +202,7 @@ export function historiesContract({ complete, fresh }: SlashingHarness): void {
       expect(verdictName(await checkOne(backend, block(2, 3, 'other key')))).toBe('repeat');
     });
 
-    test('an import of what was pruned does not bring it back into reach', async () => {
+    it('an import of what was pruned does not bring it back into reach', async () => {
       const backend = await fresh();
       await checkOne(backend, block(1, 10, 'a'));
       await checkOne(backend, block(1, 12, 'b'));

@@ -1,7 +1,7 @@
 // Slashing contract: a store says which one it is, and counts up while it is used, so that an older copy of it, or
 // another store in its place, can be noticed.
 
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { block, checkOne, vote } from '../support/slashing.ts';
 import type { SlashingHarness } from './slashing-harness.ts';
 
@@ -9,7 +9,7 @@ const ADVANCES = 40;
 
 export function identityContract({ manySigners, freshStore, open, fresh }: SlashingHarness): void {
   describe('identity', () => {
-    test('a store keeps its random id, for every signer and for ever; another store has another', async () => {
+    it('a store keeps its random id, for every signer and for ever; another store has another', async () => {
       const store = await freshStore();
       const first = await open(store);
       const { id, floor } = await first.identity();
@@ -23,7 +23,7 @@ export function identityContract({ manySigners, freshStore, open, fresh }: Slash
       expect((await (await fresh()).identity()).id).not.toBe(id);
     });
 
-    test('the revision rises by each advance, at least to what is asked, and never falls', async () => {
+    it('the revision rises by each advance, at least to what is asked, and never falls', async () => {
       const store = await freshStore();
       const first = await open(store);
       const before = (await first.identity()).revision;
@@ -37,7 +37,7 @@ export function identityContract({ manySigners, freshStore, open, fresh }: Slash
       expect((await (await open(store)).identity()).revision).toBe(high);
     });
 
-    test('advances at once, by all signers, rise strictly for each and count one by one', async () => {
+    it('advances at once, by all signers, rise strictly for each and count one by one', async () => {
       const store = await freshStore();
       const signers = [await open(store)];
       if (manySigners) signers.push(await open(store));
@@ -57,7 +57,7 @@ export function identityContract({ manySigners, freshStore, open, fresh }: Slash
       for (const signer of signers) expect((await signer.identity()).revision).toBe(highest);
     });
 
-    test('the highest marks are those of all keys, each by itself, and null while nothing was signed', async () => {
+    it('the highest marks are those of all keys, each by itself, and null while nothing was signed', async () => {
       const backend = await fresh();
       expect(await backend.highestMarks()).toEqual({ blockSlot: null, sourceEpoch: null, targetEpoch: null });
       await checkOne(backend, block(1, 70, 'a'));

@@ -1,7 +1,7 @@
 // Slashing contract: a jump raises what a store refuses of every key, known or not, for every signer and for ever, also
 // in what is exported.
 
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { NO_MARKS } from '../../enclave/slashing/history/rules.ts';
 import { JUMP_REVISIONS } from '../../enclave/slashing/jump.ts';
 import type { SlashableMessage, SlashingBackend, StoreFloor } from '../../enclave/slashing/types.ts';
@@ -30,7 +30,7 @@ const below = (key: number): SlashableMessage[] => [
 
 export function jumpsContract({ manySigners, freshStore, open, fresh }: SlashingHarness): void {
   describe('jumps', () => {
-    test('after a jump every key refuses up to the floor, by every signer, and signs beyond it', async () => {
+    it('after a jump every key refuses up to the floor, by every signer, and signs beyond it', async () => {
       const store = await freshStore();
       const one = await open(store);
       const other = manySigners ? await open(store) : one;
@@ -48,7 +48,7 @@ export function jumpsContract({ manySigners, freshStore, open, fresh }: Slashing
       }
     });
 
-    test('a floor rises member by member and never falls, and outlives the process', async () => {
+    it('a floor rises member by member and never falls, and outlives the process', async () => {
       const store = await freshStore();
       const first = await open(store);
       await first.jump(FLOOR);
@@ -61,7 +61,7 @@ export function jumpsContract({ manySigners, freshStore, open, fresh }: Slashing
       expect(verdictName(await checkOne(second, vote(7, 40, 50, 'x')))).toBe('safe');
     });
 
-    test('a jump keeps the id and raises the revision, at least to the one that is asked for', async () => {
+    it('a jump keeps the id and raises the revision, at least to the one that is asked for', async () => {
       const backend = await fresh();
       const before = await backend.identity();
       const after = await backend.jump(FLOOR);
@@ -74,7 +74,7 @@ export function jumpsContract({ manySigners, freshStore, open, fresh }: Slashing
       expect(await backend.identity()).toMatchObject({ id: before.id, floor: FLOOR });
     });
 
-    test('what was signed above a floor stays signed, and the marks of keys are not those of the floor', async () => {
+    it('what was signed above a floor stays signed, and the marks of keys are not those of the floor', async () => {
       const backend = await fresh();
       await checkOne(backend, block(1, 2000, 'a'));
       await checkOne(backend, vote(1, 50, 60, 'a'));
@@ -85,7 +85,7 @@ export function jumpsContract({ manySigners, freshStore, open, fresh }: Slashing
       expect(await backend.highestMarks()).toEqual({ blockSlot: 2000, sourceEpoch: 50, targetEpoch: 60 });
     });
 
-    test('after a jump nothing up to the floor is a rollback, and what lies beyond it still is', async () => {
+    it('after a jump nothing up to the floor is a rollback, and what lies beyond it still is', async () => {
       const backend = await fresh();
       await checkOne(backend, block(1, 10, 'a'));
       await backend.jump(FLOOR);
@@ -105,7 +105,7 @@ export function jumpsContract({ manySigners, freshStore, open, fresh }: Slashing
       }
     });
 
-    test('an export says the floor, for keys with entries and for keys that are named', async () => {
+    it('an export says the floor, for keys with entries and for keys that are named', async () => {
       const backend = await fresh();
       await checkOne(backend, block(1, 10, 'a'));
       await checkOne(backend, vote(1, 3, 4, 'a'));
@@ -125,7 +125,7 @@ export function jumpsContract({ manySigners, freshStore, open, fresh }: Slashing
       for (const key of [1, 2]) await expectRefused(whole, below(key));
     });
 
-    test('a file that is imported after a jump opens nothing below the floor', async () => {
+    it('a file that is imported after a jump opens nothing below the floor', async () => {
       const backend = await fresh();
       await backend.jump(FLOOR);
       await backend.importHistories(
@@ -147,7 +147,7 @@ export function jumpsContract({ manySigners, freshStore, open, fresh }: Slashing
       expect(verdictName(await checkOne(backend, block(1, 2001, 'n')))).toBe('safe');
     });
 
-    test('checks that are under way meet the old floor or the new one, later ones only the new', async () => {
+    it('checks that are under way meet the old floor or the new one, later ones only the new', async () => {
       const store = await freshStore();
       const signer = await open(store);
       const jumper = manySigners ? await open(store) : signer;

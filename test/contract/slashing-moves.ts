@@ -1,7 +1,7 @@
 // Slashing contract: keys that move between stores with their files, and come back. A file that meets records of its
 // key is merged as minimal, whatever it leaves out; a key that is new keeps the entries of its file.
 
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { SlashableMessage, SlashingBackend, ValidatorHistory } from '../../enclave/slashing/types.ts';
 import {
   block,
@@ -27,7 +27,7 @@ export function movesContract({ complete, fresh }: SlashingHarness): void {
     const pruned = history(1, [[150, 'f']], [[149, 150, 'f']]);
     const inTheGap = [block(1, 120, 'g'), block(1, 150, 'g'), vote(1, 110, 120, 'g'), vote(1, 149, 150, 'g')];
 
-    test('a file beside older records leaves no gap, neither here nor in what is exported', async () => {
+    it('a file beside older records leaves no gap, neither here nor in what is exported', async () => {
       const backend = await fresh();
       await checkOne(backend, block(1, 100, 'a'));
       await checkOne(backend, vote(1, 99, 100, 'a'));
@@ -41,7 +41,7 @@ export function movesContract({ complete, fresh }: SlashingHarness): void {
       }
     });
 
-    test('a file beside newer records leaves no gap either', async () => {
+    it('a file beside newer records leaves no gap either', async () => {
       const backend = await fresh();
       await checkOne(backend, block(1, 200, 'a'));
       await checkOne(backend, vote(1, 199, 200, 'a'));
@@ -50,7 +50,7 @@ export function movesContract({ complete, fresh }: SlashingHarness): void {
       expect(verdictName(await checkOne(backend, block(1, 201, 'n')))).toBe('safe');
     });
 
-    test('a kind that the store knows nothing of is merged as minimal too, once it has records of the key', async () => {
+    it('a kind that the store knows nothing of is merged as minimal too, once it has records of the key', async () => {
       const backend = await fresh();
       await checkOne(backend, vote(1, 99, 100, 'a'));
       await backend.importHistories(
@@ -69,7 +69,7 @@ export function movesContract({ complete, fresh }: SlashingHarness): void {
       expect(verdictName(await checkOne(backend, block(1, 21, 'n')))).toBe('safe');
     });
 
-    test('the parts of one file are merged together: an earlier part is no record', async () => {
+    it('the parts of one file are merged together: an earlier part is no record', async () => {
       const backend = await fresh();
       const parts = [
         history(1, [[30, 'a']], []),
@@ -84,7 +84,7 @@ export function movesContract({ complete, fresh }: SlashingHarness): void {
       await expectRefused(backend, [block(1, 10, 'n'), block(1, 30, 'n'), block(1, 9, 'n'), vote(1, 5, 6, 'n')]);
     });
 
-    test('a key that is new to the store keeps the entries of its file, unless it is merged as minimal', async () => {
+    it('a key that is new to the store keeps the entries of its file, unless it is merged as minimal', async () => {
       const file = history(
         1,
         [
@@ -107,7 +107,7 @@ export function movesContract({ complete, fresh }: SlashingHarness): void {
       expect(verdictName(await checkOne(minimal, block(1, 31, 'n')))).toBe('safe');
     });
 
-    test.runIf(complete)('a complete merge is for whoever knows that the file lists everything', async () => {
+    it.runIf(complete)('a complete merge is for whoever knows that the file lists everything', async () => {
       const backend = await fresh();
       await checkOne(backend, block(1, 100, 'a'));
       await checkOne(backend, vote(1, 99, 100, 'a'));
@@ -117,7 +117,7 @@ export function movesContract({ complete, fresh }: SlashingHarness): void {
       await expectRefused(backend, [block(1, 99, 'n'), block(1, 150, 'n'), vote(1, 98, 160, 'n')]);
     });
 
-    test.each([21, 22, 23])(
+    it.each([21, 22, 23])(
       'to and fro with pruned files, nothing slashable leaves either store (seed %i)',
       async (seed) => {
         const stores = [await fresh(), await fresh()] as const;

@@ -2,7 +2,7 @@
 // store. The files here are the awkward ones: older than the history, contradicting it, or with roots for messages that
 // were refused.
 
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { RETAINED_EPOCHS, RETAINED_SLOTS } from '../../enclave/slashing/history/prune.ts';
 import type { SlashableMessage, SlashingBackend, ValidatorHistory } from '../../enclave/slashing/types.ts';
 import {
@@ -21,7 +21,7 @@ import type { SlashingHarness } from './slashing-harness.ts';
 
 export function neverWeakerContract({ complete, fresh }: SlashingHarness): void {
   describe('a refusal stays', () => {
-    test('a block refused below the low-water mark is refused after a file says that it was signed', async () => {
+    it('a block refused below the low-water mark is refused after a file says that it was signed', async () => {
       const backend = await prunedBackend(await fresh());
       const refused = [block(1, 100, 'B'), block(1, 50, 'B'), block(1, 120, 'B')];
       await expectRefused(backend, refused);
@@ -39,7 +39,7 @@ export function neverWeakerContract({ complete, fresh }: SlashingHarness): void 
       expect(verdictName(await checkOne(backend, block(1, FAR_SLOT, 'far')))).toBe('repeat');
     });
 
-    test('a vote refused below a low-water mark is refused after a file says that it was signed', async () => {
+    it('a vote refused below a low-water mark is refused after a file says that it was signed', async () => {
       const backend = await prunedBackend(await fresh());
       const refused = [vote(1, 5, 6, 'B'), vote(1, 3, 4, 'B'), vote(1, 4, FAR_EPOCH + 9, 'B')];
       await expectRefused(backend, refused);
@@ -56,7 +56,7 @@ export function neverWeakerContract({ complete, fresh }: SlashingHarness): void 
       await expectRefused(backend, refused);
     });
 
-    test('a vote refused because it surrounds, or is surrounded, is refused after a file says that it was signed', async () => {
+    it('a vote refused because it surrounds, or is surrounded, is refused after a file says that it was signed', async () => {
       const backend = await fresh();
       await checkOne(backend, vote(1, 1, 2, 'a'));
       await checkOne(backend, vote(1, 5, 9, 'a'));
@@ -67,7 +67,7 @@ export function neverWeakerContract({ complete, fresh }: SlashingHarness): void 
       await expectRefused(backend, refused);
     });
 
-    test.each([11, 12, 13, 14])(
+    it.each([11, 12, 13, 14])(
       'nothing random that was refused is signable after random imports (seed %i)',
       async (seed) => {
         const backend = await fresh();
@@ -95,14 +95,14 @@ export function neverWeakerContract({ complete, fresh }: SlashingHarness): void 
       return backend;
     }
 
-    test('merged as the whole of it, leaves what neither it nor the history lists to the history', async () => {
+    it('merged as the whole of it, leaves what neither it nor the history lists to the history', async () => {
       const backend = await older();
       await backend.importHistories(stream([file]), { strategy: 'complete' });
       for (const message of inTheGap)
         expect((await checkOne(backend, message)).kind).toBe(complete ? 'safe' : 'refused');
     });
 
-    test('merged as a minimal one, refuses everything up to its highest entries, here and in what is exported', async () => {
+    it('merged as a minimal one, refuses everything up to its highest entries, here and in what is exported', async () => {
       const backend = await older();
       await backend.importHistories(stream([file]), { strategy: 'minimal' });
       await backend.importHistories(stream([history(1, [[30, 'b']], [[29, 30, 'b']])]), { strategy: 'minimal' });
@@ -148,7 +148,7 @@ export function neverWeakerContract({ complete, fresh }: SlashingHarness): void 
       },
     };
 
-    test.each(Object.entries(ORIGINS))('%s', async (_name, prepare) => {
+    it.each(Object.entries(ORIGINS))('%s', async (_name, prepare) => {
       const source = await fresh();
       await prepare(source);
       const probes = [...lowProbes(), ...probesNear(FAR_SLOT, FAR_EPOCH)];

@@ -1,7 +1,7 @@
 // Slashing contract: a key that left a store is refused there by every signer from that moment, so that the file that
 // is exported afterwards is final.
 
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { SlashableMessage, SlashingBackend } from '../../enclave/slashing/types.ts';
 import {
   block,
@@ -23,7 +23,7 @@ const STEPS_DURING_RETIREMENT = 20;
 
 export function retirementContract({ manySigners, freshStore, open, fresh }: SlashingHarness): void {
   describe('retired keys', () => {
-    test('are refused by every signer at once, whatever is asked, and the others are not', async () => {
+    it('are refused by every signer at once, whatever is asked, and the others are not', async () => {
       const store = await freshStore();
       const one = await open(store);
       const other = manySigners ? await open(store) : one;
@@ -38,7 +38,7 @@ export function retirementContract({ manySigners, freshStore, open, fresh }: Sla
       }
     });
 
-    test('stay retired when the store is opened again, after an import, a jump and pruning', async () => {
+    it('stay retired when the store is opened again, after an import, a jump and pruning', async () => {
       const store = await freshStore();
       const first = await open(store);
       await checkOne(first, block(1, 10, 'a'));
@@ -52,7 +52,7 @@ export function retirementContract({ manySigners, freshStore, open, fresh }: Sla
       expect(await second.retiredKeys()).toEqual([1, 2].map(publicKeyOf));
     });
 
-    test('sign again once they are reinstated, and their records are as they were', async () => {
+    it('sign again once they are reinstated, and their records are as they were', async () => {
       const backend = await fresh();
       await checkOne(backend, block(1, 10, 'a'));
       await checkOne(backend, vote(1, 3, 4, 'a'));
@@ -68,7 +68,7 @@ export function retirementContract({ manySigners, freshStore, open, fresh }: Sla
       expect(verdictName(await checkOne(backend, block(1, 11, 'c')))).toBe('safe');
     });
 
-    test('that the store has no records of are refused too, and have none afterwards either', async () => {
+    it('that the store has no records of are refused too, and have none afterwards either', async () => {
       const backend = await fresh();
       await backend.retire([publicKeyOf(7)]);
       await expectRetired(backend, [block(7, 1, 'a'), vote(7, 0, 1, 'a')]);
@@ -78,7 +78,7 @@ export function retirementContract({ manySigners, freshStore, open, fresh }: Sla
       expect(verdictName(await checkOne(backend, block(7, 1, 'a')))).toBe('safe');
     });
 
-    test('may be retired again, many at once, one named twice, and none', async () => {
+    it('may be retired again, many at once, one named twice, and none', async () => {
       const backend = await fresh();
       await backend.retire([]);
       expect(await backend.reinstate([])).toEqual([]);
@@ -95,7 +95,7 @@ export function retirementContract({ manySigners, freshStore, open, fresh }: Sla
       expect(await backend.retiredKeys()).toEqual([]);
     });
 
-    test.each(Array.from({ length: FINAL_ROUNDS }, (_, round) => round))(
+    it.each(Array.from({ length: FINAL_ROUNDS }, (_, round) => round))(
       'are final in the file that is exported next, while signers ask on (round %i)',
       async (round) => {
         const store = await freshStore();

@@ -1,6 +1,6 @@
 // Slashing contract: every message gets the verdict that EIP-3076 asks for, alone, in batches and in races.
 
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { NO_MARKS } from '../../enclave/slashing/history/rules.ts';
 import { SlashingProtection } from '../../enclave/slashing/protection.ts';
 import type { SlashableMessage } from '../../enclave/slashing/types.ts';
@@ -28,7 +28,7 @@ const RACE_ROUNDS = 12;
 
 export function verdictsContract({ complete, manySigners, freshStore, open, fresh }: SlashingHarness): void {
   describe('streams of messages', () => {
-    test.each(Object.entries(STREAMS))('%s', async (_name, steps) => {
+    it.each(Object.entries(STREAMS))('%s', async (_name, steps) => {
       const backend = await fresh();
       for (const step of steps) {
         const verdict = verdictName(await checkOne(backend, messageOf(step)));
@@ -38,7 +38,7 @@ export function verdictsContract({ complete, manySigners, freshStore, open, fres
       }
     });
 
-    test('random messages get exactly the verdicts of a brute-force reading of EIP-3076', async () => {
+    it('random messages get exactly the verdicts of a brute-force reading of EIP-3076', async () => {
       const backend = await fresh();
       const model = historyModel({ complete });
       for (const message of randomMessages({ count: 600, keys: 3, span: 24, seed: 3076 })) {
@@ -49,7 +49,7 @@ export function verdictsContract({ complete, manySigners, freshStore, open, fres
   });
 
   const names = vectorNames('eip3076').filter((file) => file !== 'schema.json');
-  test.each(names)('official interchange test %s', async (file) => {
+  it.each(names)('official interchange test %s', async (file) => {
     const vector = vectorJson<InterchangeTest>(`eip3076/${file}`);
     if (vector === undefined) throw new Error('the vector vanished');
     const backend = await fresh(vector.genesis_validators_root);
@@ -75,7 +75,7 @@ export function verdictsContract({ complete, manySigners, freshStore, open, fres
   });
 
   describe('batches', () => {
-    test('verdicts come in the order of the messages, and a refusal does not touch its neighbours', async () => {
+    it('verdicts come in the order of the messages, and a refusal does not touch its neighbours', async () => {
       const backend = await fresh();
       await checkOne(backend, block(2, 10, 'a'));
       await checkOne(backend, vote(3, 1, 2, 'a'));
@@ -84,7 +84,7 @@ export function verdictsContract({ complete, manySigners, freshStore, open, fres
       expect(verdicts.map(verdictName)).toEqual(['safe', 'double_block', 'repeat', 'source_after_target', 'safe']);
     });
 
-    test('a batch of the largest size is recorded whole', async () => {
+    it('a batch of the largest size is recorded whole', async () => {
       const backend = await fresh();
       const size = backend.batchLimits.maxMessages;
       const batch = Array.from({ length: size }, (_, key) =>
@@ -105,7 +105,7 @@ export function verdictsContract({ complete, manySigners, freshStore, open, fres
         vote(1, 1000 * round + racer, 1000 * round + 900 - racer, `${round} ${racer}`),
     };
 
-    test.each(Object.entries(conflicts))(
+    it.each(Object.entries(conflicts))(
       `${RACERS} concurrent conflicting requests (%s): exactly one wins, in every round`,
       async (_name, message) => {
         const protection = new SlashingProtection(await fresh(), {}, { clock: systemClock, log: quietLog });
@@ -117,7 +117,7 @@ export function verdictsContract({ complete, manySigners, freshStore, open, fres
       },
     );
 
-    test.each(Object.entries(conflicts))(
+    it.each(Object.entries(conflicts))(
       'the same below the grouping, in batches of their own (%s): never two winners',
       async (_name, message) => {
         const store = await freshStore();

@@ -1,6 +1,6 @@
 // Addresses in text, held to the test cases of EIP-55.
 
-import { expect, test } from 'vitest';
+import { expect, it } from 'vitest';
 import { canonicalAddress } from '../../formats/address.ts';
 
 const CHECKSUMMED = [
@@ -17,11 +17,11 @@ const ONE_CASE = [
 ] as const;
 const SAMPLE = CHECKSUMMED[0];
 
-test.each([...CHECKSUMMED, ...ONE_CASE])('%s is the address of its lower-case digits', (text) => {
+it.each([...CHECKSUMMED, ...ONE_CASE])('%s is the address of its lower-case digits', (text) => {
   expect(canonicalAddress(text)).toBe(text.toLowerCase());
 });
 
-test.each([
+it.each([
   SAMPLE.toLowerCase(),
   `0x${SAMPLE.slice(2).toUpperCase()}`,
   `0X${SAMPLE.slice(2).toUpperCase()}`,
@@ -31,7 +31,7 @@ test.each([
   expect(canonicalAddress(text)).toBe(SAMPLE.toLowerCase());
 });
 
-test('one letter in the wrong case is a wrong checksum, wherever it is', () => {
+it('one letter in the wrong case is a wrong checksum, wherever it is', () => {
   for (const text of CHECKSUMMED) {
     for (const [at, letter] of [...text].entries()) {
       if (at < 2 || !/[a-f]/i.test(letter)) continue;
@@ -42,17 +42,11 @@ test('one letter in the wrong case is a wrong checksum, wherever it is', () => {
   }
 });
 
-test('one digit for another is a wrong checksum', () => {
+it('one digit for another is a wrong checksum', () => {
   expect(canonicalAddress(SAMPLE.replace('6053', '6054'))).toEqual({ refused: 'wrong_checksum' });
 });
 
-test.each([
-  '',
-  '0x',
-  SAMPLE.slice(0, -1),
-  `${SAMPLE}0`,
-  `${SAMPLE}00`,
-  SAMPLE.replace('5', 'g'),
-  ` ${SAMPLE}`,
-  'x.eth',
-])('%j is no address', (text) => expect(canonicalAddress(text)).toEqual({ refused: 'not_an_address' }));
+it.each(['', '0x', SAMPLE.slice(0, -1), `${SAMPLE}0`, `${SAMPLE}00`, SAMPLE.replace('5', 'g'), ` ${SAMPLE}`, 'x.eth'])(
+  '%j is no address',
+  (text) => expect(canonicalAddress(text)).toEqual({ refused: 'not_an_address' }),
+);

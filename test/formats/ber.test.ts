@@ -1,14 +1,14 @@
 // BER to the letter: what a lenient reader lets pass is refused, each with the strict form beside it that is not.
 
 import { readFileSync } from 'node:fs';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { isStrictBer } from '../../formats/ber.ts';
 import { vectorPath } from '../support/vectors.ts';
 
 const isStrict = (hex: string): boolean => isStrictBer(Buffer.from(hex.replaceAll(' ', ''), 'hex'));
 
 describe('two forms of one value', () => {
-  test.each([
+  it.each([
     ['end-of-contents octets with a length', '3080 020102 0000', '3080 020102 0001 00'],
     ['end-of-contents octets in the constructed form', '3080 020102 0000', '3080 020102 2000'],
     ['one of the two octets missing', '3080 020102 0000', '3080 020102 00'],
@@ -38,22 +38,22 @@ describe('two forms of one value', () => {
   });
 });
 
-test('an arc with zeros in its middle is an arc', () => {
+it('an arc with zeros in its middle is an arc', () => {
   expect(isStrict('0604 2a 818003')).toBe(true);
 });
 
-test('nesting ends at sixteen', () => {
+it('nesting ends at sixteen', () => {
   const nested = (depth: number): string => '3080'.repeat(depth) + '0000'.repeat(depth);
   expect([isStrict(nested(17)), isStrict(nested(18)), isStrict(nested(3000))]).toEqual([true, false, false]);
 });
 
-test('nothing is no value', () => {
+it('nothing is no value', () => {
   expect(isStrict('')).toBe(false);
 });
 
 const folder = vectorPath('kms-cms');
 
-test.skipIf(folder === undefined)('what KMS sent is strict', () => {
+it.skipIf(folder === undefined)('what KMS sent is strict', () => {
   for (const name of ['input_ber', 'input_ber_w_ctx']) {
     expect(isStrictBer(readFileSync(`${folder}/${name}.bin`))).toBe(true);
   }

@@ -1,7 +1,7 @@
 // The PROXY header by its bytes: what the specification shows, what is written is read again, and everything else is
 // refused.
 
-import { describe, expect, it, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import {
   encodeProxyHeader,
   MAX_PROXY_HEADER_BYTES,
@@ -58,7 +58,7 @@ describe('a PROXY header', () => {
     expect(parseProxyHeader(header)).toEqual({ kind: 'proxied', source: CLIENT, destination: SIGNER });
   });
 
-  test.each([
+  it.each([
     ['text of version 1', Buffer.from('PROXY TCP4 203.0.113.7 10.0.0.5 51234 9443\r\n'), /signature/],
     ['a TLS ClientHello', bytes('16030100c8010000c40303', '00'.repeat(20)), /signature/],
     ['version 1 in binary', bytes(SIGNATURE, '11', '11', '000c', '00'.repeat(12)), /version 1/],

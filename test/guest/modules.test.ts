@@ -5,7 +5,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { zstdCompressSync } from 'node:zlib';
-import { afterAll, expect, test } from 'vitest';
+import { afterAll, expect, it } from 'vitest';
 import { modulesInOrder } from './modules.ts';
 import { GuestUnavailable } from './tools.ts';
 
@@ -27,7 +27,7 @@ write('net/vmw_vsock/vmw_vsock_virtio_transport_common.ko.zst', zstdCompressSync
 write('net/vmw_vsock/vsock_loopback.ko', moduleNeeding('vmw_vsock_virtio_transport_common', 'vsock'));
 write('net/with-hyphens.ko', moduleNeeding('lost-one'));
 
-test('a module comes behind what it needs, and once', () => {
+it('a module comes behind what it needs, and once', () => {
   expect(modulesInOrder(folder, ['vsock_loopback', 'vsock']).map(({ name }) => name)).toEqual([
     'vsock',
     'vmw_vsock_virtio_transport_common',
@@ -35,7 +35,7 @@ test('a module comes behind what it needs, and once', () => {
   ]);
 });
 
-test.skipIf(spawnSync('xz', ['--version']).status !== 0)(
+it.skipIf(spawnSync('xz', ['--version']).status !== 0)(
   'compressed modules are decompressed: insmod of busybox takes nothing else',
   () => {
     write('fs/cuse.ko', moduleNeeding());
@@ -44,7 +44,7 @@ test.skipIf(spawnSync('xz', ['--version']).status !== 0)(
   },
 );
 
-test('a module that is not there ends it, and says which', () => {
+it('a module that is not there ends it, and says which', () => {
   expect(() => modulesInOrder(folder, ['with_hyphens'])).toThrow(GuestUnavailable);
   expect(() => modulesInOrder(folder, ['with_hyphens'])).toThrow(/no module lost_one/);
 });

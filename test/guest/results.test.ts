@@ -1,6 +1,6 @@
 // What the console of a guest is taken for. The guest itself runs under `make test-guest`.
 
-import { expect, test } from 'vitest';
+import { expect, it } from 'vitest';
 import type { GuestEnd } from './boot-guest.ts';
 import { readResults } from './results.ts';
 import { type GuestBoot, NotApplicable } from './suite.ts';
@@ -16,7 +16,7 @@ function read(lines: readonly string[], end = IN_TIME, boot: Pick<GuestBoot, 'ou
   return { ...results.tally, shown };
 }
 
-test('lines of results are counted and shown, others are neither', () => {
+it('lines of results are counted and shown, others are neither', () => {
   const lines = [
     '[    0.1] Linux',
     'ok - one (3 ms)',
@@ -28,7 +28,7 @@ test('lines of results are counted and shown, others are neither', () => {
   expect(read(lines)).toEqual({ passed: 1, failed: 1, skipped: 1, shown: lines.slice(1, 4) });
 });
 
-test('a guest that ends before its tests do has failed, whatever it said before', () => {
+it('a guest that ends before its tests do has failed, whatever it said before', () => {
   expect(read(['ok - one'])).toMatchObject({
     passed: 1,
     failed: 1,
@@ -36,14 +36,14 @@ test('a guest that ends before its tests do has failed, whatever it said before'
   });
 });
 
-test('a guest that was stopped has failed, even behind its last line', () => {
+it('a guest that was stopped has failed, even behind its last line', () => {
   expect(read(['ok - one', 'GUEST_DONE 0'], STOPPED)).toMatchObject({
     failed: 1,
     shown: ['ok - one', 'not ok - the guest: it was stopped after 180 s'],
   });
 });
 
-test('a program that fails without naming a test, and one that ran none, have failed', () => {
+it('a program that fails without naming a test, and one that ran none, have failed', () => {
   expect(read(['ok - one', 'GUEST_DONE 70'])).toMatchObject({
     failed: 1,
     shown: ['ok - one', expect.stringContaining('exit code 70')],
@@ -51,7 +51,7 @@ test('a program that fails without naming a test, and one that ran none, have fa
   expect(read(['GUEST_DONE 0'])).toMatchObject({ failed: 1, shown: ['not ok - the guest: it ran no test'] });
 });
 
-test('a check from outside that says nothing about this guest counts as skipped, with its reason', () => {
+it('a check from outside that says nothing about this guest counts as skipped, with its reason', () => {
   const check = (): never => {
     throw new NotApplicable('Linux 6.1 has no such setting');
   };
@@ -60,7 +60,7 @@ test('a check from outside that says nothing about this guest counts as skipped,
   expect(read([], IN_TIME, boot)).toEqual({ passed: 0, failed: 0, skipped: 1, shown });
 });
 
-test('what is found from outside counts as a result, for or against', () => {
+it('what is found from outside counts as a result, for or against', () => {
   const boot: GuestBoot = {
     ramdisks: [],
     withoutProgram: true,

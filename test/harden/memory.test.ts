@@ -2,7 +2,7 @@
 // the limit is, so the children of root run as nobody; where that cannot be they are skipped, and say what they need.
 
 import { spawnSync } from 'node:child_process';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { addonForTests, PROJECT_ROOT } from '../support/addon.ts';
 import { NEEDS_OTHER_USER, otherUser } from '../support/nobody.ts';
 
@@ -62,7 +62,7 @@ function child(options: { policy: string; prefer?: string; lockKiB?: number; key
 }
 
 describe.skipIf(!withNative)(`with the native core${unless}`, () => {
-  test.each(['best_effort', 'required'])('"%s" locks the keys, and no core can be dumped', (policy) => {
+  it.each(['best_effort', 'required'])('"%s" locks the keys, and no core can be dumped', (policy) => {
     const report = child({ policy, keys: 600 });
     expect(report).toMatchObject({ kind: 'native', memoryLocked: true, keys: 600, coreLimit: '0 0' });
     expect(report.refusal).toBeUndefined();
@@ -70,24 +70,24 @@ describe.skipIf(!withNative)(`with the native core${unless}`, () => {
     expect(report.ownerOfProcess).toBe(0);
   });
 
-  test('"off" locks nothing and leaves core dumps as they are', () => {
+  it('"off" locks nothing and leaves core dumps as they are', () => {
     const report = child({ policy: 'off' });
     expect(report).toMatchObject({ kind: 'native', memoryLocked: false, keys: 1 });
     expect(report.ownerOfProcess).not.toBe(0);
   });
 
-  test('"best_effort" without the right to lock signs with unlocked memory and warns', () => {
+  it('"best_effort" without the right to lock signs with unlocked memory and warns', () => {
     const report = child({ policy: 'best_effort', lockKiB: 0 });
     expect(report).toMatchObject({ kind: 'native', memoryLocked: false, keys: 1 });
     expect(report.levels).toContain('warn');
   });
 
-  test('"best_effort" whose limit is reached by later keys says so from then on', () => {
+  it('"best_effort" whose limit is reached by later keys says so from then on', () => {
     expect(child({ policy: 'best_effort', lockKiB: 16, keys: 512 }).memoryLocked).toBe(true);
     expect(child({ policy: 'best_effort', lockKiB: 16, keys: 513 }).memoryLocked).toBe(false);
   });
 
-  test.each([16, 32, 64])('of 3,000 keys under %i KiB those that are not locked are counted, and said', (lockKiB) => {
+  it.each([16, 32, 64])('of 3,000 keys under %i KiB those that are not locked are counted, and said', (lockKiB) => {
     const locked = (lockKiB * 1024) / 32;
     const report = child({ policy: 'best_effort', lockKiB, keys: 3000 });
     expect(report).toMatchObject({ keys: 3000, unlockedKeys: 3000 - locked });
@@ -96,21 +96,21 @@ describe.skipIf(!withNative)(`with the native core${unless}`, () => {
     );
   });
 
-  test('nothing is said while every key is locked, or nobody asked for it', () => {
+  it('nothing is said while every key is locked, or nobody asked for it', () => {
     expect(child({ policy: 'best_effort', keys: 600 })).toMatchObject({ unlockedKeys: 0, keys: 600 });
     expect(child({ policy: 'best_effort', keys: 600 }).said).toBeUndefined();
     expect(child({ policy: 'off', keys: 600 })).toMatchObject({ unlockedKeys: 600 });
     expect(child({ policy: 'off', keys: 600 }).said).toBeUndefined();
   });
 
-  test('"required" without the right to lock refuses to start', () => {
+  it('"required" without the right to lock refuses to start', () => {
     const report = child({ policy: 'required', lockKiB: 0 });
     expect(report.refusal).toMatch(/server\.mlock is "required".*RLIMIT_MEMLOCK.*LimitMEMLOCK/);
     expect(report.refusal).not.toContain('make native');
     expect(report.keys).toBe(0);
   });
 
-  test('"required" never puts a key into memory that is not locked: the key after the limit is refused', () => {
+  it('"required" never puts a key into memory that is not locked: the key after the limit is refused', () => {
     const report = child({ policy: 'required', lockKiB: 16, keys: 1000 });
     expect(report).toMatchObject({ kind: 'native', memoryLocked: true, keys: 512 });
     expect(report.refusal).toMatch(/RLIMIT_MEMLOCK/);
@@ -118,13 +118,13 @@ describe.skipIf(!withNative)(`with the native core${unless}`, () => {
 });
 
 describe.skipIf(user === undefined)(`with the portable core${unless}`, () => {
-  test('"required" refuses to start and says how to get the addon', () => {
+  it('"required" refuses to start and says how to get the addon', () => {
     expect(child({ policy: 'required', prefer: 'portable' }).refusal).toMatch(
       /server\.mlock is "required".*make native/,
     );
   });
 
-  test('"best_effort" starts and warns', () => {
+  it('"best_effort" starts and warns', () => {
     const report = child({ policy: 'best_effort', prefer: 'portable' });
     expect(report).toMatchObject({ kind: 'portable', memoryLocked: false, keys: 1 });
     expect(report.levels).toContain('warn');

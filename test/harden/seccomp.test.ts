@@ -5,7 +5,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { addonForTests, PROJECT_ROOT } from '../support/addon.ts';
 import { buildSyscallProbe } from '../support/syscall-probe.ts';
 
@@ -53,7 +53,7 @@ const ASK_ALL =
   'for (const [name, number] of Object.entries(probe.numbers)) if (!leaveOut.has(name)) report[name] = probe.systemCall(number);';
 
 describe.skipIf(!usable)('the filter', () => {
-  test('refuses every call of the list', () => {
+  it('refuses every call of the list', () => {
     const report = child(
       `const leaveOut = new Set(${JSON.stringify([...NOT_REFUSED])}); addon.installSystemCallFilter(); ${ASK_ALL}`,
     );
@@ -61,13 +61,13 @@ describe.skipIf(!usable)('the filter', () => {
     expect(Object.entries(report).filter(([, errno]) => errno !== EPERM)).toEqual([]);
   });
 
-  test('is what refuses them: without it most of them fail for another reason', () => {
+  it('is what refuses them: without it most of them fail for another reason', () => {
     const dangerous = ['fork', 'vfork', 'vhangup', ...NOT_REFUSED];
     const report = child(`const leaveOut = new Set(${JSON.stringify(dangerous)}); ${ASK_ALL}`);
     expect(Object.values(report).filter((errno) => errno !== EPERM).length).toBeGreaterThan(10);
   });
 
-  test('lets threads be made, and neither processes nor namespaces', () => {
+  it('lets threads be made, and neither processes nor namespaces', () => {
     const report = child(`
       addon.installSystemCallFilter();
       const { clone, clone3 } = probe.numbers;
@@ -81,7 +81,7 @@ describe.skipIf(!usable)('the filter', () => {
     expect(report).toEqual({ process: EPERM, namespaces: [EPERM, EPERM, EPERM], unseen: ENOSYS, worker: 'up' });
   });
 
-  test('lets sockets of the signer’s families be made, and no others', () => {
+  it('lets sockets of the signer’s families be made, and no others', () => {
     const report = child(`
       addon.installSystemCallFilter();
       const { socket, socketpair } = probe.numbers;
@@ -97,14 +97,14 @@ describe.skipIf(!usable)('the filter', () => {
     expect(report['inet6']).not.toBe(EPERM); // a machine without IPv6 says EAFNOSUPPORT
   });
 
-  test('answers calls that nobody has looked at as an older kernel would', () => {
+  it('answers calls that nobody has looked at as an older kernel would', () => {
     const report = child(
       'addon.installSystemCallFilter(); report.errnos = [463, 500, 1023].map((number) => probe.systemCall(number));',
     );
     expect(report['errnos']).toEqual([ENOSYS, ENOSYS, ENOSYS]);
   });
 
-  test.runIf(process.arch === 'x64')('does not judge x32 or i386 by x86-64’s numbers', () => {
+  it.runIf(process.arch === 'x64')('does not judge x32 or i386 by x86-64’s numbers', () => {
     const report = child(
       'addon.installSystemCallFilter(); report.x32 = probe.systemCall(probe.numbers.getpid + 0x40000000);',
     );
@@ -114,7 +114,7 @@ describe.skipIf(!usable)('the filter', () => {
     expect(i386.signal).toMatch(/SIGSYS|SIGSEGV/); // SIGSEGV where the kernel has no i386 at all
   });
 
-  test('binds threads that were there before it, and none of them can gain a privilege', () => {
+  it('binds threads that were there before it, and none of them can gain a privilege', () => {
     const report = child(`
       const { Worker } = await import('node:worker_threads');
       const { once } = await import('node:events');
@@ -141,12 +141,12 @@ describe.skipIf(!usable)('the filter', () => {
 describe.skipIf(!usable)('server.seccomp', () => {
   const SPAWN = `const { spawnSync } = await import('node:child_process'); report.spawned = spawnSync('true').error?.code ?? 'ran';`;
 
-  test('"off" installs nothing and says nothing', () => {
+  it('"off" installs nothing and says nothing', () => {
     const report = child(`report.filtered = applySystemCallPolicy('off', log); ${SPAWN}`);
     expect(report).toEqual({ filtered: false, spawned: 'ran' });
   });
 
-  test.each(['best_effort', 'required'])('"%s" filters, and says so', (policy) => {
+  it.each(['best_effort', 'required'])('"%s" filters, and says so', (policy) => {
     const report = child(`report.filtered = applySystemCallPolicy('${policy}', log); ${SPAWN}`);
     expect(report).toEqual({ filtered: true, spawned: 'EPERM', logged: 'info' });
   });
@@ -158,7 +158,7 @@ describe.skipIf(!usable)('server.seccomp', () => {
     ['the kernel refuses', FULL, 'loadAddon', /could not be installed: .*memory/],
   ] as const;
 
-  test.each(REFUSED)('"required" does not start when %s', (_, before, load, reason) => {
+  it.each(REFUSED)('"required" does not start when %s', (_, before, load, reason) => {
     const report = child(
       `${before} try { applySystemCallPolicy('required', log, ${load}) } catch (error) { report.refusal = error.message }`,
     );
@@ -166,7 +166,7 @@ describe.skipIf(!usable)('server.seccomp', () => {
     expect(report['refusal']).toMatch(reason);
   });
 
-  test.each(REFUSED)('"best_effort" warns and starts when %s', (_, before, load) => {
+  it.each(REFUSED)('"best_effort" warns and starts when %s', (_, before, load) => {
     const report = child(`${before} report.filtered = applySystemCallPolicy('best_effort', log, ${load});`);
     expect(report).toEqual({ filtered: false, logged: 'warn' });
   });

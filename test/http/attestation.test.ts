@@ -8,7 +8,7 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import tls, { type TLSSocket } from 'node:tls';
-import { afterEach, beforeEach, describe, expect, it, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { connectionNonce, EXPORTER_BYTES, EXPORTER_LABEL, keyBinding } from '../../enclave/api/attestation.ts';
 import { type Verdict, verifyDocument } from '../../operator/attestation/verify.ts';
 import { testPcr } from '../../rehearsal/nsm/emulator.ts';
@@ -127,7 +127,7 @@ describe('a document asked for over RA-TLS', () => {
 });
 
 describe('who asks wrongly', () => {
-  test.each([
+  it.each([
     ['no nonce', PATH],
     ['an empty one', `${PATH}?nonce=`],
     ['15 bytes', `${PATH}?nonce=${'00'.repeat(15)}`],
@@ -269,7 +269,7 @@ describe('the NSM', () => {
   });
 });
 
-test('the route is in the OpenAPI document', async () => {
+it('the route is in the OpenAPI document', async () => {
   const document = (await signer.app.inject('/api/openapi.json')).json() as { readonly paths: object };
   expect(document.paths).toHaveProperty([PATH, 'get', 'responses', '200', 'content', 'application/aws-nitro-document']);
   expect(document.paths).toHaveProperty([PATH, 'get', 'parameters', '0', 'name'], 'nonce');

@@ -2,7 +2,7 @@
 
 import type { AddressInfo } from 'node:net';
 import { connect } from 'node:net';
-import { afterEach, expect, test, vi } from 'vitest';
+import { afterEach, expect, it, vi } from 'vitest';
 import { createPolicy } from '../../enclave/auth/stateful/policies.ts';
 import { issueToken } from '../../enclave/auth/stateful/tokens.ts';
 import type { SlashingBackend } from '../../enclave/slashing/types.ts';
@@ -13,7 +13,7 @@ const IDLE_SECONDS = 30;
 
 afterEach(() => void vi.useRealTimers());
 
-test('an import that does not go on for half a minute is cut off, and nothing is imported', async () => {
+it('an import that does not go on for half a minute is cut off, and nothing is imported', async () => {
   const server = await startAuthServer();
   const table = await server.createTable();
   const replica = await openAuthReplica(table);

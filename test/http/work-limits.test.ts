@@ -1,9 +1,9 @@
 // What a key route says when its time is over: never that nothing was done.
 
-import { expect, test } from 'vitest';
+import { expect, it } from 'vitest';
 import { limitWork } from '../../enclave/http/work-limits.ts';
 
-test('work that takes too long is answered with what may be done already, and with what to do', async () => {
+it('work that takes too long is answered with what may be done already, and with what to do', async () => {
   const work = limitWork({ maxConcurrentRequests: 1, requestTimeoutSeconds: 0.001 });
   const aborted = Promise.withResolvers<never>();
   const answer = work((signal) => {

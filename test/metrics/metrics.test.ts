@@ -1,6 +1,6 @@
 // The metrics catalogue: its conventions, that its label values are those of the sources, and what is rendered.
 
-import { afterEach, expect, test } from 'vitest';
+import { afterEach, expect, it } from 'vitest';
 import { ERROR_REASONS, type ErrorReason, SLASHING_KEY_FAULTS, SLASHING_REFUSALS } from '../../enclave/api/errors.ts';
 import { OPERATIONS } from '../../enclave/api/operations.ts';
 import type { AwsFault } from '../../enclave/aws/errors.ts';
@@ -33,7 +33,7 @@ function reasonsWithStatus(...statuses: number[]): string[] {
   );
 }
 
-test('names start with svc_, are unique, and end in their unit; counters in _total', () => {
+it('names start with svc_, are unique, and end in their unit; counters in _total', () => {
   expect(new Set(entries.map(({ name }) => name)).size).toBe(entries.length);
   for (const { name, type } of entries) {
     expect(name).toMatch(/^svc_[a-z0-9_]+$/);
@@ -41,7 +41,7 @@ test('names start with svc_, are unique, and end in their unit; counters in _tot
   }
 });
 
-test('every metric says what it is, and the buckets of every histogram ascend', () => {
+it('every metric says what it is, and the buckets of every histogram ascend', () => {
   for (const { help, type, buckets } of entries) {
     expect(help).toMatch(/^[A-Z0-9].*\.$/);
     expect(buckets.length > 0).toBe(type === 'histogram');
@@ -49,7 +49,7 @@ test('every metric says what it is, and the buckets of every histogram ascend', 
   }
 });
 
-test('label values are those of the sources they come from', () => {
+it('label values are those of the sources they come from', () => {
   expect(METRICS.signingRequests.labels.operation.values).toEqual([...OPERATIONS, 'unknown']);
   expect(METRICS.signingRequests.labels.outcome.values).toEqual(['signed', ...Object.keys(ERROR_REASONS)]);
   expect(METRICS.slashingRefusals.labels.reason.values.toSorted()).toEqual(
@@ -72,7 +72,7 @@ test('label values are those of the sources they come from', () => {
   expect(METRICS.kmsCalls.labels.outcome.values).toEqual(Object.keys(outcomes));
 });
 
-test('what is recorded is rendered as Prometheus text', async () => {
+it('what is recorded is rendered as Prometheus text', async () => {
   const metrics = openMetrics();
   metrics.signingRequests.inc({ operation: 'ATTESTATION', outcome: 'signed' });
   metrics.signingRequests.inc({ operation: 'ATTESTATION', outcome: 'signed' });
@@ -96,14 +96,14 @@ test('what is recorded is rendered as Prometheus text', async () => {
   }
 });
 
-test('a canary counter that never counted is rendered as zero, so that an alarm has something to watch', async () => {
+it('a canary counter that never counted is rendered as zero, so that an alarm has something to watch', async () => {
   const metrics = openMetrics();
   expect(await linesOf(metrics, 'svc_canary_signing_total')).toEqual(['svc_canary_signing_total 0']);
   metrics.canarySignings.inc();
   expect(await linesOf(metrics, 'svc_canary_signing_total')).toEqual(['svc_canary_signing_total 1']);
 });
 
-test('every slashing refusal and every authentication refusal is rendered from the start', async () => {
+it('every slashing refusal and every authentication refusal is rendered from the start', async () => {
   const metrics = openMetrics();
   expect(await linesOf(metrics, 'svc_slashing_refusals_total')).toHaveLength(
     SLASHING_REFUSALS.length + SLASHING_KEY_FAULTS.length,
@@ -115,7 +115,7 @@ test('every slashing refusal and every authentication refusal is rendered from t
   expect(await linesOf(metrics, 'svc_auth_rejections_total')).toHaveLength(reasons.length + other);
 });
 
-test('a gauge that was never set is not rendered: no certificate is not a certificate that expired in 1970', async () => {
+it('a gauge that was never set is not rendered: no certificate is not a certificate that expired in 1970', async () => {
   const metrics = openMetrics();
   expect(await linesOf(metrics, 'svc_tls_certificate_expiry_timestamp_seconds')).toEqual([]);
   metrics.certificateExpiry.set(1_800_000_000, { mode: 'ratls' });
@@ -124,7 +124,7 @@ test('a gauge that was never set is not rendered: no certificate is not a certif
   ]);
 });
 
-test('a value from elsewhere that is not listed counts as unknown, however many of them there are', async () => {
+it('a value from elsewhere that is not listed counts as unknown, however many of them there are', async () => {
   const metrics = openMetrics();
   for (let index = 0; index < 100; index += 1) metrics.httpRequests.inc({ route: `/probe/${index}`, status: '4xx' });
   metrics.httpRequests.inc({ route: '/upcheck', status: '2xx' });
@@ -135,7 +135,7 @@ test('a value from elsewhere that is not listed counts as unknown, however many 
   expect(lines.some((line) => line.includes('probe'))).toBe(false);
 });
 
-test('each combination of label values is a series of its own', async () => {
+it('each combination of label values is a series of its own', async () => {
   const metrics = openMetrics();
   const { source, status } = METRICS.keys.labels;
   const pairs = source.values.flatMap((from) => status.values.map((is) => ({ source: from, status: is })));
@@ -144,20 +144,20 @@ test('each combination of label values is a series of its own', async () => {
   expect(await linesOf(metrics, 'svc_keys')).toEqual(lines);
 });
 
-test('a value that a closed label does not have is a bug, and nothing is recorded', async () => {
+it('a value that a closed label does not have is a bug, and nothing is recorded', async () => {
   const metrics = openMetrics();
   const bug = { row: 'other' } as unknown as { row: 'policy' };
   expect(() => metrics.authRowsRejected.inc(bug)).toThrow(/svc_auth_rows_rejected_total/);
   for (const line of await linesOf(metrics, 'svc_auth_rows_rejected_total')) expect(line).toMatch(/ 0$/);
 });
 
-test('two sets of metrics share nothing', async () => {
+it('two sets of metrics share nothing', async () => {
   const [one, other] = [openMetrics(), openMetrics()];
   one.canarySignings.inc();
   expect(await linesOf(other, 'svc_canary_signing_total')).toEqual(['svc_canary_signing_total 0']);
 });
 
-test('collectors run before each rendering', async () => {
+it('collectors run before each rendering', async () => {
   const metrics = openMetrics();
   let depth = 0;
   metrics.onRender(() => {
@@ -168,7 +168,7 @@ test('collectors run before each rendering', async () => {
   expect(await linesOf(metrics, 'svc_signing_queue_depth')).toEqual(['svc_signing_queue_depth{pool="normal"} 2']);
 });
 
-test('the process is measured: CPU time grows, memory and lag are there', async () => {
+it('the process is measured: CPU time grows, memory and lag are there', async () => {
   const metrics = openMetrics();
   const value = async (name: string) => Number((await linesOf(metrics, name))[0]?.split(' ').at(-1));
   const before = await value('svc_process_cpu_seconds_total');
@@ -178,12 +178,12 @@ test('the process is measured: CPU time grows, memory and lag are there', async 
   expect(await linesOf(metrics, 'svc_event_loop_lag_seconds')).toHaveLength(3);
 });
 
-test('the status class of an answer', () => {
+it('the status class of an answer', () => {
   const classes = [100, 200, 204, 302, 404, 499, 500, 503].map(statusClass);
   expect(classes.join(' ')).toBe('1xx 2xx 2xx 3xx 4xx 4xx 5xx 5xx');
 });
 
-test('the reference describes every metric and every label value, and nothing else is rendered', async () => {
+it('the reference describes every metric and every label value, and nothing else is rendered', async () => {
   const reference = metricsReference();
   for (const { name, help, labels } of entries) {
     expect(reference).toContain(`## \`${name}\``);

@@ -4,7 +4,7 @@
 import { once } from 'node:events';
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { loadAddon } from '../../enclave/native/load.ts';
 import { openDescriptorStreams, type StreamVariant } from '../../enclave/native/vsock-streams.ts';
 import { addonForTests } from '../support/addon.ts';
@@ -48,7 +48,7 @@ async function closed(socket: Socket): Promise<void> {
 describe.skipIf(addon === undefined)('streams over descriptors', () => {
   if (addon === undefined) return;
 
-  test('this Node opens descriptors with its own Pipe class', () => {
+  it('this Node opens descriptors with its own Pipe class', () => {
     expect(openDescriptorStreams(addon).variant).toBe('pipe');
   });
 
@@ -62,7 +62,7 @@ describe.skipIf(addon === undefined)('streams over descriptors', () => {
       return { path, listener };
     }
 
-    test('an end in one direction leaves the other open, and every descriptor is given back', async () => {
+    it('an end in one direction leaves the other open, and every descriptor is given back', async () => {
       const before = openDescriptors();
       const { path, listener } = await listening(
         () => true,
@@ -76,7 +76,7 @@ describe.skipIf(addon === undefined)('streams over descriptors', () => {
       await expect.poll(openDescriptors).toEqual(before);
     });
 
-    test('a connection that is not wanted is cut off before anybody sees it', async () => {
+    it('a connection that is not wanted is cut off before anybody sees it', async () => {
       const seen: Socket[] = [];
       const { path, listener } = await listening(
         () => false,
@@ -89,7 +89,7 @@ describe.skipIf(addon === undefined)('streams over descriptors', () => {
       await listener.close();
     });
 
-    test('a listener that is closed takes no more connections, and the open ones stay', async () => {
+    it('a listener that is closed takes no more connections, and the open ones stay', async () => {
       const accepted = Promise.withResolvers<Socket>();
       const { path, listener } = await listening(() => true, accepted.resolve);
       const client = connect({ path, allowHalfOpen: true });
@@ -104,14 +104,14 @@ describe.skipIf(addon === undefined)('streams over descriptors', () => {
       await closed(client);
     });
 
-    test('a stream that is opened over a descriptor reads its peer’s end', async () => {
+    it('a stream that is opened over a descriptor reads its peer’s end', async () => {
       const socket = streams.open(addon.unixStream()); // its other end is closed
       expect(await received(socket)).toBe('');
       socket.destroy();
       await closed(socket);
     });
 
-    test('a descriptor that is none is an error and leaves nothing open', async () => {
+    it('a descriptor that is none is an error and leaves nothing open', async () => {
       const gone = 1_000_000;
       const before = openDescriptors();
       expect(() => streams.open(gone)).toThrow(/EBADF/);

@@ -4,7 +4,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { loadAddon } from '../../enclave/native/load.ts';
 import { openNsmDevice } from '../../enclave/native/nsm-device.ts';
 import { addonForTests } from '../support/addon.ts';
@@ -16,19 +16,19 @@ afterAll(() => rmSync(folder, { recursive: true }));
 describe.skipIf(addon === undefined || process.platform !== 'linux')('the NSM device', () => {
   if (addon === undefined) return;
 
-  test('no such file: an enclave has it', () => {
+  it('no such file: an enclave has it', () => {
     expect(() => openNsmDevice(addon, join(folder, 'absent'))).toThrow(
       /absent \(ENOENT\): only a Nitro enclave has it/,
     );
   });
 
-  test('a file that is no device is refused', () => {
+  it('a file that is no device is refused', () => {
     const path = join(folder, 'file');
     writeFileSync(path, '');
     expect(() => openNsmDevice(addon, path)).toThrow(/is no character device/);
   });
 
-  test('another device does not know the ioctl', async () => {
+  it('another device does not know the ioctl', async () => {
     const device = openNsmDevice(addon, '/dev/null');
     await expect(device.exchange(Buffer.from([0x60]))).rejects.toMatchObject({
       name: 'NsmDeviceError',
@@ -38,7 +38,7 @@ describe.skipIf(addon === undefined || process.platform !== 'linux')('the NSM de
     device.close();
   });
 
-  test('a device that is closed exchanges nothing, and what was under way has ended first', async () => {
+  it('a device that is closed exchanges nothing, and what was under way has ended first', async () => {
     const device = openNsmDevice(addon, '/dev/null');
     const underWay = device.exchange(Buffer.from([0x60]));
     device.close();
@@ -46,7 +46,7 @@ describe.skipIf(addon === undefined || process.platform !== 'linux')('the NSM de
     await expect(underWay).rejects.toMatchObject({ code: 'ENOTTY' });
   });
 
-  test('a request is 1 to 4096 bytes', () => {
+  it('a request is 1 to 4096 bytes', () => {
     expect(() => addon.nsmRequest(0, new Uint8Array(0))).toThrow(TypeError);
     expect(() => addon.nsmRequest(0, new Uint8Array(4097))).toThrow(TypeError);
     expect(() => addon.nsmRequest(-1, new Uint8Array(1))).toThrow(TypeError);

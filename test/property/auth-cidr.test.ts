@@ -1,7 +1,7 @@
 // Ranges and addresses against arithmetic on whole numbers, over random input.
 
 import * as fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { expect, it } from 'vitest';
 import { anyCidrContains, canonicalPeerAddress, parseCidr } from '../../enclave/auth/cidr.ts';
 
 const BITS = { 4: 32, 6: 128 } as const;
@@ -45,7 +45,7 @@ function unmapped({ family, value }: Address): Address {
   return family === 6 && value >> 32n === 0xffffn ? { family: 4, value: value & 0xffff_ffffn } : { family, value };
 }
 
-test('an address is in a range exactly when they agree in family and in the bits of the prefix', () => {
+it('an address is in a range exactly when they agree in family and in the bits of the prefix', () => {
   let inside = 0;
   fc.assert(
     fc.property(address, address, fc.nat(128), fc.nat(128), style, style, (base, other, length, flip, one, two) => {
@@ -69,7 +69,7 @@ test('an address is in a range exactly when they agree in family and in the bits
   expect(inside).toBeGreaterThan(1000);
 });
 
-test('a range with host bits is refused, with its canonical form in the hint', () => {
+it('a range with host bits is refused, with its canonical form in the hint', () => {
   fc.assert(
     fc.property(address, fc.nat(128), style, (base, length, spelling) => {
       const bits = BITS[base.family];
@@ -88,7 +88,7 @@ test('a range with host bits is refused, with its canonical form in the hint', (
   );
 });
 
-test('all spellings of an address have one canonical spelling, which is its own', () => {
+it('all spellings of an address have one canonical spelling, which is its own', () => {
   fc.assert(
     fc.property(address, style, style, (value, one, two) => {
       const canonical = canonicalPeerAddress(spell(value, one));

@@ -2,7 +2,7 @@
 // of a request is read.
 
 import * as fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { expect, it } from 'vitest';
 import { SCOPES } from '../../enclave/api/operations.ts';
 import { policySchema, type Rule } from '../../enclave/api/policy.ts';
 import { admitsRoute, evaluate, evaluateBeforeBody } from '../../enclave/auth/evaluate.ts';
@@ -21,7 +21,7 @@ import {
 } from './auth-arbitraries.ts';
 import { compilePolicies, isAllowed, matches, oracle } from './auth-oracle.ts';
 
-test('before the body is read a request passes exactly when some message would be allowed afterwards', () => {
+it('before the body is read a request passes exactly when some message would be allowed afterwards', () => {
   const deniesNoPayment = fc.oneof(
     olderRule,
     rule.filter(({ effect }) => effect === 'allow'),
@@ -35,7 +35,7 @@ test('before the body is read a request passes exactly when some message would b
   );
 });
 
-test('before the body is read no request is refused that would be allowed afterwards, whatever deny rules say of payments', () => {
+it('before the body is read no request is refused that would be allowed afterwards, whatever deny rules say of payments', () => {
   fc.assert(
     fc.property(policiesOf(rule), someScopes, someKeys, (policies, scope, publicKey) => {
       fc.pre(MESSAGES.some((message) => oracle(policies, { scope, publicKey, ...message }) === 'allow'));
@@ -45,7 +45,7 @@ test('before the body is read no request is refused that would be allowed afterw
   );
 });
 
-test('a deny rule about payments refuses nothing before the body is read', () => {
+it('a deny rule about payments refuses nothing before the body is read', () => {
   fc.assert(
     fc.property(policies, rule, someScopes, someKeys, (policies, added, scope, publicKey) => {
       fc.pre(added.fee_recipients !== undefined || added.max_gas_limit !== undefined);
@@ -58,7 +58,7 @@ test('a deny rule about payments refuses nothing before the body is read', () =>
   );
 });
 
-test('a condition that is added to an allow rule never permits more, added to a deny rule never denies more', () => {
+it('a condition that is added to an allow rule never permits more, added to a deny rule never denies more', () => {
   fc.assert(
     fc.property(policies, olderRule, rule, request, (policies, older, other, request) => {
       const { fee_recipients = RECIPIENTS.slice(0, 1), max_gas_limit = 30_000_000 } = other;
@@ -72,7 +72,7 @@ test('a condition that is added to an allow rule never permits more, added to a 
   );
 });
 
-test('a condition that is added to an allow rule opens no route and lets no body in that was refused', () => {
+it('a condition that is added to an allow rule opens no route and lets no body in that was refused', () => {
   fc.assert(
     fc.property(policies, olderRule, fc.constantFrom(...SCOPES), someKeys, (policies, older, scope, publicKey) => {
       const allow: Rule = { ...older, effect: 'allow' };
@@ -86,7 +86,7 @@ test('a condition that is added to an allow rule opens no route and lets no body
   );
 });
 
-test('a rule that states fee recipients or a gas limit is nothing to a message that has neither', () => {
+it('a rule that states fee recipients or a gas limit is nothing to a message that has neither', () => {
   fc.assert(
     fc.property(policies, rule, fc.nat(), request, (policies, added, position, request) => {
       fc.pre(request.payment === undefined);
@@ -101,7 +101,7 @@ test('a rule that states fee recipients or a gas limit is nothing to a message t
   );
 });
 
-test('what rules without conditions decide does not depend on where a payment goes', () => {
+it('what rules without conditions decide does not depend on where a payment goes', () => {
   fc.assert(
     fc.property(policiesOf(olderRule), paymentRequest, somePayments, (policies, request, payment) => {
       const access = compilePolicies(policies);
@@ -112,7 +112,7 @@ test('what rules without conditions decide does not depend on where a payment go
   );
 });
 
-test('the order, the case and the prefix of addresses change nothing', () => {
+it('the order, the case and the prefix of addresses change nothing', () => {
   const spellings = [
     (address: string) => address,
     (address: string) => `0x${address.slice(2).toUpperCase()}`,
@@ -137,7 +137,7 @@ test('the order, the case and the prefix of addresses change nothing', () => {
   );
 });
 
-test('a refused payment is told the condition that a rule about it has, and of no rule that is not about it', () => {
+it('a refused payment is told the condition that a rule about it has, and of no rule that is not about it', () => {
   const seen = { fee_recipient: 0, gas_limit: 0, none: 0 };
   fc.assert(
     fc.property(policies, paymentRequest, (policies, request) => {

@@ -2,7 +2,7 @@
 // order, and for which routes.
 
 import * as fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { expect, it } from 'vitest';
 import { SCOPES } from '../../enclave/api/operations.ts';
 import type { Policy } from '../../enclave/api/policy.ts';
 import { admitsRoute, canSignWith, evaluate, evaluateBatch } from '../../enclave/auth/evaluate.ts';
@@ -19,7 +19,7 @@ import {
 } from './auth-arbitraries.ts';
 import { compilePolicies, isAllowed, oracle } from './auth-oracle.ts';
 
-test('evaluate answers as the oracle does, with the reason, and names a policy that does deny', () => {
+it('evaluate answers as the oracle does, with the reason, and names a policy that does deny', () => {
   const seen = { allow: 0, denied_by_rule: 0, no_matching_allow: 0 };
   fc.assert(
     fc.property(policies, request, (policies, request) => {
@@ -36,7 +36,7 @@ test('evaluate answers as the oracle does, with the reason, and names a policy t
   for (const count of Object.values(seen)) expect(count).toBeGreaterThan(250);
 });
 
-test('adding a deny rule never widens access, adding an allow rule never narrows it, wherever it is added', () => {
+it('adding a deny rule never widens access, adding an allow rule never narrows it, wherever it is added', () => {
   fc.assert(
     fc.property(policies, rule, fc.nat(), request, (policies, rule, position, request) => {
       const added: Policy = { name: 'added', rules: [rule] };
@@ -48,7 +48,7 @@ test('adding a deny rule never widens access, adding an allow rule never narrows
   );
 });
 
-test('the order of policies and of rules changes nothing', () => {
+it('the order of policies and of rules changes nothing', () => {
   fc.assert(
     fc.property(policies, request, (policies, request) => {
       const reversed = policies.map(({ name, rules }) => ({ name, rules: rules.toReversed() })).toReversed();
@@ -57,7 +57,7 @@ test('the order of policies and of rules changes nothing', () => {
   );
 });
 
-test('a key can be signed with exactly when it may be shown and some message may be signed', () => {
+it('a key can be signed with exactly when it may be shown and some message may be signed', () => {
   const deniesNoPayment = fc.oneof(
     olderRule,
     rule.filter(({ effect }) => effect === 'allow'),
@@ -74,7 +74,7 @@ test('a key can be signed with exactly when it may be shown and some message may
   );
 });
 
-test('a batch is allowed exactly when every key of it is', () => {
+it('a batch is allowed exactly when every key of it is', () => {
   fc.assert(
     fc.property(policies, fc.array(someKeys), (policies, keys) => {
       const expected = keys.every((publicKey) => oracle(policies, { scope: 'delete_keys', publicKey }) === 'allow');
@@ -83,7 +83,7 @@ test('a batch is allowed exactly when every key of it is', () => {
   );
 });
 
-test('whoever may do something on a key under a scope is admitted to the routes of that scope', () => {
+it('whoever may do something on a key under a scope is admitted to the routes of that scope', () => {
   fc.assert(
     fc.property(
       policies,
@@ -97,7 +97,7 @@ test('whoever may do something on a key under a scope is admitted to the routes 
   );
 });
 
-test('whoever is allowed a request without a key is admitted to its route', () => {
+it('whoever is allowed a request without a key is admitted to its route', () => {
   fc.assert(
     fc.property(policies, fc.constantFrom(...SCOPES), (policies, scope) => {
       fc.pre(oracle(policies, { scope }) === 'allow');
@@ -107,7 +107,7 @@ test('whoever is allowed a request without a key is admitted to its route', () =
   );
 });
 
-test('a deny rule without keys and operations closes the routes of its scopes', () => {
+it('a deny rule without keys and operations closes the routes of its scopes', () => {
   fc.assert(
     fc.property(policies, listOf(someScopes), (policies, scopes) => {
       const closed: Policy = { name: 'closed', rules: [{ effect: 'deny', scopes }] };

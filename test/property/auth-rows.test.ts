@@ -4,7 +4,7 @@
 // replica has seen.
 
 import * as fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { expect, it } from 'vitest';
 import type { Rule } from '../../enclave/api/policy.ts';
 import { evaluate } from '../../enclave/auth/evaluate.ts';
 import { loadAuth } from '../../enclave/auth/stateful/load.ts';
@@ -199,7 +199,7 @@ function powersOf(snapshot: AuthSnapshot | undefined): ReadonlySet<string> {
 
 const histories = fc.array(step, { minLength: 4, maxLength: 14 });
 
-test('a replica that starts with the latest head allows nothing that the latest honest state does not', async () => {
+it('a replica that starts with the latest head allows nothing that the latest honest state does not', async () => {
   let narrowed = 0;
   let unharmed = 0;
   await fc.assert(
@@ -216,7 +216,7 @@ test('a replica that starts with the latest head allows nothing that the latest 
   expect(Math.min(narrowed, unharmed)).toBeGreaterThan(20);
 });
 
-test('with every row as it was written, the attacker’s others change nothing', async () => {
+it('with every row as it was written, the attacker’s others change nothing', async () => {
   await fc.assert(
     fc.asyncProperty(histories, attack, async (steps, { rows }) => {
       const history = await historyOf(steps);
@@ -230,7 +230,7 @@ test('with every row as it was written, the attacker’s others change nothing',
   );
 });
 
-test('a running replica that has seen the latest state keeps to it, whatever head and rows it is shown', async () => {
+it('a running replica that has seen the latest state keeps to it, whatever head and rows it is shown', async () => {
   await fc.assert(
     fc.asyncProperty(histories, attack, async (steps, shownNow) => {
       const history = await historyOf(steps);
@@ -242,7 +242,7 @@ test('a running replica that has seen the latest state keeps to it, whatever hea
   );
 });
 
-test('a running replica is never led to a state older than what it has seen', async () => {
+it('a running replica is never led to a state older than what it has seen', async () => {
   let moved = 0;
   await fc.assert(
     fc.asyncProperty(histories, attack, fc.nat(), fc.boolean(), async (steps, shownNow, seenIndex, trustsHeld) => {

@@ -10,7 +10,7 @@
 // seed; each world of 3,000 messages has the next one. A seed decides the steps; what meets what within a step is the
 // machine's, so a seed that finds something may have to be run more than once.
 
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { DynamoDBClient } from '../../enclave/aws/dynamodb.ts';
 import { type DynamoDBServer, startDynamoDB } from '../../rehearsal/dynamodb.ts';
 import { FleetCluster } from '../support/fleet/cluster.ts';
@@ -58,7 +58,7 @@ afterAll(async () => {
 });
 
 describe('a world of fleets', () => {
-  test(
+  it(
     `${MESSAGES} messages, seeds ${SEEDS.at(0)} to ${SEEDS.at(-1)}: nothing slashable`,
     async () => {
       const outcomes = new Map<string, number>();
@@ -87,7 +87,7 @@ describe('a world of fleets', () => {
 });
 
 describe('without a protection', () => {
-  test.each(Object.entries(TEETH) as [Missing, readonly number[]][])(
+  it.each(Object.entries(TEETH) as [Missing, readonly number[]][])(
     'without %s some seed of %j yields a slashable pair',
     async (missing, seeds) => {
       for (const seed of seeds) {

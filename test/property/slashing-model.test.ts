@@ -6,7 +6,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { SlashableMessage } from '../../enclave/slashing/types.ts';
 import { randomNumbers } from '../support/fault-proxy.ts';
 import { startPostgres } from '../support/postgres.ts';
@@ -87,7 +87,7 @@ const MODELS: Readonly<Record<string, Model>> = {
 };
 
 describe('the checker', () => {
-  test.each([
+  it.each([
     ['two blocks at one slot', [block(1, 5, 'a'), block(1, 5, 'b')], ['double_block']],
     ['two votes for one target', [vote(1, 1, 4, 'a'), vote(1, 1, 4, 'b')], ['double_vote']],
     ['one root for two sources', [vote(1, 1, 4, 'a'), vote(1, 2, 4, 'a')], ['double_vote']],
@@ -100,7 +100,7 @@ describe('the checker', () => {
     expect(slashablePairs(released).map(({ offence }) => offence)).toEqual(offences);
   });
 
-  test('finds something exactly when some pair is slashable, in random sets', () => {
+  it('finds something exactly when some pair is slashable, in random sets', () => {
     let slashable = 0;
     for (let seed = 0; seed < 3_000; seed++) {
       const set = randomMessages({ count: 2 + (seed % 5), keys: 2, span: 9, seed: SEED + seed });
@@ -114,7 +114,7 @@ describe('the checker', () => {
 });
 
 describe.each(Object.entries(MODELS))('%s', (_name, model) => {
-  test(`${model.histories} random histories on ${model.signers} signers, killed ${model.kills} times: nothing slashable (SLASHING_MODEL_SEED=${SEED})`, async () => {
+  it(`${model.histories} random histories on ${model.signers} signers, killed ${model.kills} times: nothing slashable (SLASHING_MODEL_SEED=${SEED})`, async () => {
     const store = await model.createStore();
     const crew = await startCrew(store.signerStore, model.signers);
     try {

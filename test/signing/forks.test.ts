@@ -1,7 +1,7 @@
 // Which fork a version names, and which forks can be in force at an epoch: at each boundary of each network, and where
 // the table does not say.
 
-import { describe, expect, it, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { forkOfVersion, judgeForkVersion, possibleForksAt } from '../../enclave/signing/forks.ts';
 import { type Fork, PUBLIC_NETWORK_NAMES, publicNetwork } from '../../enclave/signing/networks.ts';
 import { scheduledForkAt } from '../support/scheduled-fork.ts';
@@ -47,7 +47,7 @@ describe('the fork at an epoch', () => {
     });
   });
 
-  test.each(boundaries)('%s changes at epoch %i', (name, epoch, before, after) => {
+  it.each(boundaries)('%s changes at epoch %i', (name, epoch, before, after) => {
     const network = publicNetwork(name);
     expect(scheduledForkAt(network, epoch - 1)).toEqual(before);
     expect(possibleForksAt(network, epoch)[0]).toEqual(after);

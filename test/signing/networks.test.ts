@@ -1,7 +1,7 @@
 // The constants of the networks that are built in. A wrong one makes signatures that nobody accepts, or that another
 // chain does.
 
-import { describe, expect, it, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { FORK_NAMES } from '../../enclave/api/forks.ts';
 import { ephemeryNetwork, type Network, PUBLIC_NETWORK_NAMES, publicNetwork } from '../../enclave/signing/networks.ts';
 import { computeDomain, DOMAIN_TYPES } from '../../enclave/signing/roots/domains.ts';
@@ -90,14 +90,14 @@ const FORK_DIGESTS = [
 ] as const;
 
 describe('the networks that are built in', () => {
-  test.each(INSTANTS)('%s: epoch %i begins at %s', (name, epoch, instant) => {
+  it.each(INSTANTS)('%s: epoch %i begins at %s', (name, epoch, instant) => {
     const { time, slotsPerEpoch, slotDurationMs } = publicNetwork(name);
     const begin = (time?.genesisTimeSeconds ?? 0) * 1000 + epoch * slotsPerEpoch * slotDurationMs;
     expect(new Date(begin).toISOString()).toBe(instant.replace('Z', '.000Z'));
     expect(time).toMatchObject({ slotsPerEpoch, slotDurationMs });
   });
 
-  test.each([...FORK_DATA_ROOTS, ...FORK_DIGESTS])('%s has the known domain of %s', (name, fork, root) => {
+  it.each([...FORK_DATA_ROOTS, ...FORK_DIGESTS])('%s has the known domain of %s', (name, fork, root) => {
     const { forks, genesisValidatorsRoot } = publicNetwork(name);
     const version = forks.find((candidate) => candidate.name === fork)?.version ?? new Uint8Array();
     const domain = computeDomain(DOMAIN_TYPES.VOLUNTARY_EXIT, version, genesisValidatorsRoot);

@@ -2,7 +2,7 @@
 
 import { createHash, createHmac } from 'node:crypto';
 import * as fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { expect, it } from 'vitest';
 import { INTEGRITY_CODE_BYTES, type IntegrityField, rowIntegrity } from '../../enclave/slashing/history/integrity.ts';
 
 const genesisValidatorsRoot = new Uint8Array(32).fill(1);
@@ -25,17 +25,17 @@ const ENCODED = Buffer.concat([
 ]);
 const FIELDS: IntegrityField[] = [1, null, Uint8Array.of(0xab, 0xcd)];
 
-test('with a key the code is HMAC-SHA256, cut to 16 bytes', () => {
+it('with a key the code is HMAC-SHA256, cut to 16 bytes', () => {
   const expected = createHmac('sha256', key).update(ENCODED).digest().subarray(0, INTEGRITY_CODE_BYTES);
   expect(hexOf(rowIntegrity({ key, genesisValidatorsRoot }).code('block', publicKey, FIELDS))).toBe(hexOf(expected));
 });
 
-test('without a key the code is SHA-256, cut to 16 bytes', () => {
+it('without a key the code is SHA-256, cut to 16 bytes', () => {
   const expected = createHash('sha256').update(ENCODED).digest().subarray(0, INTEGRITY_CODE_BYTES);
   expect(hexOf(rowIntegrity({ genesisValidatorsRoot }).code('block', publicKey, FIELDS))).toBe(hexOf(expected));
 });
 
-test('another kind of row, network, public key, key or kind of code is another code', () => {
+it('another kind of row, network, public key, key or kind of code is another code', () => {
   const codes = [
     rowIntegrity({ key, genesisValidatorsRoot }).code('block', publicKey, FIELDS),
     rowIntegrity({ key, genesisValidatorsRoot }).code('blocks', publicKey, FIELDS),
@@ -47,7 +47,7 @@ test('another kind of row, network, public key, key or kind of code is another c
   expect(new Set(codes.map(hexOf)).size).toBe(codes.length);
 });
 
-test('different fields never have the same code, however they are cut', () => {
+it('different fields never have the same code, however they are cut', () => {
   const field = fc.oneof(fc.constant(null), fc.maxSafeNat(), fc.uint8Array({ maxLength: 12 }));
   const integrity = rowIntegrity({ genesisValidatorsRoot });
   fc.assert(
@@ -58,7 +58,7 @@ test('different fields never have the same code, however they are cut', () => {
   );
 });
 
-test('a code that is too short or too long is no code', () => {
+it('a code that is too short or too long is no code', () => {
   const integrity = rowIntegrity({ key, genesisValidatorsRoot });
   const code = integrity.code('block', publicKey, FIELDS);
   expect(integrity.verify(code, 'block', publicKey, FIELDS)).toBe(true);
@@ -67,7 +67,7 @@ test('a code that is too short or too long is no code', () => {
   expect(integrity.verify(Buffer.concat([code, Buffer.alloc(1)]), 'block', publicKey, FIELDS)).toBe(false);
 });
 
-test('the key is copied, and after wiping no code is made any more', () => {
+it('the key is copied, and after wiping no code is made any more', () => {
   const given = Uint8Array.from(key);
   const integrity = rowIntegrity({ key: given, genesisValidatorsRoot });
   const before = hexOf(integrity.code('block', publicKey, FIELDS));
@@ -77,7 +77,7 @@ test('the key is copied, and after wiping no code is made any more', () => {
   expect(() => integrity.code('block', publicKey, FIELDS)).toThrow(/wiped/);
 });
 
-test('a mask is the one-step derivation of NIST SP 800-56C: counter, secret, public key and nonce; none without a key', () => {
+it('a mask is the one-step derivation of NIST SP 800-56C: counter, secret, public key and nonce; none without a key', () => {
   const nonce = new Uint8Array(16).fill(4);
   const secret = createHmac('sha256', key).update('strongroom digest mask v2').digest();
   const counter = Buffer.from('00000001', 'hex');

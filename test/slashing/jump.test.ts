@@ -1,6 +1,6 @@
 // What a jump raises a store to, and the clocks that it does not believe.
 
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { publicNetwork } from '../../enclave/signing/networks.ts';
 import { CLOCK_TOLERANCE_SECONDS, floorAt, isClockBehind, jumpFloor } from '../../enclave/slashing/jump.ts';
 
@@ -14,7 +14,7 @@ function mainnet() {
 }
 
 describe('the floor of a jump', () => {
-  test('is the slot and epoch of the present, the source the epoch before', () => {
+  it('is the slot and epoch of the present, the source the epoch before', () => {
     expect(floorAt(BEGIN + 60_000, mainnet())).toEqual({
       slot: 400_000 * 32 + 6,
       targetEpoch: 400_000,
@@ -22,19 +22,19 @@ describe('the floor of a jump', () => {
     });
   });
 
-  test('lies ahead by the tolerance for clocks', () => {
+  it('lies ahead by the tolerance for clocks', () => {
     const tolerance = CLOCK_TOLERANCE_SECONDS * 1000;
     expect(floorAt(BEGIN - tolerance, mainnet()).targetEpoch).toBe(400_000);
     expect(floorAt(BEGIN - tolerance - 1, mainnet()).targetEpoch).toBe(399_999);
   });
 
-  test('refuses nothing before genesis', () => {
+  it('refuses nothing before genesis', () => {
     expect(floorAt(0, mainnet())).toEqual({ slot: 0, targetEpoch: 0, sourceEpoch: 0 });
   });
 });
 
 describe('a clock', () => {
-  test('that is behind what a key has signed is not believed', () => {
+  it('that is behind what a key has signed is not believed', () => {
     const signed = { blockSlot: null, sourceEpoch: 400_001, targetEpoch: 400_002 };
     expect(isClockBehind(BEGIN, mainnet(), signed)).toBe(true);
     expect(() => jumpFloor(mainnet(), () => BEGIN)(signed)).toThrow(/set the clock/);
@@ -43,7 +43,7 @@ describe('a clock', () => {
     expect(isClockBehind(BEGIN, mainnet(), block)).toBe(true);
   });
 
-  test('says nothing where the genesis time is not known', () => {
+  it('says nothing where the genesis time is not known', () => {
     const nothing = { blockSlot: null, sourceEpoch: null, targetEpoch: null };
     expect(() => jumpFloor(undefined, () => BEGIN)(nothing)).toThrow(/custom_network\.genesis_time/);
   });

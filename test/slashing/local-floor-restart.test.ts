@@ -4,7 +4,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, expect, test } from 'vitest';
+import { afterAll, expect, it } from 'vitest';
 import { NO_MARKS } from '../../enclave/slashing/history/rules.ts';
 import { type ChainTime, floorAt } from '../../enclave/slashing/jump.ts';
 import { behindLocalFloor } from '../../enclave/slashing/local-floor.ts';
@@ -31,7 +31,7 @@ async function enclave(startedAt: number, askedAt: number, message: SlashableMes
   return verdict === undefined ? 'none' : verdictName(verdict);
 }
 
-test('votes around and at the epoch of a restart are not slashable, also from a source that no chain justified yet', async () => {
+it('votes around and at the epoch of a restart are not slashable, also from a source that no chain justified yet', async () => {
   const now = 1_000 * EPOCH_MS;
   for (const source of [998, 999, 1_000]) {
     const before = vote(1, source, 1_000, 'a');
@@ -53,7 +53,7 @@ test('votes around and at the epoch of a restart are not slashable, also from a 
   }
 });
 
-test('a duty of the present is signed, and what lies ahead of the clock is not', async () => {
+it('a duty of the present is signed, and what lies ahead of the clock is not', async () => {
   const now = 1_000 * EPOCH_MS;
   const begun = now - 3 * EPOCH_MS;
   expect(await enclave(begun, now, vote(1, 999, 1_000, 'a'))).toBe('safe');
@@ -63,7 +63,7 @@ test('a duty of the present is signed, and what lies ahead of the clock is not',
   expect(await enclave(begun, now, block(1, 32_002, 'a'))).toBe('ahead_of_clock');
 });
 
-test('in the first epochs too', async () => {
+it('in the first epochs too', async () => {
   expect(await enclave(-EPOCH_MS, 0, vote(1, 0, 0, 'a'))).toBe('target_below_low_water_mark');
   expect(await enclave(-EPOCH_MS, EPOCH_MS, vote(1, 0, 1, 'a'))).toBe('safe');
 });

@@ -3,7 +3,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { NO_MARKS } from '../../enclave/slashing/history/rules.ts';
 import { behindLocalFloor } from '../../enclave/slashing/local-floor.ts';
 import { openSqliteBackend } from '../../enclave/slashing/sqlite/backend.ts';
@@ -48,7 +48,7 @@ function epochs(count: number): void {
 }
 
 describe('a message', () => {
-  test('at or below the floor is refused, though the store knows nothing of the key', async () => {
+  it('at or below the floor is refused, though the store knows nothing of the key', async () => {
     epochs(5);
     expect(verdictName(await checkOne(backend, block(1, 3200, 'a')))).toBe('block_below_low_water_mark');
     expect(verdictName(await checkOne(backend, vote(1, 99, 100, 'a')))).toBe('target_below_low_water_mark');
@@ -56,12 +56,12 @@ describe('a message', () => {
     expect(await collect(store.exportHistories())).toEqual([]);
   });
 
-  test('that an earlier process recorded is not repeated either', async () => {
+  it('that an earlier process recorded is not repeated either', async () => {
     await store.checkAndRecord([block(1, 3100, 'a')], [NO_MARKS]);
     expect(verdictName(await checkOne(backend, block(1, 3100, 'a')))).toBe('block_below_low_water_mark');
   });
 
-  test('ahead of the clock is a fault and not recorded; it is signed when its time has come', async () => {
+  it('ahead of the clock is a fault and not recorded; it is signed when its time has come', async () => {
     expect(verdictName(await checkOne(backend, block(1, 3201, 'a')))).toBe('ahead_of_clock');
     expect(verdictName(await checkOne(backend, vote(1, 100, 101, 'a')))).toBe('ahead_of_clock');
     epochs(1);
@@ -71,7 +71,7 @@ describe('a message', () => {
     expect(verdictName(await checkOne(backend, vote(1, 100, 101, 'b')))).toBe('double_vote');
   });
 
-  test('gets its own verdict in a batch of which the floor refuses others', async () => {
+  it('gets its own verdict in a batch of which the floor refuses others', async () => {
     epochs(2);
     const messages = [vote(1, 99, 100, 'a'), vote(2, 100, 101, 'a'), block(3, 9999, 'a'), vote(4, 100, 102, 'a')];
     const verdicts = await backend.checkAndRecord(
@@ -85,7 +85,7 @@ describe('a message', () => {
 describe('a file', () => {
   const marks = [{ slot: 3200, signingRoot: null }];
 
-  test('says the floor of a key whose entries lie below it, and of a key that is asked for and has none', async () => {
+  it('says the floor of a key whose entries lie below it, and of a key that is asked for and has none', async () => {
     await store.importHistories(stream([history(1, [[3000, 'a']], [[90, 91, 'a']])]));
     const files = await collect(backend.exportHistories([publicKeyOf(1), publicKeyOf(2)]));
     expect(files.map(({ publicKey }) => publicKey)).toEqual([publicKeyOf(1), publicKeyOf(2)]);
@@ -95,7 +95,7 @@ describe('a file', () => {
     }
   });
 
-  test('keeps entries above the floor, and says the higher of both where they cross', async () => {
+  it('keeps entries above the floor, and says the higher of both where they cross', async () => {
     epochs(3);
     await checkOne(backend, vote(1, 100, 102, 'a'));
     await store.importHistories(

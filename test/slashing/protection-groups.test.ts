@@ -1,6 +1,6 @@
 // Groups of messages in front of slashing protection: decided together, each for itself.
 
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { SignerError } from '../../enclave/api/errors.ts';
 import type { SlashableMessage } from '../../enclave/slashing/types.ts';
 import { block, vote } from '../support/slashing.ts';
@@ -11,7 +11,7 @@ describe('a group', () => {
   const votes = (count: number, root = 'a'): SlashableMessage[] =>
     Array.from({ length: count }, (_, key) => vote(key, 1, 2, root));
 
-  test('has an outcome for each message, in their order, whatever becomes of the others', async () => {
+  it('has an outcome for each message, in their order, whatever becomes of the others', async () => {
     const refused: string[] = [];
     const { protection, batch } = setUp({ onRefusal: (reason) => void refused.push(reason) });
     const outcomes = protection.checkGroup(votes(4), never);
@@ -31,7 +31,7 @@ describe('a group', () => {
     expect(refused).toEqual(['double_vote', 'slashing_integrity']);
   });
 
-  test('shares one commit, and a commit that fails puts each of its messages in doubt', async () => {
+  it('shares one commit, and a commit that fails puts each of its messages in doubt', async () => {
     const { protection, batch, sizes, time } = setUp({}, { ...LIMITS, maxMessages: 100 });
     const outcomes = protection.checkGroup(votes(50), never);
     await turn();
@@ -47,7 +47,7 @@ describe('a group', () => {
     );
   });
 
-  test('is overtaken by single messages, and gets a share beside a flood of them', async () => {
+  it('is overtaken by single messages, and gets a share beside a flood of them', async () => {
     const { protection, batch, sizes, time } = setUp({}, { ...LIMITS, maxMessages: 10 });
     start(protection.checkGroup(votes(100), never));
     await turn();
@@ -61,7 +61,7 @@ describe('a group', () => {
     expect(kinds.filter((kind) => kind === 'block')).toHaveLength(8);
   });
 
-  test('has smaller commits while single messages come, which wait for them', async () => {
+  it('has smaller commits while single messages come, which wait for them', async () => {
     const { protection, batch, sizes, time } = setUp({}, { ...LIMITS, maxMessages: 500 });
     start(protection.checkGroup(votes(1000), never));
     await turn();
@@ -78,7 +78,7 @@ describe('a group', () => {
     expect(sizes()).toEqual([128, 128, 1 + 16, 48, 128]);
   });
 
-  test('keeps no single message waiting, once its own commit is over', async () => {
+  it('keeps no single message waiting, once its own commit is over', async () => {
     const { protection, batch, sizes } = setUp({}, { ...LIMITS, maxMessages: 500 });
     start(protection.checkGroup(votes(1000), never));
     await turn();
@@ -93,7 +93,7 @@ describe('a group', () => {
     expect(sizes()).toEqual([128, 1 + 16]); // and so do other single messages, from each other
   });
 
-  test('keeps the order of a key: nothing of that key overtakes it', async () => {
+  it('keeps the order of a key: nothing of that key overtakes it', async () => {
     const { protection, batch, time } = setUp({}, { ...LIMITS, maxMessages: 2 });
     start(protection.checkGroup(votes(6), never));
     await turn();
@@ -105,7 +105,7 @@ describe('a group', () => {
     expect(batch(1).messages[0]).toEqual(vote(5, 1, 2, 'a'));
   });
 
-  test('that is given up frees the places of what has not begun', async () => {
+  it('that is given up frees the places of what has not begun', async () => {
     const { protection, batch } = setUp();
     const client = new AbortController();
     const outcomes = protection.checkGroup(votes(10), client.signal);
@@ -117,7 +117,7 @@ describe('a group', () => {
     expect(kinds).toEqual([...Array(4).fill('safe'), ...Array(6).fill('failed')]);
   });
 
-  test('is refused whole when there is no room for all of it, and when protection is closed', async () => {
+  it('is refused whole when there is no room for all of it, and when protection is closed', async () => {
     const { protection, batches } = setUp({ maxQueuedChecks: 5 });
     await expect(protection.checkGroup(votes(6), never)).rejects.toMatchObject({ reason: 'overloaded' });
     await protection.close();
@@ -125,7 +125,7 @@ describe('a group', () => {
     expect(batches).toEqual([]);
   });
 
-  test('of nothing has no outcomes', async () => {
+  it('of nothing has no outcomes', async () => {
     expect(await setUp().protection.checkGroup([], never)).toEqual([]);
   });
 });

@@ -1,7 +1,7 @@
 // What slashing protection remembers of commits, and what it says of its store, before a backend whose answers the test
 // gives itself.
 
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { SlashingProtectionOptions } from '../../enclave/slashing/protection.ts';
 import type { HighWaterMarks, SlashableMessage, Verdict } from '../../enclave/slashing/types.ts';
 import { block, vote } from '../support/slashing.ts';
@@ -11,7 +11,7 @@ describe('doubt: a commit that failed may be on disk or not', () => {
   const doubted = { asked: false, answer: expect.objectContaining({ reason: 'slashing_unavailable' }) };
   const safe = { asked: true, answer: { kind: 'safe', repeat: false } };
 
-  test('another block at or below the attempted slot is 503 and is not even asked for', async () => {
+  it('another block at or below the attempted slot is 503 and is not even asked for', async () => {
     const system = setUp();
     const failed = await attempt(system, block(1, 10, 'a'), 'fails');
     expect(failed.answer).toMatchObject({ reason: 'slashing_unavailable' });
@@ -21,7 +21,7 @@ describe('doubt: a commit that failed may be on disk or not', () => {
     expect(await attempt(system, vote(1, 1, 2, 'b'), SAFE)).toEqual(safe);
   });
 
-  test('the same block may be tried again, and its record ends the doubt', async () => {
+  it('the same block may be tried again, and its record ends the doubt', async () => {
     const system = setUp();
     await attempt(system, block(1, 10, 'a'), 'fails');
     await attempt(system, block(1, 10, 'a'), 'fails');
@@ -31,7 +31,7 @@ describe('doubt: a commit that failed may be on disk or not', () => {
     expect(await attempt(system, block(1, 10, 'b'), refusal)).toEqual({ asked: true, answer: refusal });
   });
 
-  test('a later block that is recorded ends the doubt, one that fails takes its place', async () => {
+  it('a later block that is recorded ends the doubt, one that fails takes its place', async () => {
     const system = setUp();
     await attempt(system, block(1, 10, 'a'), 'fails');
     await attempt(system, block(1, 12, 'c'), 'fails');
@@ -41,7 +41,7 @@ describe('doubt: a commit that failed may be on disk or not', () => {
     expect((await attempt(system, block(1, 11, 'b'), SAFE)).asked).toBe(true);
   });
 
-  test('the same for votes: neither a smaller source nor a target at or below the attempted one', async () => {
+  it('the same for votes: neither a smaller source nor a target at or below the attempted one', async () => {
     const system = setUp();
     await attempt(system, vote(1, 5, 10, 'a'), 'fails');
     expect(await attempt(system, vote(1, 5, 10, 'b'), SAFE)).toEqual(doubted);
@@ -52,7 +52,7 @@ describe('doubt: a commit that failed may be on disk or not', () => {
     expect((await attempt(system, vote(1, 5, 10, 'b'), SAFE)).asked).toBe(true);
   });
 
-  test('requests that waited behind the failed one are doubted too', async () => {
+  it('requests that waited behind the failed one are doubted too', async () => {
     const system = setUp();
     const first = start(system.protection.check(block(1, 10, 'a')));
     const second = start(system.protection.check(block(1, 10, 'b')));
@@ -64,7 +64,7 @@ describe('doubt: a commit that failed may be on disk or not', () => {
     expect(system.protection.load).toEqual({ queued: 0, inFlight: 0 });
   });
 
-  test('an answer with too few verdicts signs nothing and leaves a doubt', async () => {
+  it('an answer with too few verdicts signs nothing and leaves a doubt', async () => {
     const system = setUp({}, { ...LIMITS, minIntervalMs: 0 });
     const outcomes = [1, 2].map((key) => start(system.protection.check(block(key, 10, 'a'))));
     await turn();
@@ -73,7 +73,7 @@ describe('doubt: a commit that failed may be on disk or not', () => {
     expect(await attempt(system, block(1, 10, 'b'), SAFE)).toEqual(doubted);
   });
 
-  test('a key whose record is damaged or rolled back gets its own 503; nothing was attempted for it', async () => {
+  it('a key whose record is damaged or rolled back gets its own 503; nothing was attempted for it', async () => {
     const system = setUp();
     for (const reason of ['slashing_integrity', 'slashing_rollback'] as const) {
       const { answer } = await attempt(system, block(1, 10, 'a'), { kind: 'unavailable', reason });
@@ -84,7 +84,7 @@ describe('doubt: a commit that failed may be on disk or not', () => {
 });
 
 describe('memory and health', () => {
-  test('the backend is told what this process recorded of a key, and nothing that failed or was refused', async () => {
+  it('the backend is told what this process recorded of a key, and nothing that failed or was refused', async () => {
     const { protection, batch } = setUp({}, { ...LIMITS, minIntervalMs: 0 });
     const steps: [SlashableMessage, Verdict | 'fails', HighWaterMarks][] = [
       [block(1, 10, 'a'), SAFE, { blockSlot: null, sourceEpoch: null, targetEpoch: null }],
@@ -106,7 +106,7 @@ describe('memory and health', () => {
     }
   });
 
-  test('the marks of many keys are kept apart', async () => {
+  it('the marks of many keys are kept apart', async () => {
     const { protection, batch } = setUp({}, { maxMessages: 1000, maxInFlight: 1, minIntervalMs: 0 });
     for (let key = 0; key < 1000; key += 1) start(protection.check(block(key, key, 'a')));
     await turn();
@@ -116,7 +116,7 @@ describe('memory and health', () => {
     expect(batch(1).floors.map(({ blockSlot }) => blockSlot)).toEqual(Array.from({ length: 1000 }, (_, key) => key));
   });
 
-  test('health follows the batches; hooks see sizes, outcomes and refusals', async () => {
+  it('health follows the batches; hooks see sizes, outcomes and refusals', async () => {
     const onBatch = vi.fn<NonNullable<SlashingProtectionOptions['onBatch']>>();
     const onRefusal = vi.fn<NonNullable<SlashingProtectionOptions['onRefusal']>>();
     const { protection, batch, time } = setUp({ onBatch, onRefusal });

@@ -1,12 +1,12 @@
 // Grouping, order, limits and doubt: slashing protection in front of a backend whose answers the test gives itself.
 
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { CLOSE_WAIT_MS } from '../../enclave/slashing/protection.ts';
 import { block } from '../support/slashing.ts';
 import { attempt, SAFE, setUp, start, turn } from './stalled-protection.ts';
 
 describe('grouping', () => {
-  test('a lone request starts at once, and so does the next lone one: no timer is involved', async () => {
+  it('a lone request starts at once, and so does the next lone one: no timer is involved', async () => {
     const { protection, batch, sizes } = setUp();
     for (let slot = 1; slot <= 3; slot += 1) {
       const outcome = protection.check(block(1, slot, 'a'));
@@ -18,7 +18,7 @@ describe('grouping', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  test('requests that arrive together share a batch, up to its limit', async () => {
+  it('requests that arrive together share a batch, up to its limit', async () => {
     const { protection, sizes } = setUp();
     for (let key = 0; key < 6; key += 1) start(protection.check(block(key, 1, 'a')));
     await turn();
@@ -26,7 +26,7 @@ describe('grouping', () => {
     expect(protection.load).toEqual({ queued: 2, inFlight: 4 });
   });
 
-  test('requests wait for the batch under way and then go together', async () => {
+  it('requests wait for the batch under way and then go together', async () => {
     const { protection, batch, sizes, time } = setUp();
     start(protection.check(block(0, 1, 'a')));
     await turn();
@@ -38,7 +38,7 @@ describe('grouping', () => {
     expect(sizes()).toEqual([1, 3]);
   });
 
-  test('under load batches start at least the interval apart', async () => {
+  it('under load batches start at least the interval apart', async () => {
     const { protection, batch, sizes, time } = setUp();
     for (let key = 0; key < 3; key += 1) start(protection.check(block(key, 1, 'a')));
     await turn();
@@ -52,7 +52,7 @@ describe('grouping', () => {
     expect(sizes()).toEqual([3, 3]);
   });
 
-  test('never more batches under way than the backend allows', async () => {
+  it('never more batches under way than the backend allows', async () => {
     const { protection, batch, sizes } = setUp({}, { maxMessages: 1, maxInFlight: 2, minIntervalMs: 0 });
     for (let key = 0; key < 5; key += 1) start(protection.check(block(key, 1, 'a')));
     await turn();
@@ -61,7 +61,7 @@ describe('grouping', () => {
     expect(sizes()).toEqual([1, 1, 1]);
   });
 
-  test('one message of a key at a time, in the order of arrival, over all batches under way', async () => {
+  it('one message of a key at a time, in the order of arrival, over all batches under way', async () => {
     const { protection, batch, batches } = setUp({}, { maxMessages: 4, maxInFlight: 3, minIntervalMs: 0 });
     const order: number[] = [];
     for (const slot of [1, 2, 3]) start(protection.check(block(1, slot, slot)).then(() => order.push(slot)));
@@ -78,14 +78,14 @@ describe('grouping', () => {
 });
 
 describe('limits', () => {
-  test('a full queue is overloaded at once', async () => {
+  it('a full queue is overloaded at once', async () => {
     const { protection } = setUp({ maxQueuedChecks: 2 });
     start(protection.check(block(0, 1, 'a')));
     start(protection.check(block(1, 1, 'a')));
     await expect(protection.check(block(2, 1, 'a'))).rejects.toMatchObject({ reason: 'overloaded' });
   });
 
-  test('a request that goes away before its check begins frees its place and is never recorded', async () => {
+  it('a request that goes away before its check begins frees its place and is never recorded', async () => {
     const { protection, batches, batch } = setUp({ maxQueuedChecks: 1 });
     const leaving = new AbortController();
     const gone = start(protection.check(block(1, 1, 'gone'), leaving.signal));
@@ -97,13 +97,13 @@ describe('limits', () => {
     expect(batch(0).messages).toEqual([block(1, 1, 'stays')]);
   });
 
-  test('a request whose signal aborted already never begins', async () => {
+  it('a request whose signal aborted already never begins', async () => {
     const { protection } = setUp();
     await expect(protection.check(block(1, 1, 'a'), AbortSignal.abort(new Error('late')))).rejects.toThrow('late');
     expect(protection.load).toEqual({ queued: 0, inFlight: 0 });
   });
 
-  test('going away after the check has begun changes nothing', async () => {
+  it('going away after the check has begun changes nothing', async () => {
     const { protection, batch } = setUp();
     const leaving = new AbortController();
     const outcome = protection.check(block(1, 1, 'a'), leaving.signal);
@@ -113,7 +113,7 @@ describe('limits', () => {
     expect(await outcome).toEqual({ kind: 'safe', repeat: false });
   });
 
-  test('closing refuses what waits, lets the batch under way finish, then closes the backend', async () => {
+  it('closing refuses what waits, lets the batch under way finish, then closes the backend', async () => {
     const { protection, batch, closed } = setUp();
     const begun = protection.check(block(1, 1, 'a'));
     await turn();
@@ -129,7 +129,7 @@ describe('limits', () => {
   });
 });
 
-test('closing does not wait for ever for a store that does not answer', async () => {
+it('closing does not wait for ever for a store that does not answer', async () => {
   const { protection, closed } = setUp();
   start(protection.check(block(1, 1, 'a')));
   await turn();
@@ -141,7 +141,7 @@ test('closing does not wait for ever for a store that does not answer', async ()
   expect(closed()).toBe(1);
 });
 
-test('closing takes no longer than it is given, for the batches and for the store', async () => {
+it('closing takes no longer than it is given, for the batches and for the store', async () => {
   const { protection, closed, closeWaits, time } = setUp();
   start(protection.check(block(1, 1, 'a')));
   await turn();
@@ -154,7 +154,7 @@ test('closing takes no longer than it is given, for the batches and for the stor
   expect(closeWaits()).toEqual([500]);
 });
 
-test('hooks that throw are in the way of no answer', async () => {
+it('hooks that throw are in the way of no answer', async () => {
   const hook = () => {
     throw new Error('a hook fails');
   };
@@ -169,7 +169,7 @@ test('hooks that throw are in the way of no answer', async () => {
   await protection.close();
 });
 
-test('a key that somebody else holds gets its own 503, and leaves no doubt behind', async () => {
+it('a key that somebody else holds gets its own 503, and leaves no doubt behind', async () => {
   const world = setUp();
   const held = await attempt(world, block(1, 5, 'a'), { kind: 'unavailable', reason: 'slashing_unavailable' });
   expect(held.answer).toMatchObject({ reason: 'slashing_unavailable' });

@@ -1,6 +1,6 @@
 // The background pruner: small steps, patient with faults, and gone when it is told to stop.
 
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import {
   PRUNE_IDLE_PAUSE_MS,
   PRUNE_STEP_ENTRIES,
@@ -16,7 +16,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-test('steps of a bounded size, shortly after each other while there is work, rarely when there is none', async () => {
+it('steps of a bounded size, shortly after each other while there is work, rarely when there is none', async () => {
   const left = [500, 120, 0, 7, 0];
   const pruneStep = vi.fn<(maxEntries: number) => Promise<number>>(async () => left.shift() ?? 0);
   const onPruned = vi.fn<(entries: number) => void>();
@@ -33,7 +33,7 @@ test('steps of a bounded size, shortly after each other while there is work, rar
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test('a step that fails is tried again after the long pause', async () => {
+it('a step that fails is tried again after the long pause', async () => {
   const pruneStep = vi
     .fn<(maxEntries: number) => Promise<number>>()
     .mockRejectedValueOnce(new Error('no disk'))
@@ -47,7 +47,7 @@ test('a step that fails is tried again after the long pause', async () => {
   await pruning.stop();
 });
 
-test('stopping waits for the step under way', async () => {
+it('stopping waits for the step under way', async () => {
   const { promise, resolve } = Promise.withResolvers<number>();
   const pruning = startPruning({}, { backend: { pruneStep: () => promise }, log: quietLog });
   let stopped = false;

@@ -5,7 +5,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { envelopeFor } from '../../rehearsal/kms/cms-envelope.ts';
 import { scanProcess } from '../support/memory-scan.ts';
 import type { EnvelopeRequest } from './envelope-process.ts';
@@ -34,7 +34,7 @@ async function ask(request: EnvelopeRequest): Promise<unknown> {
 }
 
 describe.runIf(process.platform === 'linux')('an opened envelope', () => {
-  test('leaves no content key, and no plaintext when the caller has wiped it', async () => {
+  it('leaves no content key, and no plaintext when the caller has wiped it', async () => {
     child = fork(PROGRAM, [], { serialization: 'advanced', execArgv: [] });
     const spki = (await next()) as Buffer;
     const share = randomBytes(SHARE_BYTES);

@@ -1,6 +1,6 @@
 // Many writers and lost answers: every change is made once or not at all, and what is answered is durable.
 
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { createPolicy, deletePolicy } from '../../../enclave/auth/stateful/policies.ts';
 import { MAX_WAITING_CHANGES } from '../../../enclave/auth/stateful/stateful.ts';
 import { issueToken, renewToken, revokeToken } from '../../../enclave/auth/stateful/tokens.ts';
@@ -22,7 +22,7 @@ import {
 } from './writers-set-up.ts';
 
 describe('races', () => {
-  test('changes of four replicas at once are all made', async () => {
+  it('changes of four replicas at once are all made', async () => {
     const replicas = await Promise.all(Array.from({ length: 4 }, () => openAuthReplica(table)));
     const outcomes = await Promise.all(
       replicas.flatMap(({ auth }, replicaIndex) =>
@@ -34,7 +34,7 @@ describe('races', () => {
     expect(replicas.map(({ auth }) => auth.revision)).toEqual([21, 21, 21, 21]);
   });
 
-  test('of many who create the same policy one does, and the others are told that it is there', async () => {
+  it('of many who create the same policy one does, and the others are told that it is there', async () => {
     const replicas = await Promise.all(Array.from({ length: 4 }, () => openAuthReplica(table)));
     const outcomes = await Promise.all(replicas.map(({ auth }) => createPolicy(auth, root, policy('same'))));
     expect(outcomes.filter(({ kind }) => kind === 'done')).toHaveLength(1);
@@ -43,7 +43,7 @@ describe('races', () => {
     ).toHaveLength(3);
   });
 
-  test('a policy is never deleted under a token that is made at the same time', async () => {
+  it('a policy is never deleted under a token that is made at the same time', async () => {
     const other = await openAuthReplica(table);
     for (let round = 0; round < 15; round++) {
       const name = `p-${round}`;
@@ -57,7 +57,7 @@ describe('races', () => {
     }
   });
 
-  test('changes that wait are limited', async () => {
+  it('changes that wait are limited', async () => {
     const outcomes = await Promise.allSettled(
       Array.from({ length: MAX_WAITING_CHANGES + 3 }, (_, index) =>
         createPolicy(replica.auth, root, policy(`p-${index}`)),
@@ -68,7 +68,7 @@ describe('races', () => {
     expect(await names(replica)).toHaveLength(MAX_WAITING_CHANGES);
   });
 
-  test('who loses every race is told to try again, and nothing was changed', async () => {
+  it('who loses every race is told to try again, and nothing was changed', async () => {
     let attempts = 0;
     const commit = async () => {
       attempts += 1;
@@ -84,7 +84,7 @@ describe('races', () => {
 describe('lost answers', () => {
   let accessor: string;
 
-  test.each([
+  it.each([
     ['the answer is lost on the way', FAULTS.dropAnswer],
     ['the connection breaks after the write', FAULTS.resetAfter],
     ['an error is answered after the write', FAULTS.internalErrorAfterApplying],
@@ -100,7 +100,7 @@ describe('lost answers', () => {
     expect(replica.auth.revision).toBe(2);
   });
 
-  test.each([
+  it.each([
     ['create a policy', (auth: AuthReplica['auth']) => createPolicy(auth, root, policy('mine'))],
     ['delete a policy', (auth: AuthReplica['auth']) => deletePolicy(auth, root, 'there')],
     ['create a token', (auth: AuthReplica['auth']) => issue({ auth } as AuthReplica)],
@@ -123,7 +123,7 @@ describe('lost answers', () => {
     expect(commits).toBe(1);
     expect(await names(writer)).toContain('unrelated');
   });
-  test('a table that cannot be written: 503, and what is held stays', async () => {
+  it('a table that cannot be written: 503, and what is held stays', async () => {
     using state = throughProxy();
     const writer = await openAuthReplica(table, { state });
     proxy.setRule(() => FAULTS.resetBefore);
@@ -135,7 +135,7 @@ describe('lost answers', () => {
     expect(await createPolicy(writer.auth, root, policy('mine'))).toMatchObject({ kind: 'done' });
   });
 
-  test('with 30 % errors every change that is answered as made is there, and none is refused wrongly', async () => {
+  it('with 30 % errors every change that is answered as made is there, and none is refused wrongly', async () => {
     using state = throughProxy(GIVES_UP);
     const writer = await openAuthReplica(table, { state });
     proxy.setRule(randomFaults(7, 0.3, Object.values(FAULTS)));

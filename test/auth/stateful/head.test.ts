@@ -1,6 +1,6 @@
 // The head of the state table, and a new root token: a table that was rolled back, altered or mixed is not followed.
 
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { createPolicy, replacePolicy } from '../../../enclave/auth/stateful/policies.ts';
 import { replaceRootToken } from '../../../enclave/auth/stateful/root-token.ts';
 import { makeHead, newCommit } from '../../../enclave/auth/stateful/rows.ts';
@@ -49,7 +49,7 @@ describe('the head', () => {
     ['none at all', () => table.deleteRow('AUTH_REVISION'), 'missing'],
   ];
 
-  test.each(HEADS)(
+  it.each(HEADS)(
     '%s: a running replica keeps what it has, says so once, and tells its watcher every time',
     async (_what, attack, problem) => {
       const running = await openAuthReplica(table);
@@ -67,7 +67,7 @@ describe('the head', () => {
     },
   );
 
-  test.each(HEADS)('%s: changes are refused with 503 and nothing is written', async (_what, attack) => {
+  it.each(HEADS)('%s: changes are refused with 503 and nothing is written', async (_what, attack) => {
     const running = await openAuthReplica(table);
     await attack();
     const rows = await table.rows();
@@ -75,7 +75,7 @@ describe('the head', () => {
     expect(await table.rows()).toEqual(rows);
   });
 
-  test.each(HEADS.filter(([, , problem]) => problem !== 'rolled_back'))(
+  it.each(HEADS.filter(([, , problem]) => problem !== 'rolled_back'))(
     '%s: a replica that starts on it does not start',
     async (_what, attack, problem) => {
       await attack();
@@ -83,7 +83,7 @@ describe('the head', () => {
     },
   );
 
-  test('put right again, it is believed again', async () => {
+  it('put right again, it is believed again', async () => {
     const head = await table.head();
     const running = await openAuthReplica(table);
     await table.putHead(oldHead);
@@ -95,7 +95,7 @@ describe('the head', () => {
     expect(running.auth.revision).toBe(head.revision + 1);
   });
 
-  test('a table that went back and took another way is not followed at the same revision', async () => {
+  it('a table that went back and took another way is not followed at the same revision', async () => {
     const running = await openAuthReplica(table);
     const current = await table.head();
     await table.putHead(oldHead);
@@ -106,7 +106,7 @@ describe('the head', () => {
     await expect(running.auth.refresh()).rejects.toMatchObject({ problem: 'rolled_back' });
   });
 
-  test('rows of two ways that the table took cannot be mixed', async () => {
+  it('rows of two ways that the table took cannot be mixed', async () => {
     const rules = [{ effect: 'allow' }] as const;
     const one = await openAuthReplica(table);
     const before = [await table.head(), await table.row('POLICY#signer')] as const;
@@ -131,7 +131,7 @@ async function recreate(): Promise<string> {
 }
 
 describe('a new root token', () => {
-  test('replaces the earlier one and leaves everything else, also on a running replica', async () => {
+  it('replaces the earlier one and leaves everything else, also on a running replica', async () => {
     const running = await openAuthReplica(table);
     const before = [client, manager].map(({ token }) => powers(running, token));
     const token = await recreate();
@@ -141,7 +141,7 @@ describe('a new root token', () => {
     expect([client, manager].map(({ token: other }) => powers(running, other))).toEqual(before);
   });
 
-  test('an earlier one that was hidden meanwhile does not come back', async () => {
+  it('an earlier one that was hidden meanwhile does not come back', async () => {
     const row = await table.row(`TOKEN#${root}`);
     await table.deleteRow(row.pk);
     await recreate();
@@ -149,7 +149,7 @@ describe('a new root token', () => {
     expect(powers(await openAuthReplica(table), table.rootToken).entersAs).toBe('invalid_token');
   });
 
-  test('beside a head that does not verify: nothing but the new root token counts', async () => {
+  it('beside a head that does not verify: nothing but the new root token counts', async () => {
     const head = await table.head();
     await table.putHead({ ...head, manifest: oldHead.manifest });
     const token = await recreate();
@@ -160,7 +160,7 @@ describe('a new root token', () => {
     }
   });
 
-  test('a revision that nothing can follow stops it and says what to do', async () => {
+  it('a revision that nothing can follow stops it and says what to do', async () => {
     const head = { ...(await table.head()), revision: Number.MAX_SAFE_INTEGER };
     expect(() => replaceRootToken(testKeys(), head, createToken('management'), START)).toThrow(
       /AUTH_REVISION was altered: delete the row/,

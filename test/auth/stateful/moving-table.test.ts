@@ -1,7 +1,7 @@
 // Readers in the middle of writes: no replica ever holds a mixture of two revisions, and a table that never stands
 // still is an error.
 
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Policy } from '../../../enclave/api/policy.ts';
 import { createPolicy, deletePolicy, replacePolicy } from '../../../enclave/auth/stateful/policies.ts';
 import { policiesOf, tokensOf } from '../../../enclave/auth/stateful/snapshot.ts';
@@ -12,7 +12,7 @@ import { openAuthReplica } from '../../support/stateful-auth.ts';
 import { issue, issueClient, names, policy, replica, root, stateWith, table } from './writers-set-up.ts';
 
 describe('reading a table that is being written', () => {
-  test('a row that moves after it was read is read again, with the head of that moment', async () => {
+  it('a row that moves after it was read is read again, with the head of that moment', async () => {
     await createPolicy(replica.auth, root, policy('moving'));
     let scans = 0;
     const readRows: StateTable['readRows'] = async (pks) => {
@@ -27,7 +27,7 @@ describe('reading a table that is being written', () => {
     expect([scans, reader.rejectedRows]).toEqual([1, []]);
   });
 
-  test('rows that are deleted and made meanwhile are no suspects', async () => {
+  it('rows that are deleted and made meanwhile are no suspects', async () => {
     await createPolicy(replica.auth, root, policy('leaving'));
     const readRows: StateTable['readRows'] = async (pks) => {
       const rows = await table.state.readRows(pks);
@@ -40,7 +40,7 @@ describe('reading a table that is being written', () => {
     expect(reader.rejectedRows).toEqual([]);
   });
 
-  test('more rows than fit one transaction: everything is read again', async () => {
+  it('more rows than fit one transaction: everything is read again', async () => {
     let scans = 0;
     const readRows: StateTable['readRows'] = async (pks) => {
       scans += 1;
@@ -55,7 +55,7 @@ describe('reading a table that is being written', () => {
     expect(reader.rejectedRows).toEqual([]);
   });
 
-  test('a token that is renewed all the time does not keep a replica from reading', async () => {
+  it('a token that is renewed all the time does not keep a replica from reading', async () => {
     await createPolicy(replica.auth, root, policy('bound'));
     const accessor = await issueClient(replica, ['bound']);
     const readTogether: StateTable['readTogether'] = async (pks) => {
@@ -70,7 +70,7 @@ describe('reading a table that is being written', () => {
     }
   });
 
-  test('a table that never stands still is an error, not a guess', async () => {
+  it('a table that never stands still is an error, not a guess', async () => {
     let policies = 0;
     const readTogether: StateTable['readTogether'] = async (pks) => {
       policies += 1;
@@ -83,7 +83,7 @@ describe('reading a table that is being written', () => {
     expect(reader.auth.revision).toBe(0);
   });
 
-  test('no reader holds half of one revision and half of another, whenever the writer comes in between', async () => {
+  it('no reader holds half of one revision and half of another, whenever the writer comes in between', async () => {
     // `a` and `b` are wide in turns and never at once: only a mixture could have both.
     const turns = [policy('a', 'allow'), policy('a', 'deny'), policy('b', 'allow'), policy('b', 'deny')];
     await createPolicy(replica.auth, root, policy('a', 'deny'));

@@ -1,6 +1,6 @@
 // Rows of the state table of other versions: what they mean, and that all of them fit.
 
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { OPERATIONS, type Operation } from '../../../enclave/api/operations.ts';
 import type { Rule } from '../../../enclave/api/policy.ts';
 import { evaluate } from '../../../enclave/auth/evaluate.ts';
@@ -28,7 +28,7 @@ describe('rows of other versions', () => {
   const AT = { createdAt: new Date(START).toISOString(), updatedAt: new Date(START).toISOString() };
   const KEY = `0x${'ab'.repeat(48)}`;
 
-  test('an earlier row verifies and means the same', () => {
+  it('an earlier row verifies and means the same', () => {
     const row = verifyRow(testKeys().rows, { pk: 'POLICY#validator-client', revision: 7, content: CONTENT, mac: MAC });
     if (row?.row !== 'policy') throw new Error('the row is not believed');
     const may = (operation: Operation, publicKey = KEY) => {
@@ -45,27 +45,27 @@ describe('rows of other versions', () => {
     ]);
   });
 
-  test('rules that say nothing of payments are written byte for byte as before', () => {
+  it('rules that say nothing of payments are written byte for byte as before', () => {
     const earlier = parsePolicyText(CONTENT);
     if (earlier === undefined) throw new Error('the content is not understood');
     const row = makeRow(testKeys().rows, 'POLICY#validator-client', COMMIT, policyFields(earlier));
     expect(row).toEqual({ pk: 'POLICY#validator-client', revision: 7, content: CONTENT, mac: MAC });
   });
 
-  test('fee recipients and gas limits are stored and read again', () => {
+  it('fee recipients and gas limits are stored and read again', () => {
     const rules: Rule[] = [{ effect: 'allow', fee_recipients: [`0x${'aa'.repeat(20)}`], max_gas_limit: 60_000_000 }];
     const row = makeRow(testKeys().rows, 'POLICY#p', COMMIT, policyFields({ ...AT, rules }));
     expect(verifyRow(testKeys().rows, row)).toMatchObject({ name: 'p', rules });
   });
 
-  test('a rule with a member of a later version makes its row missing: it is never read without the member', () => {
+  it('a rule with a member of a later version makes its row missing: it is never read without the member', () => {
     const { created_at, updated_at } = ALLOW_ALL;
     const fields = { created_at, updated_at, rules: [{ effect: 'allow', scopes: ['sign'], max_blobs: 6 }] };
     expect(verifyRow(testKeys().rows, makeRow(testKeys().rows, 'POLICY#p', COMMIT, fields))).toBeUndefined();
   });
 });
 
-test('the manifest of as many rows as there may be, with the longest names, fits one item', () => {
+it('the manifest of as many rows as there may be, with the longest names, fits one item', () => {
   const code = 'A'.repeat(22);
   const tokens = Array.from({ length: MAX_TOKENS }, (_, index) => [
     `TOKEN#acc_${String(index).padStart(32, '0')}`,

@@ -1,7 +1,7 @@
 // Whoever can write the state table: rows that were altered, moved, put back or hidden count as missing, and nobody has
 // more than before.
 
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { createPolicy, deletePolicy } from '../../../enclave/auth/stateful/policies.ts';
 import { makeRow, newCommit } from '../../../enclave/auth/stateful/rows.ts';
 import { LOOK_AGAIN_SECONDS } from '../../../enclave/auth/stateful/stateful.ts';
@@ -139,7 +139,7 @@ const ATTACKS: readonly Attack[] = [
 ];
 
 describe.each(ATTACKS)('$what', ({ attack, logged, loses }) => {
-  test('counts as missing when a replica starts: logged, counted, and nobody has more than before', async () => {
+  it('counts as missing when a replica starts: logged, counted, and nobody has more than before', async () => {
     const before = await openAuthReplica(table);
     await attack();
     const after = await openAuthReplica(table);
@@ -152,7 +152,7 @@ describe.each(ATTACKS)('$what', ({ attack, logged, loses }) => {
     expect(powers(after, revoked.token).entersAs).toBe('invalid_token');
   });
 
-  test('counts as missing when a running replica reads the rows again', async () => {
+  it('counts as missing when a running replica reads the rows again', async () => {
     const running = await openAuthReplica(table);
     const before = [client, revoked, manager].map(({ token }) => powers(running, token));
     await attack();
@@ -167,7 +167,7 @@ describe.each(ATTACKS)('$what', ({ attack, logged, loses }) => {
 });
 
 describe('what an administrator does about rows that are hidden', () => {
-  test('a token whose row is gone can be revoked, and is not revived by putting the row back', async () => {
+  it('a token whose row is gone can be revoked, and is not revived by putting the row back', async () => {
     const row = await table.row(`TOKEN#${client.accessor}`);
     await table.deleteRow(row.pk);
     const replica = await openAuthReplica(table);
@@ -176,7 +176,7 @@ describe('what an administrator does about rows that are hidden', () => {
     expect(powers(await openAuthReplica(table), client.token).entersAs).toBe('invalid_token');
   });
 
-  test('a policy whose row is gone can be deleted once nothing visible is bound to it, or be made anew', async () => {
+  it('a policy whose row is gone can be deleted once nothing visible is bound to it, or be made anew', async () => {
     const row = await table.row('POLICY#signer');
     await table.deleteRow(row.pk);
     const replica = await openAuthReplica(table);
@@ -187,7 +187,7 @@ describe('what an administrator does about rows that are hidden', () => {
     expect(powers(await openAuthReplica(table), client.token)).toMatchObject({ sign: false, list: false });
   });
 
-  test('a deny policy that was deleted while its token was hidden denies that token everything', async () => {
+  it('a deny policy that was deleted while its token was hidden denies that token everything', async () => {
     const row = await table.row(`TOKEN#${client.accessor}`);
     await table.deleteRow(row.pk);
     const replica = await openAuthReplica(table);

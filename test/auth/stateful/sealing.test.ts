@@ -1,6 +1,6 @@
 // Sealing is for good: every later request is refused, and no refresh or change under way brings the state back.
 
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { createPolicy } from '../../../enclave/auth/stateful/policies.ts';
 import { StatefulAuthenticator } from '../../../enclave/auth/stateful/stateful.ts';
 import { revokeToken } from '../../../enclave/auth/stateful/tokens.ts';
@@ -8,7 +8,7 @@ import { type AuthTable, openAuthReplica } from '../../support/stateful-auth.ts'
 import { done, issue, outcomeOf, replica, root, SIGNER, table } from './replica-set-up.ts';
 
 describe('sealing', () => {
-  test('every later request is refused as sealed, and nothing can be changed or read again', async () => {
+  it('every later request is refused as sealed, and nothing can be changed or read again', async () => {
     const { token, accessor } = await issue();
     replica.auth.seal();
     expect(outcomeOf(replica, token)).toBe('auth_sealed');
@@ -19,7 +19,7 @@ describe('sealing', () => {
     expect(replica.auth.revision).toBe(0);
   });
 
-  test.each([
+  it.each([
     ['a table that stands still', async () => undefined],
     ['a table that changes', () => issue()],
   ])('a refresh of %s that is under way does not bring the state back, and blames nobody', async (_what, change) => {
@@ -36,7 +36,7 @@ describe('sealing', () => {
     expect([late.rejectedHeads, late.rejectedRows, late.log.lines]).toEqual([[], [], []]);
   });
 
-  test('a change that is durable is answered, and does not bring the state back', async () => {
+  it('a change that is durable is answered, and does not bring the state back', async () => {
     const commit: AuthTable['state']['commit'] = async (...write) => {
       const outcome = await table.state.commit(...write);
       sealing.auth.seal();
@@ -48,7 +48,7 @@ describe('sealing', () => {
     expect((await table.rows()).map(({ pk }) => pk)).toContain('POLICY#last');
   });
 
-  test('the keys that it was given are wiped', () => {
+  it('the keys that it was given are wiped', () => {
     const keys = { rows: Buffer.alloc(32, 1), tokens: Buffer.alloc(32, 2) };
     new StatefulAuthenticator(keys, { state: table.state, clock: replica.clock, log: replica.log }).seal();
     expect([...keys.rows, ...keys.tokens].every((byte) => byte === 0)).toBe(true);

@@ -1,14 +1,14 @@
 // How long a token is good, by the clock that is given: expiry, and renewal that never goes beyond the original
 // lifetime.
 
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { createPolicy } from '../../../enclave/auth/stateful/policies.ts';
 import { renewToken, revokeToken } from '../../../enclave/auth/stateful/tokens.ts';
 import { openAuthReplica, START } from '../../support/stateful-auth.ts';
 import { done, issue, outcomeOf, renewed, replica, root, SIGNER, table } from './replica-set-up.ts';
 
 describe('expiry, by the clock that is given', () => {
-  test('a token is good until its last millisecond and not in the next', async () => {
+  it('a token is good until its last millisecond and not in the next', async () => {
     const { token, expires_at } = await issue({ ttl_seconds: 60 });
     expect(expires_at).toBe(new Date(START + 60_000).toISOString());
     replica.clock.advance(59.999);
@@ -17,20 +17,20 @@ describe('expiry, by the clock that is given', () => {
     expect(outcomeOf(replica, token)).toBe('invalid_token');
   });
 
-  test('a token without a lifetime never expires', async () => {
+  it('a token without a lifetime never expires', async () => {
     const { token, expires_at } = await issue();
     replica.clock.advance(1e9);
     expect([expires_at, outcomeOf(replica, token)]).toEqual([null, 'caller']);
   });
 
-  test('an expired management token changes nothing', async () => {
+  it('an expired management token changes nothing', async () => {
     const manager = await issue({ management: true, policies: [], ttl_seconds: 10 });
     replica.clock.advance(10);
     const outcome = await createPolicy(replica.auth, manager.accessor, { ...SIGNER, name: 'late' });
     expect(outcome).toEqual({ kind: 'refused', reason: 'invalid_token' });
   });
 
-  test('an expired token is listed for a day and deleted by a later creation', async () => {
+  it('an expired token is listed for a day and deleted by a later creation', async () => {
     const { accessor } = await issue({ ttl_seconds: 10 });
     const isStored = async () => (await table.rows()).some(({ pk }) => pk === `TOKEN#${accessor}`);
     replica.clock.advance(10 + 24 * 3600 - 0.001);
@@ -43,7 +43,7 @@ describe('expiry, by the clock that is given', () => {
 });
 
 describe('renewal', () => {
-  test.each([
+  it.each([
     ['nothing is asked: the original lifetime', undefined, 100],
     ['less is asked: what is asked', 30, 30],
     ['the same is asked', 100, 100],
@@ -58,20 +58,20 @@ describe('renewal', () => {
     expect(outcomeOf(replica, token)).toBe('invalid_token');
   });
 
-  test('a short renewal does not shorten what the next one may ask for', async () => {
+  it('a short renewal does not shorten what the next one may ask for', async () => {
     const { accessor } = await issue({ ttl_seconds: 100 });
     expect(await renewed(accessor, 10)).toBe(10);
     expect(await renewed(accessor)).toBe(100);
   });
 
-  test('a token that never expires stays so, and nothing is written for it', async () => {
+  it('a token that never expires stays so, and nothing is written for it', async () => {
     const { accessor } = await issue();
     const { revision } = replica.auth;
     expect(await renewed(accessor, 10)).toBeNull();
     expect(replica.auth.revision).toBe(revision);
   });
 
-  test('an expired, a revoked and a management token are not renewed', async () => {
+  it('an expired, a revoked and a management token are not renewed', async () => {
     const expired = await issue({ ttl_seconds: 10 });
     const revoked = await issue({ ttl_seconds: 100 });
     const manager = await issue({ management: true, policies: [], ttl_seconds: 100 });
@@ -82,7 +82,7 @@ describe('renewal', () => {
     expect(await renewToken(replica.auth, manager.accessor, undefined)).toMatchObject({ reason: 'denied' });
   });
 
-  test('a renewal that this replica has not seen is not undone by one that it makes', async () => {
+  it('a renewal that this replica has not seen is not undone by one that it makes', async () => {
     const other = await openAuthReplica(table, { clock: replica.clock });
     const { accessor } = await issue({ ttl_seconds: 100 });
     await other.auth.refresh();

@@ -1,7 +1,7 @@
 // When a change counts, on the replica that made it and on others: at once or after a refresh, never undone by an
 // answer that is late.
 
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { createPolicy, deletePolicy, replacePolicy } from '../../../enclave/auth/stateful/policies.ts';
 import { LOOK_AGAIN_SECONDS } from '../../../enclave/auth/stateful/stateful.ts';
 import { issueToken, revokeToken } from '../../../enclave/auth/stateful/tokens.ts';
@@ -17,7 +17,7 @@ describe('two replicas', () => {
     other = await openAuthReplica(table, { clock: replica.clock });
   });
 
-  test('a change counts at once where it was made and after a refresh elsewhere', async () => {
+  it('a change counts at once where it was made and after a refresh elsewhere', async () => {
     const { token, accessor } = await issue();
     expect([maySign(replica, token), maySign(other, token)]).toEqual([true, false]);
     await other.auth.refresh();
@@ -34,7 +34,7 @@ describe('two replicas', () => {
     expect(outcomeOf(replica, token)).toBe('invalid_token');
   });
 
-  test('a refresh that was asked for after a change shows it, also while one is under way that read the head before', async () => {
+  it('a refresh that was asked for after a change shows it, also while one is under way that read the head before', async () => {
     const { promise: released, resolve: release } = Promise.withResolvers<void>();
     const { promise: headRead, resolve: tellHeadRead } = Promise.withResolvers<void>();
     let reads = 0;
@@ -58,7 +58,7 @@ describe('two replicas', () => {
     expect(outcomeOf(slow, token)).toBe('caller');
   });
 
-  test('a late answer to a commit does not undo what a refresh has shown meanwhile', async () => {
+  it('a late answer to a commit does not undo what a refresh has shown meanwhile', async () => {
     const commit: AuthTable['state']['commit'] = async (...write) => {
       const outcome = await table.state.commit(...write);
       await other.auth.refresh();
@@ -75,7 +75,7 @@ describe('two replicas', () => {
     expect(late.auth.revision).toBe(other.auth.revision);
   });
 
-  test('without a change the rows are not read again, with one only those that changed', async () => {
+  it('without a change the rows are not read again, with one only those that changed', async () => {
     let reads = 0;
     let asked: readonly string[] = [];
     const readRows: AuthTable['state']['readRows'] = (pks) => {
@@ -97,7 +97,7 @@ describe('two replicas', () => {
     expect([reads, asked.length]).toEqual([3, 4]);
   });
 
-  test('a writer that is behind writes on what the other one has made', async () => {
+  it('a writer that is behind writes on what the other one has made', async () => {
     const first = await issue();
     const second = await issue({}, other);
     await replica.auth.refresh();
@@ -106,7 +106,7 @@ describe('two replicas', () => {
     }
   });
 
-  test('a management token that was revoked elsewhere changes nothing, even before this replica knows', async () => {
+  it('a management token that was revoked elsewhere changes nothing, even before this replica knows', async () => {
     const manager = await issue({ management: true, policies: [] });
     await other.auth.refresh();
     await done(revokeToken(replica.auth, root, manager.accessor));
@@ -120,7 +120,7 @@ describe('two replicas', () => {
     expect((await table.rows()).filter(({ pk }) => pk.startsWith('TOKEN#'))).toHaveLength(1);
   });
 
-  test('a client token changes nothing but its own lifetime', async () => {
+  it('a client token changes nothing but its own lifetime', async () => {
     const { accessor } = await issue();
     expect(await createPolicy(replica.auth, accessor, { ...SIGNER, name: 'mine' })).toMatchObject({ reason: 'denied' });
     expect(await deletePolicy(replica.auth, accessor, 'signer')).toMatchObject({ reason: 'denied' });

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import http from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { HealthCheck } from '../../../enclave/api/health.ts';
 import { listenMetricsOnTransport } from '../../../enclave/http/listeners/metrics.ts';
 import { listenProbes, MAX_PROBE_CONNECTIONS } from '../../../enclave/http/listeners/probe.ts';
@@ -87,7 +87,7 @@ describe('the probe listener', () => {
     expect(counted).toEqual(['/healthcheck 200', '/healthcheck 503']);
   });
 
-  test.each([
+  it.each([
     ['GET', '/api/v1/eth2/publicKeys'],
     ['POST', '/api/v1/eth2/sign/0x00'],
     ['GET', '/api/v1/chamber/status'],
@@ -138,25 +138,22 @@ describe('the probe listener', () => {
   });
 });
 
-test.each(['/upcheck', '/healthcheck'])('HEAD %s has the status and the headers of GET', async (path) => {
+it.each(['/upcheck', '/healthcheck'])('HEAD %s has the status and the headers of GET', async (path) => {
   const [got, head] = [await ask(path), await ask(path, { method: 'HEAD' })];
   expect({ ...head.headers, date: '' }).toEqual({ ...got.headers, date: '' });
   expect([head.status, head.body, head.headers['content-length']]).toEqual([200, '', String(got.body.length)]);
 });
 
-test.each(['', 'GET /metrics HTTP/1.1\r\n'])(
-  'metrics cut off who does not get as far as a request: %j',
-  async (text) => {
-    const source = { render: async () => ({ contentType: 'text/plain', body: '' }) };
-    const metrics = await listenMetricsOnTransport(
-      source,
-      { transport: unixTransport(folder, 'enclave'), port: 3000 },
-      20,
-    );
-    expect(await dribble(3000, text)).toBe(true);
-    await close(metrics);
-  },
-);
+it.each(['', 'GET /metrics HTTP/1.1\r\n'])('metrics cut off who does not get as far as a request: %j', async (text) => {
+  const source = { render: async () => ({ contentType: 'text/plain', body: '' }) };
+  const metrics = await listenMetricsOnTransport(
+    source,
+    { transport: unixTransport(folder, 'enclave'), port: 3000 },
+    20,
+  );
+  expect(await dribble(3000, text)).toBe(true);
+  await close(metrics);
+});
 
 /** Sends this, then a byte now and then, until the connection is cut. */
 async function dribble(port: number, text: string): Promise<boolean> {
@@ -169,7 +166,7 @@ async function dribble(port: number, text: string): Promise<boolean> {
   return socket.closed;
 }
 
-test('metrics over a transport are metrics, and nothing else', async () => {
+it('metrics over a transport are metrics, and nothing else', async () => {
   const source = { render: async () => ({ contentType: 'text/plain', body: 'svc_up 1\n' }) };
   const metrics = await listenMetricsOnTransport(source, { transport: unixTransport(folder, 'enclave'), port: 3000 });
   expect(await ask('/metrics', {}, 3000)).toMatchObject({ status: 200, body: 'svc_up 1\n' });

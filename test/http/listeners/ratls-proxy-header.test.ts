@@ -1,7 +1,7 @@
 // The PROXY header before TLS: how it may come, and what its address counts for.
 
 import { once } from 'node:events';
-import { describe, expect, it, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { MAX_PROXY_HEADER_BYTES } from '../../../formats/proxy-header.ts';
 import { connectRatls, handshake, proxyHeaderFrom, RATLS_PORT } from '../../support/ratls-client.ts';
 import { BOUND_TOKEN, FREE_TOKEN } from '../../support/ratls-signer.ts';
@@ -33,7 +33,7 @@ describe('the PROXY header', () => {
     await connectionsAre(0);
   });
 
-  test.each<[string, () => Buffer[]]>([
+  it.each<[string, () => Buffer[]]>([
     ['is missing', () => [Buffer.from('16030100c8010000c40303'.padEnd(64, '0'), 'hex')]],
     ['is of version 1', () => [Buffer.from('PROXY TCP4 203.0.113.7 10.0.0.5 51234 9443\r\n')]],
     ['is garbage', () => [Buffer.alloc(64, 0x41)]],
@@ -80,7 +80,7 @@ describe('the PROXY header', () => {
 describe('the address in the PROXY header', () => {
   const withToken = (token: string) => ({ authorization: `Bearer ${token}` });
 
-  test.each([
+  it.each([
     ['203.0.113.7', 200],
     ['::ffff:203.0.113.7', 200],
     ['203.0.114.7', 403],

@@ -3,7 +3,7 @@
 
 import { once } from 'node:events';
 import http from 'node:http';
-import { describe, expect, it, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { closeGracefully } from '../../../enclave/http/listeners/listen.ts';
 import { connectRatls, handshake, proxyHeaderFrom, RATLS_PORT } from '../../support/ratls-client.ts';
 import {
@@ -253,7 +253,7 @@ describe('closing', () => {
   });
 });
 
-test('the plain routes of an HTTP server are not there without TLS', async () => {
+it('the plain routes of an HTTP server are not there without TLS', async () => {
   const raw = await signer.parent.connect(RATLS_PORT);
   const agent = new http.Agent();
   agent.createConnection = () => raw;

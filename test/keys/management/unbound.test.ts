@@ -1,7 +1,7 @@
 // A signer that loses the right to sign while it deletes a key promises nothing: what it read is of a store over which
 // the fleet signs no more, so its file would not be final. The wiring is boot's.
 
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { keyRoutes } from '../../../enclave/boot/http-application/key-routes.ts';
 import type { Config } from '../../../enclave/config/options.ts';
 import { deleteKeys } from '../../../enclave/keys/management/delete.ts';
@@ -26,7 +26,7 @@ const CONFIG = {
 } as unknown as Config;
 
 describe('a deletion', () => {
-  test.each(['retire', 'exportHistories'] as const)(
+  it.each(['retire', 'exportHistories'] as const)(
     'answers 503 when the right to sign is lost while the store does %s',
     async (step) => {
       const binding: { hindrance: 'slashing_unbound' | undefined } = { hindrance: undefined };

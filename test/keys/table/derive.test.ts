@@ -1,7 +1,7 @@
 // Public keys of the table's secrets are derived on the signing threads while other things happen: what holds when a
 // key is there decides, and no secret stays behind.
 
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createDynamoDBClient, QueryCommand } from '../../../enclave/aws/dynamodb.ts';
 import { TableFreshness } from '../../../enclave/keys/table/freshness.ts';
 import { type TableLoad, TableLoader } from '../../../enclave/keys/table/loader.ts';
@@ -69,7 +69,7 @@ function gateOf(replica: Replica) {
 }
 
 describe.each(['native', 'portable'] as const)('with the %s core', (coreKind) => {
-  test.skipIf(coreKind === 'native' && !addonForTests())(
+  it.skipIf(coreKind === 'native' && !addonForTests())(
     'no public key is derived on the main thread, and rows with the secret of another key, or none, are refused',
     async () => {
       const [foreign, none] = [keyOf(KEYS + 1), keyOf(KEYS + 2)];
@@ -99,7 +99,7 @@ describe.each(['native', 'portable'] as const)('with the %s core', (coreKind) =>
   );
 });
 
-test('a key that is withheld while its public key is derived is not loaded, and its secret does not stay', async () => {
+it('a key that is withheld while its public key is derived is not loaded, and its secret does not stay', async () => {
   const replica = await open();
   const gate = gateOf(replica);
   const loading = replica.loader.load();
@@ -115,7 +115,7 @@ test('a key that is withheld while its public key is derived is not loaded, and 
   expect(replica.core.unlockedKeys()).toBe(KEYS);
 });
 
-test('a store that is sealed while public keys are derived has no key, and no secret stays', async () => {
+it('a store that is sealed while public keys are derived has no key, and no secret stays', async () => {
   const replica = await open();
   const gate = gateOf(replica);
   const loading = replica.loader.load();
@@ -128,7 +128,7 @@ test('a store that is sealed while public keys are derived has no key, and no se
   expect(replica.store.find(keyOf(1))).toBeUndefined();
 });
 
-test('when signing workers end with keys on their way the look fails, and the load goes on until all are there', async () => {
+it('when signing workers end with keys on their way the look fails, and the load goes on until all are there', async () => {
   const replica = await open();
   const addKeys = replica.core.addKeys.bind(replica.core);
   const handed: Uint8Array[] = [];
@@ -148,7 +148,7 @@ test('when signing workers end with keys on their way the look fails, and the lo
   for (const secretKeys of handed) expect(secretKeys.every((byte) => byte === 0)).toBe(true);
 });
 
-test('an answer that has rows of another shard loads none of them', async () => {
+it('an answer that has rows of another shard loads none of them', async () => {
   const replica = await open();
   const client = createDynamoDBClient(dynamoDBClientOptions(server.endpoint));
   const send = client.send.bind(client) as (command: object) => Promise<object>;

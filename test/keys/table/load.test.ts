@@ -1,6 +1,6 @@
 // Many keys of the table, and signing that goes on while they come, change and go.
 
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type DynamoDBServer, startDynamoDB } from '../../../rehearsal/dynamodb.ts';
 import { createKeyTableWorld, type KeyTableWorld, newTableKey, type Replica } from '../../support/key-table.ts';
 
@@ -30,7 +30,7 @@ async function open(): Promise<Replica> {
   return replica;
 }
 
-test('5,000 keys are loaded once each, and none is listed before all are', async () => {
+it('5,000 keys are loaded once each, and none is listed before all are', async () => {
   const replica = await open();
   const loading = replica.loader.load();
   expect(() => replica.store.publicKeys()).toThrow(expect.objectContaining({ reason: 'starting' }));
@@ -40,7 +40,7 @@ test('5,000 keys are loaded once each, and none is listed before all are', async
   expect(replica.loads).toMatchObject([{ refusedRows: 0, keys: { active: KEYS, inactive: 0 } }]);
 });
 
-test('while keys of the same shards come and go, the others sign and stay listed', async () => {
+it('while keys of the same shards come and go, the others sign and stay listed', async () => {
   const replica = await open();
   await replica.loader.load();
   replica.store.completeFirstLoad();

@@ -3,7 +3,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { createDynamoDBClient } from '../../../enclave/aws/dynamodb.ts';
 import { readRevisions } from '../../../enclave/keys/table/calls.ts';
@@ -11,7 +11,7 @@ import { startCustody } from '../../../rehearsal/custody.ts';
 import { dynamoDBClientOptions } from '../../../rehearsal/dynamodb.ts';
 import { runStrongroom } from '../../../rehearsal/signer.ts';
 
-test('setup tables creates the key table beside the state table', async () => {
+it('setup tables creates the key table beside the state table', async () => {
   const world = await startCustody();
   const folder = mkdtempSync(join(tmpdir(), 'strongroom-setup-'));
   const client = createDynamoDBClient(dynamoDBClientOptions(world.dynamodb.endpoint));

@@ -4,7 +4,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest';
 import { stringify } from 'yaml';
 import type { CeremonyBlock } from '../../../ceremony/definition.ts';
 import { chamberStatusSchema } from '../../../enclave/api/chamber.ts';
@@ -113,7 +113,7 @@ async function clientToken(url: string): Promise<string> {
   return (await call(`${url}/api/v1/auth/tokens`, { token, body: { policies: ['vc'] } })).json['token'] as string;
 }
 
-test('a key created in the table signs on both replicas, and stops on both when it is inactive', async () => {
+it('a key created in the table signs on both replicas, and stops on both when it is inactive', async () => {
   await world.dynamodb.createTable(keyTableDefinition(keyTable));
   const [one, two] = [await startReplica(), await startReplica()];
   const token = await clientToken(one.url);
@@ -132,7 +132,7 @@ test('a key created in the table signs on both replicas, and stops on both when 
   });
 });
 
-test('keys are counted by the status of their row, in the status and in the metric', async () => {
+it('keys are counted by the status of their row, in the status and in the metric', async () => {
   await world.dynamodb.createTable(keyTableDefinition(keyTable));
   await administer(async ({ rows }) => {
     await rows.create([KEY]);
@@ -155,7 +155,7 @@ test('keys are counted by the status of their row, in the status and in the metr
   });
 });
 
-test('a row that is refused makes the signer not ready, as a bad key file does, and says where', async () => {
+it('a row that is refused makes the signer not ready, as a bad key file does, and says where', async () => {
   await world.dynamodb.createTable(keyTableDefinition(keyTable));
   await world.putRow(keyTable, { ...keyOfRow(KEY.publicKey), status: { S: 'active' } });
   const { url } = await startReplica();
@@ -171,11 +171,11 @@ test('a row that is refused makes the signer not ready, as a bad key file does, 
   });
 });
 
-test('a table that does not exist ends the start, and the message says how to make it', async () => {
+it('a table that does not exist ends the start, and the message says how to make it', async () => {
   await expect(startReplica()).rejects.toThrow(/keys: .*signer-keys.*strongroom setup tables/);
 });
 
-test('a sealed signer has forgotten the keys of its table', async () => {
+it('a sealed signer has forgotten the keys of its table', async () => {
   await world.dynamodb.createTable(keyTableDefinition(keyTable));
   const { url } = await startReplica();
   await administer(async ({ rows }) => {

@@ -4,7 +4,7 @@
 
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { expect, test } from 'vitest';
+import { expect, it } from 'vitest';
 import { CMW_EVIDENCE, connectionNonce, DOCUMENT_MEDIA_TYPE, keyBinding } from '../../../enclave/api/attestation.ts';
 import { encodeCbor } from '../../../formats/cbor.ts';
 import { extendedOnce } from '../../../formats/register.ts';
@@ -48,19 +48,19 @@ function sha384(...parts: readonly Uint8Array[]): string {
   return createHash('sha384').update(Buffer.concat(parts)).digest('hex');
 }
 
-test('a register that was extended once is the hash of 48 zero bytes and the digest', () => {
+it('a register that was extended once is the hash of 48 zero bytes and the digest', () => {
   expect(sha384(Buffer.from(configuration.text))).toBe(configuration.sha384);
   expect(sha384(Buffer.alloc(48), bytes(configuration.sha384))).toBe(configuration.pcr16);
   expect(extendedOnce(bytes(ceremony.sha384)).toString('hex')).toBe(ceremony.pcr17);
 });
 
-test('user_data is the tag and the hash of the TLS key', () => {
+it('user_data is the tag and the hash of the TLS key', () => {
   const binding = `${Buffer.from('strongroom ra-tls v1\0').toString('hex')}${sha384(bytes(certificate.spki))}`;
   expect(certificate.user_data).toBe(binding);
   expect(keyBinding(bytes(certificate.spki)).toString('hex')).toBe(binding);
 });
 
-test('the nonce of a connection is the hash of what the client chose and what the connection exports', () => {
+it('the nonce of a connection is the hash of what the client chose and what the connection exports', () => {
   const hash = createHash('sha256').update(bytes(connection.client_nonce)).update(bytes(connection.exported));
   expect(hash.digest('hex')).toBe(connection.nonce);
   expect(connectionNonce(bytes(connection.client_nonce), bytes(connection.exported)).toString('hex')).toBe(
@@ -68,7 +68,7 @@ test('the nonce of a connection is the hash of what the client chose and what th
   );
 });
 
-test('the certificate carries its document as a record of RFC 9999, and is expected', () => {
+it('the certificate carries its document as a record of RFC 9999, and is expected', () => {
   const record = encodeCbor([DOCUMENT_MEDIA_TYPE, bytes(certificate.document), CMW_EVIDENCE]);
   expect(bytes(certificate.der).includes(record)).toBe(true);
   const { verdict, evidence } = verifyCertificate(bytes(certificate.der), options);
@@ -77,7 +77,7 @@ test('the certificate carries its document as a record of RFC 9999, and is expec
   expect(evidence?.document.toString('hex')).toBe(certificate.document);
 });
 
-test('the fresh document is expected with its nonce, and with no other', () => {
+it('the fresh document is expected with its nonce, and with no other', () => {
   const asked = { ...options, expectedUserData: bytes(certificate.user_data) };
   const nonce = bytes(connection.nonce);
   expect(verifyDocument(bytes(connection.document), { ...asked, nonce }).expected).toBe(true);

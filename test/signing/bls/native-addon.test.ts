@@ -1,7 +1,7 @@
 // The addon beneath the native BLS core: batches of a keyring, wrong arguments, and the memory that holds its secrets.
 
 import { readFileSync } from 'node:fs';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { type Addon, type Keyring, loadAddon } from '../../../enclave/native/load.ts';
 import { addonForTests } from '../../support/addon.ts';
 import { bytesOf, secretKeyOf } from '../../support/bls.ts';
@@ -18,7 +18,7 @@ describe.skipIf(!addonForTests())('with the native addon', () => {
   });
 
   describe('a batch', () => {
-    test('gives zeros for a stale handle and signatures for the others', async () => {
+    it('gives zeros for a stale handle and signatures for the others', async () => {
       const keyring = addon.openKeyring('best_effort', true, 1);
       const handles = ['a', 'b', 'c'].map((label) => addon.addKey(keyring, secretKeyOf(label), new Uint8Array(48)));
       addon.removeKey(keyring, handles[1] as number);
@@ -29,7 +29,7 @@ describe.skipIf(!addonForTests())('with the native addon', () => {
       addon.closeKeyring(keyring);
     });
 
-    test('under way when its keyring is wiped and closed ends with right signatures, and its memory is given back', async () => {
+    it('under way when its keyring is wiped and closed ends with right signatures, and its memory is given back', async () => {
       const before = addon.secretMemory();
       const keyring = addon.openKeyring('best_effort', true, 1);
       const handle = addon.addKey(keyring, secretKeyOf('a'), new Uint8Array(48));
@@ -43,7 +43,7 @@ describe.skipIf(!addonForTests())('with the native addon', () => {
       expect(addon.secretMemory()).toEqual(before);
     });
 
-    test('of one keyring cannot use the handle of another', async () => {
+    it('of one keyring cannot use the handle of another', async () => {
       const [mine, other] = [addon.openKeyring('off', true, 1), addon.openKeyring('off', true, 1)];
       const handles = [1, 2, 3].map((index) => addon.addKey(mine, secretKeyOf(`${index}`), new Uint8Array(48)));
       const last = handles.at(-1) as number;
@@ -83,13 +83,13 @@ describe.skipIf(!addonForTests())('with the native addon', () => {
       ['a secret buffer above 1 MiB', () => addon.allocateSecret(2 ** 20 + 1, 'off')],
       ['too few arguments', () => Reflect.apply(addon.addKey, undefined, [])],
     ];
-    test.each(cases)('%s', (_, call) => {
+    it.each(cases)('%s', (_, call) => {
       const keyring = addon.openKeyring('off', true, 1);
       expect(() => call(keyring)).toThrow(TypeError);
       addon.closeKeyring(keyring);
     });
 
-    test('a closed keyring takes neither keys nor batches', () => {
+    it('a closed keyring takes neither keys nor batches', () => {
       const keyring = addon.openKeyring('off', true, 1);
       addon.closeKeyring(keyring);
       expect(() => addon.addKey(keyring, KEY, new Uint8Array(48))).toThrow(TypeError);
@@ -101,7 +101,7 @@ describe.skipIf(!addonForTests())('with the native addon', () => {
   });
 
   describe('secret memory', () => {
-    test('is counted while it is open and grows with the keys', () => {
+    it('is counted while it is open and grows with the keys', () => {
       const before = addon.secretMemory();
       const keyring = addon.openKeyring('off', true, 1);
       const first = addon.secretMemory().unlockedBytes - before.unlockedBytes;
@@ -112,7 +112,7 @@ describe.skipIf(!addonForTests())('with the native addon', () => {
       expect(addon.secretMemory()).toEqual(before);
     });
 
-    test('slots of removed keys are used again', () => {
+    it('slots of removed keys are used again', () => {
       const keyring = addon.openKeyring('off', true, 1);
       const { unlockedBytes } = addon.secretMemory();
       for (let index = 0; index < 5000; index++) {
@@ -122,14 +122,14 @@ describe.skipIf(!addonForTests())('with the native addon', () => {
       addon.closeKeyring(keyring);
     });
 
-    test('comes as a zeroed buffer of the length that was asked for', () => {
+    it('comes as a zeroed buffer of the length that was asked for', () => {
       const secret = new Uint8Array(addon.allocateSecret(33, 'best_effort'));
       expect(secret).toEqual(new Uint8Array(33));
       secret.fill(7);
       expect(secret[32]).toBe(7);
     });
 
-    test.runIf(LINUX)('is locked, and left out of core dumps and child processes, in the eyes of the kernel', () => {
+    it.runIf(LINUX)('is locked, and left out of core dumps and child processes, in the eyes of the kernel', () => {
       const keyring = addon.openKeyring('required', true, 1);
       const mappings = readFileSync('/proc/self/smaps', 'utf8').split(/^(?=[0-9a-f]+-[0-9a-f]+ )/m);
       const slabs = mappings.filter((text) => /^Size: +16 kB$/m.test(text) && /^VmFlags:.* lo .*dc .*dd /m.test(text));

@@ -3,7 +3,7 @@
 
 import { spawnSync } from 'node:child_process';
 import { getPriority } from 'node:os';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { ADDON_PATH } from '../../../enclave/native/load.ts';
 import { addonForTests } from '../../support/addon.ts';
 import { secretKeyOf } from '../../support/bls.ts';
@@ -44,7 +44,7 @@ describe.skipIf(!addonForTests())('with the native addon', () => {
       return { output: stdout + stderr, status };
     }
 
-    test('keep the process while a batch is under way, and only then', () => {
+    it('keep the process while a batch is under way, and only then', () => {
       expect(run(`open().batch(16).then((signatures) => console.log(signatures.byteLength));`)).toEqual({
         output: '1536\n',
         status: 0,
@@ -52,7 +52,7 @@ describe.skipIf(!addonForTests())('with the native addon', () => {
       expect(run(`globalThis.kept = open(); console.log('idle');`)).toEqual({ output: 'idle\n', status: 0 });
     });
 
-    test.runIf(LINUX)('are as many as were asked for, and end when it is closed or nobody has it any more', () => {
+    it.runIf(LINUX)('are as many as were asked for, and end when it is closed or nobody has it any more', () => {
       // A thread that was waited for stays in /proc for a moment.
       const result = run(`(async () => {
         const until = async (count) => {
@@ -75,7 +75,7 @@ describe.skipIf(!addonForTests())('with the native addon', () => {
       expect(result).toEqual({ output: '4\n0\n8\n0\n{"lockedBytes":0,"unlockedBytes":0}\n', status: 0 });
     });
 
-    test.runIf(LINUX)('that sign for groups stand back behind all others', () => {
+    it.runIf(LINUX)('that sign for groups stand back behind all others', () => {
       const result = run(`
         globalThis.kept = open();
         const stat = (id) => readFileSync('/proc/self/task/' + id + '/stat', 'utf8').split(') ')[1].split(' ');
@@ -94,7 +94,7 @@ describe.skipIf(!addonForTests())('with the native addon', () => {
       expect(result).toEqual({ output: `[[0,0],[${behind},${behind}],[0]] true\n`, status: 0 });
     });
 
-    test.runIf(LINUX)('end with the JavaScript thread that opened it, whatever is under way', () => {
+    it.runIf(LINUX)('end with the JavaScript thread that opened it, whatever is under way', () => {
       const result = run(`(async () => {
         const work = '(' + (async () => {
           const addon = require(process.env.ADDON);

@@ -3,7 +3,7 @@
 
 import { spawnSync } from 'node:child_process';
 import { SecretKey } from '@chainsafe/blst';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { type Addon, loadAddon } from '../../../enclave/native/load.ts';
 import { NativeBlsCore } from '../../../enclave/signing/bls/native.ts';
 import { blsCoreContract } from '../../contract/bls.ts';
@@ -26,7 +26,7 @@ describe.skipIf(!addonForTests())('with the native addon', () => {
 
   describe('jobs are refused, every one,', () => {
     const JOBS = 60_000;
-    test.each<[string, Partial<Addon>]>([
+    it.each<[string, Partial<Addon>]>([
       [
         'when the addon throws',
         {
@@ -58,7 +58,7 @@ describe.skipIf(!addonForTests())('with the native addon', () => {
      */
     const roots = Array.from({ length: 6 }, (_, index) => bytesOf(`shared root ${index}`));
 
-    test.each([true, false])('has the signatures of any other; tables: %s', async (rootTables) => {
+    it.each([true, false])('has the signatures of any other; tables: %s', async (rootTables) => {
       const core = new NativeBlsCore(addon, { rootTables });
       const keys = labels.map((label) => ({ label, handle: core.addKey(secretKeyOf(label)).handle }));
       const jobs = keys.flatMap((key) => roots.map((root) => ({ ...key, root })));
@@ -71,7 +71,7 @@ describe.skipIf(!addonForTests())('with the native addon', () => {
     });
   });
 
-  test('the addon exports nothing but its own entry points and keeps blst to itself', () => {
+  it('the addon exports nothing but its own entry points and keeps blst to itself', () => {
     const listed = spawnSync('nm', ['-D', '--defined-only', 'build/native/strongroom.node'], {
       cwd: PROJECT_ROOT,
       encoding: 'utf8',

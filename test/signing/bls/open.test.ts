@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { SecretKey } from '@chainsafe/blst';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ADDON_PATH } from '../../../enclave/native/load.ts';
 import { KNOWN_ANSWER, openBlsCore } from '../../../enclave/signing/bls/open.ts';
 import { createLogger } from '../../../observe/logger.ts';
@@ -24,14 +24,14 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
-test('the known answer is what @chainsafe/blst computes', () => {
+it('the known answer is what @chainsafe/blst computes', () => {
   const secretKey = SecretKey.fromBytes(Buffer.from(KNOWN_ANSWER.secretKey, 'hex'));
   expect(secretKey.toPublicKey().toHex()).toBe(`0x${KNOWN_ANSWER.publicKey}`);
   expect(secretKey.sign(Buffer.from(KNOWN_ANSWER.root, 'hex')).toHex()).toBe(`0x${KNOWN_ANSWER.signature}`);
 });
 
 describe('the portable core is chosen', () => {
-  test('when the addon was never built, and the log says how to build it', async () => {
+  it('when the addon was never built, and the log says how to build it', async () => {
     const log = recorder();
     const core = await openBlsCore({ log, cores: 1, addonPath: join(folder, 'absent.node') });
     expect(core.kind).toBe('portable');
@@ -39,13 +39,13 @@ describe('the portable core is chosen', () => {
     await core.close();
   });
 
-  test('when it is asked for', async () => {
+  it('when it is asked for', async () => {
     const core = await openBlsCore({ log: recorder(), cores: 1, prefer: 'portable' });
     expect(core.kind).toBe('portable');
     await core.close();
   });
 
-  test('when the addon is there and cannot be loaded: that is an error in the log', async () => {
+  it('when the addon is there and cannot be loaded: that is an error in the log', async () => {
     const addonPath = join(folder, 'broken.node');
     writeFileSync(addonPath, 'this is no shared object');
     const log = recorder();
@@ -55,7 +55,7 @@ describe('the portable core is chosen', () => {
     await core.close();
   });
 
-  test.runIf(withAddon)('when the addon is of an earlier build, which signs alone and not for a group', async () => {
+  it.runIf(withAddon)('when the addon is of an earlier build, which signs alone and not for a group', async () => {
     const addonPath = join(folder, 'earlier.cjs');
     writeFileSync(addonPath, `module.exports = { ...require(${JSON.stringify(ADDON_PATH)}), signGroup: undefined };`);
     const log = recorder();
@@ -65,7 +65,7 @@ describe('the portable core is chosen', () => {
     await core.close();
   });
 
-  test('and the log has the reason, not an empty object', async () => {
+  it('and the log has the reason, not an empty object', async () => {
     const addonPath = join(folder, 'broken-too.node');
     writeFileSync(addonPath, 'this is no shared object');
     const lines: string[] = [];
@@ -77,14 +77,14 @@ describe('the portable core is chosen', () => {
     ]);
   });
 
-  test('never under server.mlock: required, which it could not keep', async () => {
+  it('never under server.mlock: required, which it could not keep', async () => {
     const addonPath = join(folder, 'broken-required.node');
     writeFileSync(addonPath, 'this is no shared object');
     const opening = openBlsCore({ log: recorder(), cores: 1, addonPath, mlock: 'required' });
     await expect(opening).rejects.toThrow(/server\.mlock is "required".*broken-required\.node/);
   });
 
-  test.runIf(withAddon)('when the addon computes a wrong signature: that is an error in the log', async () => {
+  it.runIf(withAddon)('when the addon computes a wrong signature: that is an error in the log', async () => {
     const addonPath = join(folder, 'wrong.cjs');
     writeFileSync(
       addonPath,
@@ -102,7 +102,7 @@ describe('the portable core is chosen', () => {
     await core.close();
   });
 
-  test.runIf(withAddon)(
+  it.runIf(withAddon)(
     'when only what it signs with a table of a root is wrong, however many cores there are',
     async () => {
       // Like sign.c: a root is known when a signature of it has ended, and has a table when it is asked for the 16th
@@ -129,7 +129,7 @@ describe('the portable core is chosen', () => {
 });
 
 describe('in an image nothing stands in for the native core', () => {
-  test('that is missing or cannot be loaded', async () => {
+  it('that is missing or cannot be loaded', async () => {
     const broken = join(folder, 'broken-in-image.node');
     writeFileSync(broken, 'this is no shared object');
     for (const addonPath of [join(folder, 'absent.node'), broken]) {
@@ -139,7 +139,7 @@ describe('in an image nothing stands in for the native core', () => {
   });
 });
 
-test.runIf(withAddon)('the native core is chosen when the addon is built and proves itself', async () => {
+it.runIf(withAddon)('the native core is chosen when the addon is built and proves itself', async () => {
   const log = recorder();
   const core = await openBlsCore({ log });
   expect(core.kind).toBe('native');
@@ -147,7 +147,7 @@ test.runIf(withAddon)('the native core is chosen when the addon is built and pro
   await core.close();
 });
 
-test.each(withAddon ? ['native', 'portable'] : ['portable'])(
+it.each(withAddon ? ['native', 'portable'] : ['portable'])(
   'a process that forgot to close its %s core still waits for signatures, and then ends',
   (prefer) => {
     const program = `

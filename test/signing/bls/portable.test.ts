@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { SecretKey } from '@chainsafe/blst';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { PortableBlsCore } from '../../../enclave/signing/bls/portable.ts';
 import { blsCoreContract } from '../../contract/bls.ts';
 import { bytesOf, secretKeyOf } from '../../support/bls.ts';
@@ -13,13 +13,13 @@ const quiet = { debug() {}, info() {}, warn() {}, error() {} };
 describe('the portable BLS core', () => {
   blsCoreContract((cores) => new PortableBlsCore({ log: quiet, cores }));
 
-  test('does not claim locked memory', async () => {
+  it('does not claim locked memory', async () => {
     const core = new PortableBlsCore({ log: quiet, cores: 1 });
     expect(core.memoryLocked).toBe(false);
     await core.close();
   });
 
-  test('signs most single jobs before those of groups, and some of groups among them', async () => {
+  it('signs most single jobs before those of groups, and some of groups among them', async () => {
     const single = new PortableBlsCore({ log: quiet, cores: 1 });
     const { handle } = single.addKey(secretKeyOf('a key'));
     const order: string[] = [];
@@ -66,7 +66,7 @@ describe('when a signing worker ends', () => {
     return new PortableBlsCore({ log, cores, workerUrl: pathToFileURL(file) });
   };
 
-  test('its jobs reject with signing_unavailable, the event is logged, and a new worker signs', async () => {
+  it('its jobs reject with signing_unavailable, the event is logged, and a new worker signs', async () => {
     const errors: string[] = [];
     const core = fragileCore(1, errors);
     const secretKey = secretKeyOf('survivor');
@@ -79,7 +79,7 @@ describe('when a signing worker ends', () => {
     await core.close();
   });
 
-  test('jobs of other workers and of the queue are signed all the same', async () => {
+  it('jobs of other workers and of the queue are signed all the same', async () => {
     const core = fragileCore(2, []);
     const { handle } = core.addKey(secretKeyOf('survivor'));
     const jobs = Array.from({ length: 200 }, (_, index) =>
@@ -94,7 +94,7 @@ describe('when a signing worker ends', () => {
     await core.close();
   });
 
-  test('again and again, and none is left: jobs are refused at once instead of waiting', async () => {
+  it('again and again, and none is left: jobs are refused at once instead of waiting', async () => {
     const core = fragileCore(1, []);
     const { handle } = core.addKey(secretKeyOf('unlucky'));
     await expect(core.sign(handle, poison, 'normal')).rejects.toMatchObject({ reason: 'signing_unavailable' });
@@ -107,7 +107,7 @@ describe('when a signing worker ends', () => {
     await core.close();
   });
 
-  test('no job of the batches it leaves behind gets the signature of another', async () => {
+  it('no job of the batches it leaves behind gets the signature of another', async () => {
     const core = fragileCore(1, []);
     const secretKey = secretKeyOf('survivor');
     const { handle } = core.addKey(secretKey);
@@ -121,7 +121,7 @@ describe('when a signing worker ends', () => {
     await core.close();
   });
 
-  test('a key removed while the worker held it can be replaced without its handle coming back', async () => {
+  it('a key removed while the worker held it can be replaced without its handle coming back', async () => {
     const core = fragileCore(1, []);
     const { handle } = core.addKey(secretKeyOf('first'));
     const failing = core.sign(handle, poison, 'normal');

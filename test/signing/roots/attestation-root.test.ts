@@ -2,7 +2,7 @@
 // through.
 
 import * as fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { expect, it } from 'vitest';
 import { attestationSigningRoot } from '../../../enclave/signing/roots/attestation-root.ts';
 import { AttestationData, SigningData } from '../../../enclave/signing/roots/containers.ts';
 
@@ -17,7 +17,7 @@ const vote = fc.record({
   target: checkpoint,
 });
 
-test('is the library’s, for any vote and domain', () => {
+it('is the library’s, for any vote and domain', () => {
   fc.assert(
     fc.property(vote, bytes32, (message, domain) => {
       const expected = SigningData.hashTreeRoot({ object_root: AttestationData.hashTreeRoot(message), domain });
@@ -27,7 +27,7 @@ test('is the library’s, for any vote and domain', () => {
   );
 });
 
-test('of one vote stays what it is while others are worked out', () => {
+it('of one vote stays what it is while others are worked out', () => {
   const [first, second] = fc.sample(vote, { numRuns: 2, seed: 1 });
   const domain = new Uint8Array(32).fill(7);
   if (first === undefined || second === undefined) throw new Error('unreachable');

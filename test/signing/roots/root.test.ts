@@ -1,7 +1,7 @@
 // What a signing root and its domain are made of: the fork version by the epoch, exits under Capella, and what slashing
 // protection is asked about a request.
 
-import { describe, expect, it, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { publicNetwork } from '../../../enclave/signing/networks.ts';
 import { computeDomain, DOMAIN_TYPES } from '../../../enclave/signing/roots/domains.ts';
 import { computeSigningRoot, slashableMessage } from '../../../enclave/signing/roots/root.ts';
@@ -9,13 +9,13 @@ import { encodeHex } from '../../../formats/hex.ts';
 import { hexBytes, MAINNET, requestOf } from './requests.ts';
 
 describe('domains', () => {
-  test('the known domain of a mainnet proposer in Bellatrix', () => {
+  it('the known domain of a mainnet proposer in Bellatrix', () => {
     // Published in the tests of several clients.
     const domain = computeDomain(DOMAIN_TYPES.BEACON_PROPOSER, hexBytes('0x02000000'), MAINNET.genesisValidatorsRoot);
     expect(encodeHex(domain)).toBe('0x000000004a26c58b08add8089b75caa540848881a8d4f0af0be83417a85c0f45');
   });
 
-  test('the known domain of a builder registration on mainnet', () => {
+  it('the known domain of a builder registration on mainnet', () => {
     const domain = computeDomain(DOMAIN_TYPES.APPLICATION_BUILDER, MAINNET.genesisForkVersion, new Uint8Array(32));
     expect(encodeHex(domain)).toBe('0x00000001f5a5fd42d16a20302798ef6ed309979b43003d2320d9f0e8ea9831a9');
   });

@@ -2,7 +2,7 @@
 // statement is sent, because statements take names. The table server is real; the proxy before it knows ARNs and
 // accounts.
 
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { parseTableArn } from '../../../enclave/aws/table-name.ts';
 import type { SlashingBackend } from '../../../enclave/slashing/types.ts';
 import { collect, history, stream, verdictName, vote } from '../../support/slashing.ts';
@@ -45,7 +45,7 @@ async function votesOf(backend: SlashingBackend, target: number, root: string): 
   return [...new Set(verdicts.map(verdictName))];
 }
 
-test('records, refuses, imports, exports and jumps by its ARN alone', async () => {
+it('records, refuses, imports, exports and jumps by its ARN alone', async () => {
   const backend = await open();
   for (const target of [2, 3, 4]) expect(await votesOf(backend, target, 'one')).toEqual(['safe']);
   const another = await open();
@@ -62,13 +62,13 @@ test('records, refuses, imports, exports and jumps by its ARN alone', async () =
   expect(operations).not.toContain('BatchExecuteStatement');
 });
 
-test('is not opened with the credentials of another account', async () => {
+it('is not opened with the credentials of another account', async () => {
   const client = { credentials: { accessKeyId: 'stranger', secretAccessKey: 'test' } };
   await expect(open(arn, client)).rejects.toThrow();
   expect(proxy.calls.at(-1)).toMatchObject({ accessKeyId: 'stranger', tables: [arn] });
 });
 
-test('the same table by its name takes statements: what by ARN is not sent would be', async () => {
+it('the same table by its name takes statements: what by ARN is not sent would be', async () => {
   const before = proxy.calls.length;
   const backend = await open(await tables.create());
   for (const target of [2, 3]) await votesOf(backend, target, 'one');

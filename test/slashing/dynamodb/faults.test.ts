@@ -1,7 +1,7 @@
 // The DynamoDB backend when the network and the service misbehave: nothing slashable is ever released, what was not
 // refused by the data is never called refused, and when the trouble is over it works again.
 
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { NO_MARKS } from '../../../enclave/slashing/history/rules.ts';
 import type { SlashableMessage } from '../../../enclave/slashing/types.ts';
 import { FAULTS, type FaultName, faultTimes, randomFaults } from '../../support/fault-proxy.ts';
@@ -27,7 +27,7 @@ const impatient: OpenOptions = { client: { requestTimeoutMs: 1_000, maxAttempts:
 
 describe('an answer that is lost', () => {
   const lost: FaultName[] = ['dropAnswer', 'resetAfter', 'internalErrorAfterApplying'];
-  test.each(lost)(
+  it.each(lost)(
     'after the write was applied (%s): the repeated write finds its own record and is safe',
     async (name) => {
       const backend = await open();
@@ -43,7 +43,7 @@ describe('an answer that is lost', () => {
     },
   );
 
-  test('another signer that wrote the same target in between is no record of ours: refused', async () => {
+  it('another signer that wrote the same target in between is no record of ours: refused', async () => {
     const backend = await open();
     const other = await open({ table: world.tableName, endpoint: world.tables.server.endpoint });
     expect(await outcome(backend, vote(1, 1, 2, 'a'))).toBe('safe');
@@ -52,7 +52,7 @@ describe('an answer that is lost', () => {
     expect(await outcome(backend, vote(1, 2, 3, 'ours'))).toBe('double_vote');
   });
 
-  test.each([
+  it.each([
     ['of a key that was signed for', 'PutItem'],
     ['of a key that is new', 'TransactWriteItems'],
   ])('for good (%s): the caller gets 503, and later only the same message may be signed there', async (_of, write) => {
@@ -69,7 +69,7 @@ describe('an answer that is lost', () => {
 
 describe('a fault is 503, never 412', () => {
   const faults = Object.keys(FAULTS) as FaultName[];
-  test.each(faults)('%s without end', async (name) => {
+  it.each(faults)('%s without end', async (name) => {
     const backend = await open(impatient);
     expect(await outcome(backend, block(1, 10, 'a'))).toBe('safe');
     world.proxy.setRule(() => FAULTS[name]);
@@ -89,7 +89,7 @@ describe('a fault is 503, never 412', () => {
     expect(await outcome(backend, block(1, 12, 'c'))).toBe('safe');
   });
 
-  test.each(['provisionedThroughputExceeded', 'throttled', 'unavailable', 'resetBefore'] as const)(
+  it.each(['provisionedThroughputExceeded', 'throttled', 'unavailable', 'resetBefore'] as const)(
     '%s once is overcome without the caller noticing',
     async (name) => {
       const backend = await open();
@@ -98,7 +98,7 @@ describe('a fault is 503, never 412', () => {
     },
   );
 
-  test('one message of a batch that fails fails the batch, and the others can be asked again', async () => {
+  it('one message of a batch that fails fails the batch, and the others can be asked again', async () => {
     const backend = await open(impatient);
     world.proxy.setRule(({ body }) => (body.includes(publicKeyOf(2)) ? FAULTS.throttled : undefined));
     const batch = [block(1, 1, 'a'), block(2, 1, 'a'), block(3, 1, 'a')];
@@ -109,7 +109,7 @@ describe('a fault is 503, never 412', () => {
     expect(verdicts.map(verdictName)).toEqual(['repeat', 'safe', 'repeat']);
   });
 
-  test('a health check ends when its caller gives up', async () => {
+  it('a health check ends when its caller gives up', async () => {
     const backend = await open();
     world.proxy.setRule(() => FAULTS.hang);
     const caller = new AbortController();
@@ -132,7 +132,7 @@ describe('while 30 % of all requests fail', () => {
     { kind: 'delay', milliseconds: 2 },
   ] as const;
 
-  test.each([1, 2, 3])('%# several signers never release a slashable pair (seed %d)', async (seed) => {
+  it.each([1, 2, 3])('%# several signers never release a slashable pair (seed %d)', async (seed) => {
     const signers = [await open()];
     while (signers.length < SIGNERS) signers.push(await open({ table: world.tableName }));
     world.proxy.setRule(randomFaults(seed, 0.3, disturbances));
@@ -152,7 +152,7 @@ describe('while 30 % of all requests fail', () => {
     expect(pairs.filter(([one, other]) => areSlashable(one, other))).toEqual([]);
   });
 
-  test('rising messages are all signed in the end: 503 until they pass, never 412', async () => {
+  it('rising messages are all signed in the end: 503 until they pass, never 412', async () => {
     const backend = await open();
     world.proxy.setRule(randomFaults(4, 0.3, disturbances));
     for (let epoch = 1; epoch <= 60; epoch++) {
@@ -169,14 +169,14 @@ describe('while 30 % of all requests fail', () => {
 describe('an import that is disturbed', () => {
   const large = Array.from({ length: 150 }, (_, key) => history(key, [[10, 'a']], [[1, 2, 'a']]));
 
-  test('by a lost answer is merged all the same', async () => {
+  it('by a lost answer is merged all the same', async () => {
     const backend = await open();
     world.proxy.setRule(faultTimes(1, FAULTS.dropAnswer, 'TransactWriteItems'));
     await backend.importHistories(stream(large));
     expect(await collect(backend.exportHistories())).toHaveLength(150);
   });
 
-  test('in its second transaction has only refused more, and can be repeated', async () => {
+  it('in its second transaction has only refused more, and can be repeated', async () => {
     const backend = await open({ client: { maxAttempts: 1 } });
     let transactions = 0;
     world.proxy.setRule(({ operation }) =>
@@ -190,7 +190,7 @@ describe('an import that is disturbed', () => {
     expect(exported[0]).toMatchObject({ blocks: [{ slot: 10 }], attestations: [{ sourceEpoch: 1, targetEpoch: 2 }] });
   });
 
-  test('by a signer that writes between its read and its write: both prevail', async () => {
+  it('by a signer that writes between its read and its write: both prevail', async () => {
     const backend = await open();
     const signer = await open({ table: world.tableName, endpoint: world.tables.server.endpoint });
     let epoch = 0;
@@ -209,7 +209,7 @@ describe('an import that is disturbed', () => {
   });
 });
 
-test('a server that stops makes the backend unavailable, and it recovers when the server is back', async () => {
+it('a server that stops makes the backend unavailable, and it recovers when the server is back', async () => {
   const own = await startSlashingTables({ persistent: true });
   try {
     const backend = await own.open(await own.create(), impatient);

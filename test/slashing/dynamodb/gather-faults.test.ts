@@ -1,7 +1,7 @@
 // Shared requests whose answers are lost, and tables of which 30 % of all requests fail. A shared request is believed
 // about what it applied, and about nothing else.
 
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { SlashableMessage } from '../../../enclave/slashing/types.ts';
 import { FAULTS, type FaultName, faultTimes, randomFaults } from '../../support/fault-proxy.ts';
 import { vote } from '../../support/slashing.ts';
@@ -22,7 +22,7 @@ import {
 
 describe('a shared request whose answer is lost', () => {
   const lost: FaultName[] = ['dropAnswer', 'resetAfter', 'internalErrorAfterApplying'];
-  test.each(lost)('(%s): the repeated one finds its own records, and only those may be signed again', async (name) => {
+  it.each(lost)('(%s): the repeated one finds its own records, and only those may be signed again', async (name) => {
     const backend = await openWarm();
     observe(faultTimes(1, FAULTS[name], 'BatchExecuteStatement') as never);
     expect(await together(backend, votes(3, 'a'))).toEqual(all('repeat'));
@@ -30,7 +30,7 @@ describe('a shared request whose answer is lost', () => {
     expect(await together(backend, votes(4, 'b'))).toEqual(all('safe'));
   });
 
-  test('while another signer wrote the same target of one key: refused for that key', async () => {
+  it('while another signer wrote the same target of one key: refused for that key', async () => {
     const backend = await openWarm();
     const other = await open({ table: world.tableName, endpoint: world.tables.server.endpoint });
     expect(await outcome(other, vote(7, 2, 3, 'theirs'))).toBe('safe');
@@ -40,7 +40,7 @@ describe('a shared request whose answer is lost', () => {
     expect(await together(backend, votes(3, 'ours'))).toEqual(expected);
   });
 
-  test('for good: all get 503, and later only the same messages may be signed there', async () => {
+  it('for good: all get 503, and later only the same messages may be signed there', async () => {
     const backend = await openWarm(impatient);
     observe(({ operation }) => (operation === 'BatchExecuteStatement' ? FAULTS.hang : undefined));
     expect(await together(backend, votes(3, 'a'))).toEqual(all('503 slashing_unavailable'));
@@ -50,7 +50,7 @@ describe('a shared request whose answer is lost', () => {
     expect(await together(backend, votes(4, 'b'))).toEqual(all('safe'));
   });
 
-  test.each(['throttled', 'unavailable', 'resetBefore', 'provisionedThroughputExceeded'] as const)(
+  it.each(['throttled', 'unavailable', 'resetBefore', 'provisionedThroughputExceeded'] as const)(
     'that %s without end is 503 for all and never 412, and records nothing',
     async (name) => {
       const backend = await openWarm(impatient);
@@ -62,7 +62,7 @@ describe('a shared request whose answer is lost', () => {
     },
   );
 
-  test('that is throttled once is overcome without the callers noticing', async () => {
+  it('that is throttled once is overcome without the callers noticing', async () => {
     const backend = await openWarm();
     observe(faultTimes(1, FAULTS.throttled, 'BatchExecuteStatement') as never);
     expect(await together(backend, votes(3, 'a'))).toEqual(all('safe'));
@@ -80,7 +80,7 @@ describe('while 30 % of all requests fail', () => {
     FAULTS.throttled,
   ] as const;
 
-  test.each([1, 2, 3])(
+  it.each([1, 2, 3])(
     'signers that sign for many keys at once never release a slashable pair (seed %d)',
     async (seed) => {
       const signers = [await open()];

@@ -1,6 +1,6 @@
 // Writes that share a request: which do, behind what, and that each has a condition and an outcome of its own.
 
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { partitionOf } from '../../../enclave/slashing/dynamodb/tables/items.ts';
 import { MAX_STATEMENTS } from '../../../enclave/slashing/dynamodb/tables/statements.ts';
 import type { SlashingBackend } from '../../../enclave/slashing/types.ts';
@@ -24,7 +24,7 @@ import {
 } from './gathered-writes.ts';
 
 describe('what shares a request', () => {
-  test('writes that start together, with one statement an item', async () => {
+  it('writes that start together, with one statement an item', async () => {
     const backend = await openWarm();
     expect(await together(backend, votes(3, 'a'))).toEqual(all('safe'));
     expect(operations()).toEqual(['BatchExecuteStatement']);
@@ -32,13 +32,13 @@ describe('what shares a request', () => {
     expect(await storedTarget(3)).toBe('3');
   });
 
-  test('a write that is alone is a request of its own, at once', async () => {
+  it('a write that is alone is a request of its own, at once', async () => {
     const backend = await openWarm();
     expect(await outcome(backend, vote(1, 2, 3, 'a'))).toBe('safe');
     expect(operations()).toEqual(['PutItem']);
   });
 
-  test('no more than the service takes, and none is forgotten', async () => {
+  it('no more than the service takes, and none is forgotten', async () => {
     const keys = 3 * MAX_STATEMENTS + 7;
     const backend = await openWarm({ keys });
     expect(await together(backend, votes(3, 'a', keys))).toEqual(all('safe', keys));
@@ -47,7 +47,7 @@ describe('what shares a request', () => {
     expect(sizes.reduce((sum, size) => sum + size)).toBe(keys);
   });
 
-  test('the first write after an import does not: there is nothing that an UPDATE could begin with', async () => {
+  it('the first write after an import does not: there is nothing that an UPDATE could begin with', async () => {
     const backend = await open();
     const keys = Array.from({ length: KEYS }, (_, key) => key);
     await backend.importHistories(stream(keys.map((key) => history(key, [], [[1, 2, null]]))));
@@ -56,7 +56,7 @@ describe('what shares a request', () => {
     expect(new Set(operations())).toEqual(new Set(['PutItem']));
   });
 
-  test('first records of keys go together in transactions of their own, one after another', async () => {
+  it('first records of keys go together in transactions of their own, one after another', async () => {
     const backend = await open();
     observe();
     const messages = [...votes(3, 'a'), ...Array.from({ length: KEYS }, (_, key) => block(key, 5, 'a'))];
@@ -65,7 +65,7 @@ describe('what shares a request', () => {
     expect(operations().filter((operation) => operation === 'TransactWriteItems').length).toBeLessThan(KEYS);
   });
 
-  test('never two writes of one item: the later one finds what the earlier one left', async () => {
+  it('never two writes of one item: the later one finds what the earlier one left', async () => {
     const backend = await openWarm();
     const twice = [
       vote(1, 2, 3, 'a'),
@@ -84,7 +84,7 @@ describe('what shares a request', () => {
 });
 
 describe('each has an outcome of its own', () => {
-  test('what another signer wrote in between is judged anew, and the others are safe', async () => {
+  it('what another signer wrote in between is judged anew, and the others are safe', async () => {
     const backend = await openWarm();
     const other = await open({ table: world.tableName, endpoint: world.tables.server.endpoint });
     expect(await outcome(other, vote(1, 2, 4, 'theirs'))).toBe('safe');
@@ -95,7 +95,7 @@ describe('each has an outcome of its own', () => {
     expect(await storedTarget(2)).toBe('4');
   });
 
-  test('an item that was altered beside its old code is 503 for its key alone, and is not overwritten', async () => {
+  it('an item that was altered beside its old code is 503 for its key alone, and is not overwritten', async () => {
     const backend = await openWarm();
     const pk = partitionOf({ kind: 'attestation', publicKey: publicKeyOf(5) });
     const altered = { ...(await world.tables.item(world.tableName, pk)), source_epoch: { N: '0' } };
@@ -106,7 +106,7 @@ describe('each has an outcome of its own', () => {
     expect(await world.tables.item(world.tableName, pk)).toEqual(altered);
   });
 
-  test('an item that was deleted is not made again', async () => {
+  it('an item that was deleted is not made again', async () => {
     const backend = await openWarm();
     const pk = partitionOf({ kind: 'attestation', publicKey: publicKeyOf(5) });
     await world.tables.deleteItem(world.tableName, pk);
@@ -117,7 +117,7 @@ describe('each has an outcome of its own', () => {
   });
 
   const codes = ['ThrottlingError', 'ProvisionedThroughputExceeded', 'RequestLimitExceeded', 'InternalServerError'];
-  test.each([...codes, 'TransactionConflict', 'ConditionalCheckFailed', 'DuplicateItem', 'SomethingNew'])(
+  it.each([...codes, 'TransactionConflict', 'ConditionalCheckFailed', 'DuplicateItem', 'SomethingNew'])(
     'a statement that failed of %s is written by itself',
     async (Code) => {
       const backend = await openWarm();
@@ -130,7 +130,7 @@ describe('each has an outcome of its own', () => {
     },
   );
 
-  test.each([
+  it.each([
     ['no list', '{}'],
     ['an empty list', '{"Responses":[]}'],
     ['one answer too few', JSON.stringify({ Responses: Array.from({ length: KEYS - 1 }, () => ({})) })],
@@ -152,7 +152,7 @@ describe('a service that takes no statements from this role', () => {
   const unknown: Fault = { kind: 'error', status: 400, name: 'UnknownOperationException' };
   const invalid: Fault = { kind: 'error', status: 400, name: 'ValidationException' };
 
-  test.each<readonly [string, Fault]>([
+  it.each<readonly [string, Fault]>([
     ['AccessDeniedException', FAULTS.accessDenied],
     ['AccessDenied of each statement', refusal('AccessDenied')],
     ['ValidationError of each statement', refusal('ValidationError')],
@@ -170,7 +170,7 @@ describe('a service that takes no statements from this role', () => {
     expect(others).toEqual([expect.stringContaining('dynamodb:PartiQLUpdate')]);
   });
 
-  test('a role that has lost its credentials is 503, and is asked again', async () => {
+  it('a role that has lost its credentials is 503, and is asked again', async () => {
     const backend = await openWarm(impatient);
     const expired: Fault = { kind: 'error', status: 400, name: 'ExpiredTokenException' };
     observe(() => expired);
@@ -201,7 +201,7 @@ describe('behind requests that are slow', () => {
 
   const later = [vote(2, 2, 3, 'a'), vote(3, 2, 3, 'a'), vote(4, 2, 3, 'a')];
 
-  test('writes gather, share one request when these are answered, however few they are', async () => {
+  it('writes gather, share one request when these are answered, however few they are', async () => {
     const backend = await openWarm();
     const slow = Promise.withResolvers<void>();
     const held = await twoHeld(backend, slow.promise);
@@ -212,7 +212,7 @@ describe('behind requests that are slow', () => {
     expect(operations()).toEqual(['PutItem', 'PutItem', 'BatchExecuteStatement']);
   });
 
-  test('writes do not wait for an answer that does not come', async () => {
+  it('writes do not wait for an answer that does not come', async () => {
     const backend = await openWarm();
     const slow = Promise.withResolvers<void>();
     const held = await twoHeld(backend, slow.promise);

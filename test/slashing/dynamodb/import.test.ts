@@ -1,7 +1,7 @@
 // Imports into a DynamoDB table: the parts of one key count together, what a reader left out counts, and however much
 // one key has, signing goes on.
 
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { SlashableMessage, SlashingBackend, ValidatorHistory } from '../../../enclave/slashing/types.ts';
 import { block, checkOne, collect, history, publicKeyOf, stream, verdictName, vote } from '../../support/slashing.ts';
 import { type SlashingTables, startSlashingTables } from '../../support/slashing-dynamodb.ts';
@@ -39,7 +39,7 @@ async function verdict(backend: SlashingBackend, message: SlashableMessage): Pro
 const leftOut = { blockSlot: 90, sourceEpoch: 8, targetEpoch: 9, blocks: 40, attestations: 41 };
 
 describe('entries that a reader left out', () => {
-  test('count by their highest numbers, and in the summary; their numbers contradict nothing', async () => {
+  it('count by their highest numbers, and in the summary; their numbers contradict nothing', async () => {
     const backend = await open();
     const part = { ...history(1, [[95, 'a']], [[9, 10, 'a']]), leftOut };
     const summary = await backend.importHistories(stream([part]));
@@ -55,7 +55,7 @@ describe('entries that a reader left out', () => {
     expect(exported).toEqual(history(1, [[95, null]], [[9, 10, null]]));
   });
 
-  test('lie above what another part of the key says: they are refused', async () => {
+  it('lie above what another part of the key says: they are refused', async () => {
     const backend = await open();
     const parts: ValidatorHistory[] = [
       { ...history(1, [], []), leftOut },
@@ -71,7 +71,7 @@ describe('entries that a reader left out', () => {
   });
 });
 
-test('a key with 900,000 entries in parts is merged in small steps, and other keys sign meanwhile', async () => {
+it('a key with 900,000 entries in parts is merged in small steps, and other keys sign meanwhile', async () => {
   const backend = await open();
   let turns = 0;
   const merge = { isOver: false };

@@ -1,6 +1,6 @@
 // What the DynamoDB backend makes of a table that somebody altered, emptied, rolled back, or gave it by mistake.
 
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Item } from '../../../enclave/aws/dynamodb.ts';
 import { tableDefinition } from '../../../enclave/aws/table-definition.ts';
 import { partitionOf } from '../../../enclave/slashing/dynamodb/tables/items.ts';
@@ -45,7 +45,7 @@ describe('an item that was altered', () => {
     ['a lowered source', VOTE, (item) => ({ ...item, source_epoch: { N: '0' } })],
   ];
 
-  test.each(alterations)(
+  it.each(alterations)(
     '%s: every request of that key is 503, in every process, and nothing is overwritten',
     async (_name, pk, change) => {
       const writer = await open();
@@ -75,7 +75,7 @@ describe('an item that was altered', () => {
     },
   );
 
-  test('an item of another key, or of the other kind, does not pass for this one', async () => {
+  it('an item of another key, or of the other kind, does not pass for this one', async () => {
     const backend = await open();
     await checkOne(backend, block(1, 10, 'a'));
     await checkOne(backend, block(2, 20, 'a'));
@@ -87,7 +87,7 @@ describe('an item that was altered', () => {
 });
 
 describe('an item that went back in time', () => {
-  test('its earlier state, with its good code, is noticed by a process that knows better', async () => {
+  it('its earlier state, with its good code, is noticed by a process that knows better', async () => {
     const backend = await open();
     await checkOne(backend, vote(1, 3, 4, 'a'));
     const earlier = await itemAt(VOTE);
@@ -99,7 +99,7 @@ describe('an item that went back in time', () => {
     expect(await itemAt(VOTE)).toEqual(earlier);
   });
 
-  test('and by a process that was told by its memory only', async () => {
+  it('and by a process that was told by its memory only', async () => {
     const writer = await open();
     await checkOne(writer, vote(1, 3, 4, 'a'));
     const told = await open({ table: world.tableName });
@@ -107,7 +107,7 @@ describe('an item that went back in time', () => {
     expect((await told.checkAndRecord([vote(1, 5, 6, 'c')], [floors])).map(verdictName)).toEqual(['slashing_rollback']);
   });
 
-  test('an item that was deleted is missed', async () => {
+  it('an item that was deleted is missed', async () => {
     const backend = await open();
     await checkOne(backend, block(1, 10, 'a'));
     await world.tables.deleteItem(world.tableName, BLOCK);
@@ -118,7 +118,7 @@ describe('an item that went back in time', () => {
 });
 
 describe('round trips', () => {
-  test('a check is one while nobody else signs for the key, and two after somebody did, and the first time', async () => {
+  it('a check is one while nobody else signs for the key, and two after somebody did, and the first time', async () => {
     const backend = await open();
     const other = await open({ table: world.tableName });
     expect(await trips(() => checkOne(backend, vote(1, 0, 1, 'a')))).toBe(2);
@@ -131,24 +131,24 @@ describe('round trips', () => {
 });
 
 describe('a table that is not the right one stops the start', () => {
-  test('none of that name: the message says how to make it', async () => {
+  it('none of that name: the message says how to make it', async () => {
     await expect(world.tables.open('absent')).rejects.toThrow(/does not exist.*strongroom setup tables/);
   });
 
-  test('another network', async () => {
+  it('another network', async () => {
     await open();
     await expect(world.tables.open(world.tableName, { root: OTHER_ROOT })).rejects.toThrow(
       /another genesis validators root/,
     );
   });
 
-  test('another master key', async () => {
+  it('another master key', async () => {
     await open();
     const integrityKey = Buffer.alloc(32, 8);
     await expect(world.tables.open(world.tableName, { integrityKey })).rejects.toThrow(/written with another key/);
   });
 
-  test('another shape of key', async () => {
+  it('another shape of key', async () => {
     const name = 'two-part-key';
     await world.tables.server.createTable({
       ...tableDefinition(name),
@@ -161,14 +161,14 @@ describe('a table that is not the right one stops the start', () => {
     await expect(world.tables.open(name)).rejects.toThrow(/another shape/);
   });
 
-  test('many that open a new one at once all succeed, and bind it once', async () => {
+  it('many that open a new one at once all succeed, and bind it once', async () => {
     const name = await world.tables.create();
     const opened = await Promise.all(Array.from({ length: 8 }, () => world.tables.open(name)));
     for (const backend of opened) await backend.close();
     await expect(world.tables.open(name, { root: OTHER_ROOT })).rejects.toThrow(/another genesis validators root/);
   });
 
-  test('a table whose binding vanishes is unhealthy', async () => {
+  it('a table whose binding vanishes is unhealthy', async () => {
     const backend = await open();
     await world.tables.deleteItem(world.tableName, 'NETWORK');
     await expect(backend.checkHealth(new AbortController().signal)).rejects.toMatchObject({
@@ -177,7 +177,7 @@ describe('a table that is not the right one stops the start', () => {
   });
 });
 
-test('the status counts what is there', async () => {
+it('the status counts what is there', async () => {
   const backend = await open();
   await checkOne(backend, block(1, 10, 'a'));
   await checkOne(backend, vote(1, 1, 2, 'a'));
@@ -185,7 +185,7 @@ test('the status counts what is there', async () => {
   expect(await backend.status()).toMatchObject({ validators: 2, blocks: 1, attestations: 2 });
 });
 
-test('an import counts what it brought and what contradicts', async () => {
+it('an import counts what it brought and what contradicts', async () => {
   const backend = await open();
   const file = [history(1, [[10, 'a']], [[1, 2, 'a']]), history(2, [[5, null]], [])];
   const sum = { validators: 2, blocks: 2, attestations: 1, alreadyPresent: 0, conflicts: 0, conflicting: [] };

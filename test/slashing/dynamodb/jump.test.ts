@@ -1,7 +1,7 @@
 // Jumps of a DynamoDB table: the floor first, then the item of every key; crashes in between, first records that race
 // with it, and items that cannot be raised.
 
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { partitionOf } from '../../../enclave/slashing/dynamodb/tables/items.ts';
 import { NO_MARKS } from '../../../enclave/slashing/history/rules.ts';
 import type { SlashableMessage, SlashingBackend, StoreFloor } from '../../../enclave/slashing/types.ts';
@@ -27,7 +27,7 @@ async function importKeys(backend: SlashingBackend, count: number): Promise<void
 }
 
 describe('the items of keys', () => {
-  test('are raised over all pages of the table, for a signer that never reads the record again', async () => {
+  it('are raised over all pages of the table, for a signer that never reads the record again', async () => {
     const backend = await open();
     await importKeys(backend, MANY);
     const signer = await openBeside();
@@ -42,7 +42,7 @@ describe('the items of keys', () => {
     expect(targets).toEqual(Array(MANY).fill(31));
   });
 
-  test('remember what was signed, for whoever judges a clock by it, until more is signed', async () => {
+  it('remember what was signed, for whoever judges a clock by it, until more is signed', async () => {
     const backend = await open();
     await checkOne(backend, vote(1, 3, 4, 'a'));
     await backend.jump(FLOOR);
@@ -59,7 +59,7 @@ describe('the items of keys', () => {
     expect(await backend.highestMarks()).toEqual({ blockSlot: 70, sourceEpoch: 30, targetEpoch: 41 });
   });
 
-  test('that fail their check stay as they are, refuse everything, and are logged', async () => {
+  it('that fail their check stay as they are, refuse everything, and are logged', async () => {
     const log = recordingLog();
     const backend = await open({ log });
     await importKeys(backend, 3);
@@ -73,7 +73,7 @@ describe('the items of keys', () => {
     expect(lines.map(({ message }) => message)).toEqual([expect.stringMatching(/not raised by a jump/)]);
   });
 
-  test('that a signer raises meanwhile keep what it signed', async () => {
+  it('that a signer raises meanwhile keep what it signed', async () => {
     const backend = await open();
     await importKeys(backend, 20);
     const signer = await openBeside();
@@ -93,7 +93,7 @@ describe('the items of keys', () => {
 });
 
 describe('a jump that is disturbed', () => {
-  test('has only refused more, and can be repeated', async () => {
+  it('has only refused more, and can be repeated', async () => {
     const backend = await open({ client: { maxAttempts: 1 } });
     await importKeys(backend, 100);
     // Whether the votes of the keys are scanned first or among the blocks: the floor, 100 items and some more.
@@ -119,7 +119,7 @@ describe('a jump that is disturbed', () => {
     expect(new Set(await slots())).toEqual(new Set(['1000']));
   });
 
-  test('by throttling takes its time and succeeds', async () => {
+  it('by throttling takes its time and succeeds', async () => {
     const backend = await open({ client: { maxAttempts: 1 } });
     await importKeys(backend, 30);
     let throttled = 0;
@@ -138,7 +138,7 @@ describe('a first record', () => {
     ['beyond it is signed', block(7, 1001, 'a'), 'safe'],
     ['of a vote below it is refused', vote(7, 29, 40, 'a'), 'source_below_low_water_mark'],
   ];
-  test.each(raced)('whose key is judged while a jump comes first: %s', async (_what, message, expected) => {
+  it.each(raced)('whose key is judged while a jump comes first: %s', async (_what, message, expected) => {
     const signer = await open();
     const jumper = await openBeside();
     let hasJumped = false;
@@ -153,7 +153,7 @@ describe('a first record', () => {
     expect(hasJumped).toBe(true);
   });
 
-  test('is not kept from being written by other signers that use the store', async () => {
+  it('is not kept from being written by other signers that use the store', async () => {
     const signer = await open();
     const other = await openBeside();
     world.proxy.setRule(async ({ operation }) => {
@@ -163,7 +163,7 @@ describe('a first record', () => {
     expect(await outcome(signer, block(7, 1, 'a'))).toBe('safe');
   });
 
-  test('of a reinstated key that had none is judged by the floor too', async () => {
+  it('of a reinstated key that had none is judged by the floor too', async () => {
     const signer = await open();
     await signer.retire([publicKeyOf(7)]);
     await (await openBeside()).jump(FLOOR);
@@ -172,7 +172,7 @@ describe('a first record', () => {
     expect(await outcome(signer, block(7, 1001, 'a'))).toBe('safe');
   });
 
-  test('of an import that a jump overtakes is raised to the floor', async () => {
+  it('of an import that a jump overtakes is raised to the floor', async () => {
     const backend = await open();
     const jumper = await openBeside();
     let hasJumped = false;
@@ -192,7 +192,7 @@ describe('a first record', () => {
   });
 });
 
-test('after a table went back in time, a jump makes its keys sign again, where the process knows no more', async () => {
+it('after a table went back in time, a jump makes its keys sign again, where the process knows no more', async () => {
   const backend = await open();
   await checkOne(backend, vote(1, 3, 4, 'a'));
   const older = await world.tables.item(world.tableName, VOTE);

@@ -1,7 +1,7 @@
 // What is noticed when somebody who can write a DynamoDB slashing table puts older items back, or takes them away, and
 // what is not. docs/security.md says the same in words; each sentence there has its test here.
 
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { Item } from '../../../enclave/aws/dynamodb.ts';
 import { NETWORK_PARTITION, partitionOf } from '../../../enclave/slashing/dynamodb/tables/items.ts';
 import { SlashingProtection } from '../../../enclave/slashing/protection.ts';
@@ -51,7 +51,7 @@ async function itemAt(pk: string): Promise<Item> {
 }
 
 describe('an older item, with its good code', () => {
-  test('is noticed by the replica that signed since, and by no other', async () => {
+  it('is noticed by the replica that signed since, and by no other', async () => {
     const signer = await replica();
     const other = await replica(tableName);
     await outcome(signer, vote(1, 3, 4, 'a'));
@@ -64,7 +64,7 @@ describe('an older item, with its good code', () => {
     expect(await outcome(other, vote(1, 4, 5, 'rival'))).toBe('safe');
   });
 
-  test('is noticed by a replica that has read the newer one since, though it did not sign it', async () => {
+  it('is noticed by a replica that has read the newer one since, though it did not sign it', async () => {
     const signer = await replica();
     const other = await replica(tableName);
     await outcome(signer, vote(1, 3, 4, 'a'));
@@ -75,7 +75,7 @@ describe('an older item, with its good code', () => {
     expect(await outcome(other, vote(1, 4, 5, 'rival'))).toBe('503 slashing_rollback');
   });
 
-  test('signs nothing up to the floor that the replica has read', async () => {
+  it('signs nothing up to the floor that the replica has read', async () => {
     const signer = await replica();
     const other = await replica(tableName);
     await outcome(signer, vote(1, 3, 4, 'a'));
@@ -89,7 +89,7 @@ describe('an older item, with its good code', () => {
     expect(await outcome(other, vote(1, 30, 32, 'later'))).toBe('safe');
   });
 
-  test('of a key before it was retired makes it sign again: not noticed', async () => {
+  it('of a key before it was retired makes it sign again: not noticed', async () => {
     const signer = await replica();
     await outcome(signer, vote(1, 3, 4, 'a'));
     const older = await itemAt(VOTE);
@@ -101,7 +101,7 @@ describe('an older item, with its good code', () => {
 });
 
 describe('an item that is gone', () => {
-  test('is noticed by the replica that signed, and by no other', async () => {
+  it('is noticed by the replica that signed, and by no other', async () => {
     const signer = await replica();
     const other = await replica(tableName);
     await outcome(signer, block(1, 10, 'a'));
@@ -111,7 +111,7 @@ describe('an item that is gone', () => {
     expect(await outcome(other, block(1, 10, 'rival'))).toBe('safe');
   });
 
-  test('signs nothing up to the floor of the store', async () => {
+  it('signs nothing up to the floor of the store', async () => {
     const signer = await replica();
     await outcome(signer, block(1, 10, 'a'));
     await signer.backend.jump(FLOOR);
@@ -121,7 +121,7 @@ describe('an item that is gone', () => {
 });
 
 describe('a whole table that is an older copy of itself', () => {
-  test('has a lower revision in its record, and an emptied one another id, for whoever keeps these elsewhere', async () => {
+  it('has a lower revision in its record, and an emptied one another id, for whoever keeps these elsewhere', async () => {
     const signer = await replica();
     await outcome(signer, vote(1, 3, 4, 'a'));
     const copy = [await itemAt(VOTE), await itemAt(NETWORK_PARTITION)];
@@ -138,7 +138,7 @@ describe('a whole table that is an older copy of itself', () => {
     expect((await (await replica(tableName)).backend.identity()).id).not.toBe(before.id);
   });
 
-  test('has a higher revision after a jump than any that was counted up before', async () => {
+  it('has a higher revision after a jump than any that was counted up before', async () => {
     const signer = await replica();
     const copy = await itemAt(NETWORK_PARTITION);
     const counted = await signer.backend.advance();
@@ -146,7 +146,7 @@ describe('a whole table that is an older copy of itself', () => {
     expect((await signer.backend.jump(FLOOR)).revision).toBeGreaterThan(counted);
   });
 
-  test('does not take a process back: it keeps the highest floor that it has read', async () => {
+  it('does not take a process back: it keeps the highest floor that it has read', async () => {
     const signer = await replica();
     const older = await itemAt(NETWORK_PARTITION);
     await signer.backend.jump(FLOOR);
@@ -156,7 +156,7 @@ describe('a whole table that is an older copy of itself', () => {
   });
 });
 
-test('an emptied table whose record is left alone lets another replica sign again: not noticed', async () => {
+it('an emptied table whose record is left alone lets another replica sign again: not noticed', async () => {
   const signer = await replica();
   await outcome(signer, vote(1, 3, 4, 'a'));
   await tables.deleteItem(tableName, VOTE);

@@ -2,7 +2,7 @@
 // two regions could each accept a vote. The service here has no replicas, so the proxy answers DescribeTable as one
 // that has; everything else is real. A signer of another region is one whose client is configured for it.
 
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { NETWORK_PARTITION } from '../../../enclave/slashing/dynamodb/tables/items.ts';
 import { FAULTS, type FaultRule } from '../../support/fault-proxy.ts';
 import { recordingLog } from '../../support/recording-log.ts';
@@ -29,14 +29,14 @@ const EVENTUAL: readonly (readonly [string, object])[] = [
 ];
 
 describe('a table that several regions write, each by itself', () => {
-  test.each(EVENTUAL)('(%s) is refused while it is bound to no region, and nothing is written', async (_, table) => {
+  it.each(EVENTUAL)('(%s) is refused while it is bound to no region, and nothing is written', async (_, table) => {
     world.tableName = await world.tables.create();
     world.proxy.setRule(described(table));
     await expect(open({ table: world.tableName })).rejects.toThrow(/replicas in other regions.*Remove the replicas/);
     expect(await world.tables.item(world.tableName, NETWORK_PARTITION)).toBeUndefined();
   });
 
-  test.each(EVENTUAL)('(%s) is used in the region that it is bound to, with a warning', async (_, table) => {
+  it.each(EVENTUAL)('(%s) is used in the region that it is bound to, with a warning', async (_, table) => {
     await open();
     world.proxy.setRule(described(table));
     const log = recordingLog();
@@ -45,7 +45,7 @@ describe('a table that several regions write, each by itself', () => {
     expect(log.lines.map(({ message }) => message)).toEqual([expect.stringContaining('has replicas')]);
   });
 
-  test.each([{}, REPLICAS])('is refused in another region (%o), with what to do', async (table) => {
+  it.each([{}, REPLICAS])('is refused in another region (%o), with what to do', async (table) => {
     await open();
     world.proxy.setRule(described(table));
     await expect(open({ table: world.tableName, ...ELSEWHERE })).rejects.toThrow(
@@ -54,20 +54,20 @@ describe('a table that several regions write, each by itself', () => {
   });
 });
 
-test('a table with multi-Region strong consistency is refused: it takes no transactions', async () => {
+it('a table with multi-Region strong consistency is refused: it takes no transactions', async () => {
   await open();
   world.proxy.setRule(described({ ...REPLICAS, MultiRegionConsistency: 'STRONG' }));
   await expect(open({ table: world.tableName })).rejects.toThrow(/takes no transactions/);
 });
 
-test('a table that may not be described is refused, with what to allow', async () => {
+it('a table that may not be described is refused, with what to allow', async () => {
   world.tableName = await world.tables.create();
   world.proxy.setRule(({ operation }) => (operation === 'DescribeTable' ? FAULTS.accessDenied : undefined));
   await expect(open({ table: world.tableName })).rejects.toThrow(/dynamodb:DescribeTable/);
 });
 
 describe('a jump moves a table to another region', () => {
-  test('before it nothing is signed or written there, after it nothing where it was', async () => {
+  it('before it nothing is signed or written there, after it nothing where it was', async () => {
     const here = await open();
     await checkOne(here, block(1, 10, 'a'));
     const there = await open({ table: world.tableName, ...ELSEWHERE, isForJump: true });
@@ -90,7 +90,7 @@ describe('a jump moves a table to another region', () => {
     await expect(open({ table: world.tableName })).rejects.toThrow(/bound to another region/);
   });
 
-  test('and a first record where it was fails, also before that signer has read the record again', async () => {
+  it('and a first record where it was fails, also before that signer has read the record again', async () => {
     const here = await open();
     const there = await open({ table: world.tableName, ...ELSEWHERE, isForJump: true });
     await there.jump({ slot: 0, sourceEpoch: 0, targetEpoch: 0 });

@@ -1,7 +1,7 @@
 // Retired keys in a DynamoDB table: the mark of it stands in both items of a key, under their codes, and no write of a
 // signer passes it, whatever the signer remembers and however it writes.
 
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Item } from '../../../enclave/aws/dynamodb.ts';
 import { partitionOf } from '../../../enclave/slashing/dynamodb/tables/items.ts';
 import { rowIntegrity } from '../../../enclave/slashing/history/integrity.ts';
@@ -25,7 +25,7 @@ function earlierCode(item: Item): string {
 }
 
 describe('the items of a retired key', () => {
-  test('keep their numbers and roots beside the mark, and what was not signed yet is an item without numbers', async () => {
+  it('keep their numbers and roots beside the mark, and what was not signed yet is an item without numbers', async () => {
     const backend = await open();
     await checkOne(backend, block(1, 10, 'a'));
     const before = await itemAt(BLOCK);
@@ -49,22 +49,19 @@ describe('the items of a retired key', () => {
     ['with another mark', (item) => ({ ...item, retired: { BOOL: false } })],
     ['with a mark of another type', (item) => ({ ...item, retired: { S: 'true' } })],
   ];
-  test.each(alterations)(
-    '%s are damaged: nothing is signed, exported, retired or reinstated',
-    async (_name, change) => {
-      const backend = await open();
-      await checkOne(backend, block(1, 10, 'a'));
-      await checkOne(backend, vote(1, 1, 2, 'a'));
-      await backend.retire([publicKeyOf(1)]);
-      for (const pk of [BLOCK, VOTE]) await world.tables.putItem(world.tableName, change(await itemAt(pk)));
-      expect(await outcome(backend, block(1, 11, 'b'))).toBe('slashing_integrity');
-      expect(await outcome(backend, vote(1, 2, 3, 'b'))).toBe('slashing_integrity');
-      const damaged = { reason: 'slashing_integrity' };
-      await expect(backend.retire([publicKeyOf(1)])).rejects.toMatchObject(damaged);
-      await expect(backend.reinstate([publicKeyOf(1)])).rejects.toMatchObject(damaged);
-      await expect(backend.retiredKeys([publicKeyOf(1)])).rejects.toMatchObject(damaged);
-    },
-  );
+  it.each(alterations)('%s are damaged: nothing is signed, exported, retired or reinstated', async (_name, change) => {
+    const backend = await open();
+    await checkOne(backend, block(1, 10, 'a'));
+    await checkOne(backend, vote(1, 1, 2, 'a'));
+    await backend.retire([publicKeyOf(1)]);
+    for (const pk of [BLOCK, VOTE]) await world.tables.putItem(world.tableName, change(await itemAt(pk)));
+    expect(await outcome(backend, block(1, 11, 'b'))).toBe('slashing_integrity');
+    expect(await outcome(backend, vote(1, 2, 3, 'b'))).toBe('slashing_integrity');
+    const damaged = { reason: 'slashing_integrity' };
+    await expect(backend.retire([publicKeyOf(1)])).rejects.toMatchObject(damaged);
+    await expect(backend.reinstate([publicKeyOf(1)])).rejects.toMatchObject(damaged);
+    await expect(backend.retiredKeys([publicKeyOf(1)])).rejects.toMatchObject(damaged);
+  });
 });
 
 describe('a mark that came after a signer looked', () => {
@@ -78,7 +75,7 @@ describe('a mark that came after a signer looked', () => {
 
   const votes = (target: number) => Array.from({ length: KEYS }, (_, key) => vote(key, target - 1, target, 'a'));
 
-  test('is not written over by a write of its own', async () => {
+  it('is not written over by a write of its own', async () => {
     const backend = await open();
     await checkOne(backend, vote(1, 1, 2, 'a'));
     const marked = await mark(1);
@@ -86,7 +83,7 @@ describe('a mark that came after a signer looked', () => {
     expect(await itemAt(VOTE)).toEqual(marked);
   });
 
-  test('is not written over by a statement in a shared request', async () => {
+  it('is not written over by a statement in a shared request', async () => {
     const backend = await open();
     await Promise.all(votes(2).map((message) => outcome(backend, message)));
     const marked = await mark(1);
@@ -101,7 +98,7 @@ describe('a mark that came after a signer looked', () => {
     expect(await itemAt(VOTE)).toEqual(marked);
   });
 
-  test('is obeyed by a service that takes no such statement: every write is made by itself then', async () => {
+  it('is obeyed by a service that takes no such statement: every write is made by itself then', async () => {
     const backend = await open();
     await Promise.all(votes(2).map((message) => outcome(backend, message)));
     const other = await open({ table: world.tableName });
@@ -114,7 +111,7 @@ describe('a mark that came after a signer looked', () => {
     }
   });
 
-  test('meets a first record that is on its way', async () => {
+  it('meets a first record that is on its way', async () => {
     const backend = await open();
     const other = await open({ table: world.tableName, endpoint: world.tables.server.endpoint });
     let isRetired = false;
@@ -129,7 +126,7 @@ describe('a mark that came after a signer looked', () => {
     expect(isRetired).toBe(true);
   });
 
-  test('and one that a signer sets between the read and the write of an import stays', async () => {
+  it('and one that a signer sets between the read and the write of an import stays', async () => {
     const backend = await open();
     const other = await open({ table: world.tableName, endpoint: world.tables.server.endpoint });
     await checkOne(other, block(1, 10, 'a'));
@@ -148,7 +145,7 @@ describe('a mark that came after a signer looked', () => {
 });
 
 describe('a retirement that is disturbed', () => {
-  test('has marked both items of a key or none, and can be repeated', async () => {
+  it('has marked both items of a key or none, and can be repeated', async () => {
     const backend = await open({ client: { maxAttempts: 1 } });
     const keys = Array.from({ length: KEYS }, (_, key) => publicKeyOf(key));
     for (let key = 0; key < KEYS; key++) await checkOne(backend, block(key, 10, 'a'));
@@ -172,7 +169,7 @@ describe('a retirement that is disturbed', () => {
     expect(await backend.retiredKeys()).toEqual(keys);
   });
 
-  test('by a lost answer is done all the same', async () => {
+  it('by a lost answer is done all the same', async () => {
     const backend = await open();
     await checkOne(backend, block(1, 10, 'a'));
     world.proxy.setRule(faultTimes(1, FAULTS.dropAnswer, 'TransactWriteItems'));
@@ -181,33 +178,30 @@ describe('a retirement that is disturbed', () => {
     expect(await backend.reinstate([publicKeyOf(1)])).toEqual([publicKeyOf(1)]);
   });
 
-  test.each([1, 2, 3])(
-    'while 30 %% of all requests fail, nothing is signed once it is done (seed %d)',
-    async (seed) => {
-      const backend = await open();
-      const signer = await open({ table: world.tableName });
-      const { dropAnswer, resetBefore, resetAfter, internalErrorAfterApplying, transactionConflict } = FAULTS;
-      world.proxy.setRule(
-        randomFaults(seed, 0.3, [dropAnswer, resetBefore, resetAfter, internalErrorAfterApplying, transactionConflict]),
+  it.each([1, 2, 3])('while 30 %% of all requests fail, nothing is signed once it is done (seed %d)', async (seed) => {
+    const backend = await open();
+    const signer = await open({ table: world.tableName });
+    const { dropAnswer, resetBefore, resetAfter, internalErrorAfterApplying, transactionConflict } = FAULTS;
+    world.proxy.setRule(
+      randomFaults(seed, 0.3, [dropAnswer, resetBefore, resetAfter, internalErrorAfterApplying, transactionConflict]),
+    );
+    let isDone = false;
+    const signing = Array.from({ length: KEYS }, async (_, key) => {
+      for (let step = 1; step < 400; step++) {
+        const startedAfter = isDone;
+        const name = await outcome(signer, step % 2 === 0 ? block(key, step, 'a') : vote(key, step, step + 1, 'a'));
+        if (startedAfter) expect(['key_retired', '503 slashing_unavailable']).toContain(name);
+        if (startedAfter && name === 'key_retired') return;
+      }
+    });
+    const keys = Array.from({ length: KEYS }, (_, key) => publicKeyOf(key));
+    while (!isDone)
+      isDone = await backend.retire(keys).then(
+        () => true,
+        () => false,
       );
-      let isDone = false;
-      const signing = Array.from({ length: KEYS }, async (_, key) => {
-        for (let step = 1; step < 400; step++) {
-          const startedAfter = isDone;
-          const name = await outcome(signer, step % 2 === 0 ? block(key, step, 'a') : vote(key, step, step + 1, 'a'));
-          if (startedAfter) expect(['key_retired', '503 slashing_unavailable']).toContain(name);
-          if (startedAfter && name === 'key_retired') return;
-        }
-      });
-      const keys = Array.from({ length: KEYS }, (_, key) => publicKeyOf(key));
-      while (!isDone)
-        isDone = await backend.retire(keys).then(
-          () => true,
-          () => false,
-        );
-      await Promise.all(signing);
-      world.proxy.setRule(undefined);
-      expect(await signer.retiredKeys()).toEqual(keys);
-    },
-  );
+    await Promise.all(signing);
+    world.proxy.setRule(undefined);
+    expect(await signer.retiredKeys()).toEqual(keys);
+  });
 });

@@ -1,7 +1,7 @@
 // The record of a DynamoDB slashing table: which store it is. It is made once, counts up by compare-and-swap, is
 // brought up to date once, and stops the start or every check when it is not the one that it was.
 
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Item } from '../../../enclave/aws/dynamodb.ts';
 import { NETWORK_PARTITION } from '../../../enclave/slashing/dynamodb/tables/items.ts';
 import { rowIntegrity } from '../../../enclave/slashing/history/integrity.ts';
@@ -39,7 +39,7 @@ function firstFormat(): Item {
 }
 
 describe('a record of the first format', () => {
-  test('is brought up to date once, by any number of signers that start at once', async () => {
+  it('is brought up to date once, by any number of signers that start at once', async () => {
     world.tableName = await world.tables.create();
     await world.tables.putItem(world.tableName, firstFormat());
     const signers = await Promise.all(Array.from({ length: 8 }, () => open({ table: world.tableName })));
@@ -48,7 +48,7 @@ describe('a record of the first format', () => {
     expect(await record()).toMatchObject({ format_version: { N: '2' }, store_id: { S: ids[0] } });
   });
 
-  test('is not believed with another key, nor altered', async () => {
+  it('is not believed with another key, nor altered', async () => {
     world.tableName = await world.tables.create();
     await world.tables.putItem(world.tableName, firstFormat());
     await expect(open({ table: world.tableName, integrityKey: Buffer.alloc(32, 8) })).rejects.toThrow(/another key/);
@@ -56,7 +56,7 @@ describe('a record of the first format', () => {
     await expect(open({ table: world.tableName })).rejects.toMatchObject({ reason: 'slashing_integrity' });
   });
 
-  test('is a rollback once a signer has seen a newer one', async () => {
+  it('is a rollback once a signer has seen a newer one', async () => {
     const backend = await open();
     await world.tables.putItem(world.tableName, firstFormat());
     await expect(health(backend)).rejects.toMatchObject({ reason: 'slashing_rollback' });
@@ -80,7 +80,7 @@ describe('a record that was altered', () => {
     ['a removed id', ({ store_id: _id, ...rest }) => rest],
   ];
 
-  test.each(alterations)(
+  it.each(alterations)(
     '%s: nobody opens the store, and its health, identity and first records fail',
     async (name, change) => {
       const backend = await open();
@@ -102,14 +102,14 @@ describe('a record that was altered', () => {
 });
 
 describe('a record that is gone', () => {
-  test('stops the start where keys have records, and says what to do', async () => {
+  it('stops the start where keys have records, and says what to do', async () => {
     await checkOne(await open(), block(1, 10, 'a'));
     await world.tables.deleteItem(world.tableName, NETWORK_PARTITION);
     await expect(open({ table: world.tableName })).rejects.toThrow(/lost its item NETWORK.*strongroom slashing jump/);
     expect(await world.tables.item(world.tableName, NETWORK_PARTITION)).toBeUndefined();
   });
 
-  test('is made anew by a jump, with its floor, under another id; nothing is signed before', async () => {
+  it('is made anew by a jump, with its floor, under another id; nothing is signed before', async () => {
     const before = await open();
     const { id } = await before.identity();
     const known = await record();
@@ -129,7 +129,7 @@ describe('a record that is gone', () => {
     await expect(checkOne(before, block(1, 5000, 'b'))).rejects.toMatchObject({ reason: 'slashing_unavailable' });
   });
 
-  test('is not made by a jump of a signer that knew it', async () => {
+  it('is not made by a jump of a signer that knew it', async () => {
     const backend = await open();
     await world.tables.deleteItem(world.tableName, NETWORK_PARTITION);
     await expect(backend.jump(FLOOR)).rejects.toMatchObject({ reason: 'slashing_unavailable' });
@@ -138,7 +138,7 @@ describe('a record that is gone', () => {
   });
 });
 
-test('revisions rise one by one while 30 % of all requests fail, and nobody loses a raised floor', async () => {
+it('revisions rise one by one while 30 % of all requests fail, and nobody loses a raised floor', async () => {
   const signers = [await open()];
   while (signers.length < 3) signers.push(await open({ table: world.tableName }));
   const { dropAnswer, resetBefore, resetAfter, internalErrorAfterApplying, transactionConflict } = FAULTS;
@@ -164,7 +164,7 @@ test('revisions rise one by one while 30 % of all requests fail, and nobody lose
   expect(floor?.slot).toBeGreaterThanOrEqual(1000);
 });
 
-test('a process keeps to a floor that it has read, though the table has an older record again', async () => {
+it('a process keeps to a floor that it has read, though the table has an older record again', async () => {
   const backend = await open();
   await checkOne(backend, vote(1, 3, 4, 'a'));
   const older = await record();

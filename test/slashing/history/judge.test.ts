@@ -1,6 +1,6 @@
 // What a refusal rests on: the head or one row where the store finds it, else the whole history.
 
-import { expect, test } from 'vitest';
+import { expect, it } from 'vitest';
 import { judgeVote } from '../../../enclave/slashing/history/judge.ts';
 import { NEW_KEY } from '../../../enclave/slashing/history/state.ts';
 import { vote } from '../../support/slashing.ts';
@@ -11,7 +11,7 @@ const state = {
   lowWater: { slot: null, sourceEpoch: 2, targetEpoch: 3 },
 };
 
-test.each([
+it.each([
   ['no entry was looked for', vote(1, 1, 5, 'x'), undefined, { kind: 'history' }],
   ['an entry that is surrounded was found', vote(1, 3, 8, 'x'), [vote(1, 4, 5, 'a')], 'surrounding_vote'],
   ['an entry that surrounds was found', vote(1, 5, 6, 'x'), [vote(1, 4, 8, 'a')], 'surrounded_vote'],

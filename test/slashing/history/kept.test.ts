@@ -1,6 +1,6 @@
 // What is handed on of a history that is read in steps: what pruning would leave, and marks that refuse the rest.
 
-import { expect, test } from 'vitest';
+import { expect, it } from 'vitest';
 import { keptEntries } from '../../../enclave/slashing/history/kept.ts';
 import { RETAINED_EPOCHS, RETAINED_SLOTS } from '../../../enclave/slashing/history/prune.ts';
 import { NEW_KEY } from '../../../enclave/slashing/history/state.ts';
@@ -14,7 +14,7 @@ const state = {
 };
 const signingRoot = null;
 
-test('entries behind the horizon are left out, and the marks rise as when they are pruned', () => {
+it('entries behind the horizon are left out, and the marks rise as when they are pruned', () => {
   const kept = keptEntries(state);
   for (const slot of [5, 999, 1000, SLOT]) kept.block({ slot, signingRoot });
   for (const targetEpoch of [2, 99, 100, EPOCH]) kept.vote({ sourceEpoch: targetEpoch - 1, targetEpoch, signingRoot });
@@ -27,7 +27,7 @@ test('entries behind the horizon are left out, and the marks rise as when they a
   expect(after.highest).toEqual(state.highest);
 });
 
-test('nothing changes where nothing is left out, and a kind without entries keeps its marks', () => {
+it('nothing changes where nothing is left out, and a kind without entries keeps its marks', () => {
   const kept = keptEntries(state);
   kept.block({ slot: SLOT, signingRoot });
   expect(kept.result()).toEqual({ state, history: { blocks: [{ slot: SLOT, signingRoot }], attestations: [] } });

@@ -1,6 +1,6 @@
 // What a file adds to the records of a key: the corners that a store's contract meets only by chance.
 
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { entrySum, historyCodes } from '../../../enclave/slashing/history/codes.ts';
 import { rowIntegrity } from '../../../enclave/slashing/history/integrity.ts';
 import { mergeKey } from '../../../enclave/slashing/history/merge.ts';
@@ -38,7 +38,7 @@ function recordedKey(blocks: Given[1], attestations: Given[2]) {
 }
 
 describe('a merge', () => {
-  test('at or below the floor of the store takes the roots away: what was refused is no repeat now', () => {
+  it('at or below the floor of the store takes the roots away: what was refused is no repeat now', () => {
     const floor = { slot: 100, sourceEpoch: 10, targetEpoch: 11 };
     const { added } = merged(
       { floor },
@@ -56,7 +56,7 @@ describe('a merge', () => {
     expect(added.attestations.map(({ signingRoot }) => signingRoot)).toEqual([null, null, rootOf('c')]);
   });
 
-  test('of a history whose reader left entries out takes the roots up to their marks away', () => {
+  it('of a history whose reader left entries out takes the roots up to their marks away', () => {
     const file = history(1, [[900, 'a']], []);
     const vote = { sourceEpoch: 3, targetEpoch: 900, signingRoot: rootOf('a') };
     const leftOut = { blockSlot: null, sourceEpoch: 4, targetEpoch: 5, blocks: 0, attestations: 1 };
@@ -67,7 +67,7 @@ describe('a merge', () => {
     expect(state.lowWater).toEqual({ slot: 900, sourceEpoch: 4, targetEpoch: 900 });
   });
 
-  test('of a second vote for a target takes the root of the recorded one away too', () => {
+  it('of a second vote for a target takes the root of the recorded one away too', () => {
     const key = recordedKey(
       [],
       [
@@ -98,7 +98,7 @@ describe('a merge', () => {
   });
 });
 
-test('a sum of entries, read one by one, is whole exactly when the set is', () => {
+it('a sum of entries, read one by one, is whole exactly when the set is', () => {
   const { state, recorded } = recordedKey(
     [
       [1, 'a'],

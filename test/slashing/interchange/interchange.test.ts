@@ -1,6 +1,6 @@
 // The EIP-3076 interchange reader and writer: what they accept, whole or in pieces, and in how much memory.
 
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { readInterchange, writeInterchange } from '../../../enclave/slashing/interchange/file.ts';
 import type { ValidatorHistory } from '../../../enclave/slashing/types.ts';
 import {
@@ -41,15 +41,15 @@ describe('reading', () => {
     { publicKey: KEY, blocks: [], attestations: [] },
   ];
 
-  test('strings or numbers, hex in any case, missing roots, unknown members, a key twice', async () => {
+  it('strings or numbers, hex in any case, missing roots, unknown members, a key twice', async () => {
     expect(await read(full)).toEqual(expected);
   });
 
-  test.each([1, 2, 3, 7, 64])('the same in pieces of %i bytes', async (size) => {
+  it.each([1, 2, 3, 7, 64])('the same in pieces of %i bytes', async (size) => {
     expect(await read(full, size)).toEqual(expected);
   });
 
-  test('white space anywhere, and the metadata after the data', async () => {
+  it('white space anywhere, and the metadata after the data', async () => {
     const text = JSON.stringify(
       { data: [], metadata: { interchange_format_version: 5, genesis_validators_root: MAIN_ROOT } },
       null,
@@ -59,7 +59,7 @@ describe('reading', () => {
   });
 
   const vectors = vectorNames('eip3076').filter((name) => name !== 'schema.json');
-  test.each(vectors)('the interchanges of the official test %s', async (name) => {
+  it.each(vectors)('the interchanges of the official test %s', async (name) => {
     const vector = vectorJson<InterchangeTest>(`eip3076/${name}`);
     for (const { interchange } of vector?.steps ?? []) {
       const bytes = bytesOf(JSON.stringify(interchange), 11);
@@ -69,7 +69,7 @@ describe('reading', () => {
 });
 
 describe('writing', () => {
-  test('what is written is read again as it was', async () => {
+  it('what is written is read again as it was', async () => {
     const histories = [
       history(
         1,
@@ -92,7 +92,7 @@ describe('writing', () => {
     expect(await read(text, 100)).toEqual(histories);
   });
 
-  test('100,000 validators pass through in bounded memory', async () => {
+  it('100,000 validators pass through in bounded memory', async () => {
     let [characters, largest] = [0, 0];
     async function* counted(): AsyncGenerator<Uint8Array> {
       for await (const piece of writeInterchange(manyHistories(), MAIN_ROOT)) {

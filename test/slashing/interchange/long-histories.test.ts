@@ -1,7 +1,7 @@
 // A key with very many entries: it is read to its last ones while others have their turn, and nothing that it forbids
 // is lost.
 
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { RETAINED_EPOCHS } from '../../../enclave/slashing/history/prune.ts';
 import { MAX_ENTRIES_OF_A_KEY, readInterchange } from '../../../enclave/slashing/interchange/file.ts';
 import { historyReducer, KEPT_ENTRIES } from '../../../enclave/slashing/interchange/reduce.ts';
@@ -20,7 +20,7 @@ describe('a key with very many entries', () => {
     yield Buffer.from(`${last}],"pubkey":"${KEY}"}]}`);
   }
 
-  test('is read to its last entries, and the others are counted', async () => {
+  it('is read to its last entries, and the others are counted', async () => {
     const [one, ...others] = await collect(readInterchange(fileOfVotes(30_000), MAIN_ROOT));
     expect(others).toEqual([]);
     expect(one?.publicKey).toBe(KEY);
@@ -32,7 +32,7 @@ describe('a key with very many entries', () => {
     expect(one?.leftOut).toEqual({ ...left, attestations: 30_000 - kept.length });
   });
 
-  test('the event loop has its turns while it is read', async () => {
+  it('the event loop has its turns while it is read', async () => {
     let turns = 0;
     const count = (): void => {
       turns += 1;
@@ -44,7 +44,7 @@ describe('a key with very many entries', () => {
     expect(turns).toBeGreaterThan(10);
   });
 
-  test('is refused, with the place, when no key has so many', async () => {
+  it('is refused, with the place, when no key has so many', async () => {
     const file = fileOfVotes(MAX_ENTRIES_OF_A_KEY, ',{"source_epoch":"1","target_epoch":"2"}');
     await expect(collect(readInterchange(file, MAIN_ROOT))).rejects.toMatchObject({
       place: `data[0].signed_attestations[${MAX_ENTRIES_OF_A_KEY}]`,
@@ -52,7 +52,7 @@ describe('a key with very many entries', () => {
     });
   });
 
-  test('that contradicts itself at one place keeps one entry without a root, and the marks of all', () => {
+  it('that contradicts itself at one place keeps one entry without a root, and the marks of all', () => {
     const reducer = historyReducer();
     for (let index = 0; index < 5 * KEPT_ENTRIES; index++) {
       reducer.addVote({ sourceEpoch: index % 777, targetEpoch: 900, signingRoot: Buffer.alloc(32, index) });
@@ -67,7 +67,7 @@ describe('a key with very many entries', () => {
     expect(attestations.length + (leftOut?.attestations ?? 0)).toBe(5 * KEPT_ENTRIES);
   });
 
-  test('descending, it is the last entries that are kept all the same', () => {
+  it('descending, it is the last entries that are kept all the same', () => {
     const reducer = historyReducer();
     for (let epoch = 5000; epoch > 0; epoch--) {
       reducer.addVote({ sourceEpoch: epoch - 1, targetEpoch: epoch, signingRoot: null });

@@ -1,6 +1,6 @@
 // What a reader leaves out of a history makes nothing signable that the whole history would refuse.
 
-import { expect, test } from 'vitest';
+import { expect, it } from 'vitest';
 import { historyCodes } from '../../../enclave/slashing/history/codes.ts';
 import { rowIntegrity } from '../../../enclave/slashing/history/integrity.ts';
 import { decideWithHistory } from '../../../enclave/slashing/history/judge.ts';
@@ -23,7 +23,7 @@ function judgeAfter(file: Omit<ValidatorHistory, 'publicKey'>, strategy: MergeSt
   return (message: Parameters<typeof decideWithHistory>[0]) => decideWithHistory(message, state, null, added);
 }
 
-test(`random files, whole and reduced (SLASHING_REDUCE_SEED=${SEED})`, () => {
+it(`random files, whole and reduced (SLASHING_REDUCE_SEED=${SEED})`, () => {
   const random = randomNumbers(SEED);
   const below = (limit: number) => Math.floor(random() * limit);
   let leftOut = 0;

@@ -1,6 +1,6 @@
 // Interchange files that are refused: each as a whole, with the place and the problem.
 
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { readInterchange } from '../../../enclave/slashing/interchange/file.ts';
 import { collect, MAIN_ROOT, OTHER_ROOT, stream } from '../../support/slashing.ts';
 import { fileOf, KEY, oneEntry, read } from './files.ts';
@@ -62,7 +62,7 @@ describe('a file is refused as a whole, with the place', () => {
     ['data twice', `${fileOf([]).slice(0, -1)},"data":[]}`, 'data', /twice/],
   ];
 
-  test.each(refusals)('%s', async (_name, text, place, problem) => {
+  it.each(refusals)('%s', async (_name, text, place, problem) => {
     await expect(read(text, 9)).rejects.toMatchObject({
       name: 'InterchangeError',
       place,
@@ -70,7 +70,7 @@ describe('a file is refused as a whole, with the place', () => {
     });
   });
 
-  test.each([
+  it.each([
     ['', 'an empty file'],
     ['[]', 'a list'],
     ['"text"', 'a string'],
@@ -93,17 +93,17 @@ describe('a file is refused as a whole, with the place', () => {
     await expect(read(text, 4)).rejects.toMatchObject({ name: 'InterchangeError' });
   });
 
-  test('white space without end does not pile up', async () => {
+  it('white space without end does not pile up', async () => {
     const blanks = stream([Buffer.from('{'), ...Array.from({ length: 2000 }, () => Buffer.alloc(5000, ' '))]);
     await expect(collect(readInterchange(blanks, MAIN_ROOT))).rejects.toMatchObject({ message: 'the file ends early' });
   });
 
-  test('bytes that are not UTF-8', async () => {
+  it('bytes that are not UTF-8', async () => {
     const bytes = stream([Buffer.from('{"data":["'), Buffer.from([0xff, 0xfe])]);
     await expect(collect(readInterchange(bytes, MAIN_ROOT))).rejects.toMatchObject({ name: 'InterchangeError' });
   });
 
-  test('a member named __proto__ is a member like others and gives nothing to the object', async () => {
+  it('a member named __proto__ is a member like others and gives nothing to the object', async () => {
     const text = fileOf([]).replace(
       '"data":[]',
       `"data":[{"__proto__":{"pubkey":"${KEY}"},"signed_blocks":[],"signed_attestations":[]}]`,

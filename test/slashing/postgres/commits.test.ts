@@ -2,7 +2,7 @@
 // is 503.
 
 import { Client } from 'pg';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import type { SignerError } from '../../../enclave/api/errors.ts';
 import { NO_MARKS } from '../../../enclave/slashing/history/rules.ts';
 import type { SlashableMessage } from '../../../enclave/slashing/types.ts';
@@ -20,7 +20,7 @@ describe('a commit that goes wrong', () => {
 
   const throughProxy = () => server.url(database).replace(`:${server.port}/`, `:${proxy.port}/`);
 
-  test('whose answer is lost is refused with 503, and its record stands', async () => {
+  it('whose answer is lost is refused with 503, and its record stands', async () => {
     const backend = await open({}, throughProxy());
     await checkOne(backend, block(1, 1, 'a'));
     proxy.setFault('lose_answer');
@@ -30,7 +30,7 @@ describe('a commit that goes wrong', () => {
     expect(verdictName(await checkOne(backend, block(1, 2, 'a')))).toBe('repeat');
   });
 
-  test('that never arrives is refused with 503, and leaves no record', async () => {
+  it('that never arrives is refused with 503, and leaves no record', async () => {
     const backend = await open({}, throughProxy());
     await checkOne(backend, block(1, 1, 'a'));
     proxy.setFault('lose_commit');
@@ -39,7 +39,7 @@ describe('a commit that goes wrong', () => {
     expect(verdictName(await checkOne(backend, block(1, 2, 'b')))).toBe('safe');
   });
 
-  test('about which nothing is heard is given up, with 503', async () => {
+  it('about which nothing is heard is given up, with 503', async () => {
     const backend = await open({ timeouts: { answerMs: 1_000 } }, throughProxy());
     // A server that answers may take longer on a busy machine: then it is asked again.
     const verdict = (message: SlashableMessage) =>
@@ -51,7 +51,7 @@ describe('a commit that goes wrong', () => {
     await expect.poll(() => verdict(block(1, 2, 'b'))).toBe('double_block');
   });
 
-  test('an import whose commit is lost is rejected, and another one merges with what there is', async () => {
+  it('an import whose commit is lost is rejected, and another one merges with what there is', async () => {
     const backend = await open({}, throughProxy());
     const histories = [history(1, [[5, null]], [])];
     proxy.setFault('lose_commit');
@@ -75,7 +75,7 @@ describe('waits have an end', () => {
     await other.query('BEGIN');
   });
 
-  test('for the lock on a key: 503, nothing recorded, other keys go on', async () => {
+  it('for the lock on a key: 503, nothing recorded, other keys go on', async () => {
     const backend = await open({ timeouts: { lockMs: 100 } });
     await other.query('SELECT FROM strongroom.validators WHERE public_key = $1 FOR UPDATE', [
       Buffer.from(publicKeyOf(1).slice(2), 'hex'),
@@ -90,7 +90,7 @@ describe('waits have an end', () => {
     expect(verdictName(await checkOne(backend, block(1, 2, 'b')))).toBe('safe');
   });
 
-  test('not even so long for an import: its keys are 503 at once and undecided, the rest of a batch goes on', async () => {
+  it('not even so long for an import: its keys are 503 at once and undecided, the rest of a batch goes on', async () => {
     const backend = await open({ timeouts: { lockMs: 3_600_000, statementMs: 3_600_000, answerMs: 3_600_000 } });
     await other.query('SELECT FROM strongroom.validators WHERE public_key = $1 FOR UPDATE', [
       Buffer.from(publicKeyOf(2).slice(2), 'hex'),
@@ -121,7 +121,7 @@ describe('waits have an end', () => {
     expect(verdictName(await checkOne(backend, block(1, 51, 'b')))).toBe('safe');
   });
 
-  test('for a statement: 503, nothing recorded', async () => {
+  it('for a statement: 503, nothing recorded', async () => {
     const backend = await open({ timeouts: { statementMs: 100 } });
     await other.query('LOCK TABLE strongroom.blocks IN ACCESS EXCLUSIVE MODE');
     await expect(checkOne(backend, block(1, 2, 'a'))).rejects.toMatchObject({ reason: 'slashing_unavailable' });
@@ -132,7 +132,7 @@ describe('waits have an end', () => {
   });
 });
 
-test('a commit waits for the disk whatever the role is set to', async () => {
+it('a commit waits for the disk whatever the role is set to', async () => {
   await server.query('postgres', `ALTER DATABASE ${database} SET synchronous_commit = off`);
   const backend = await open();
   // Recorded by a trigger within the transaction: what is in force when the record is written.

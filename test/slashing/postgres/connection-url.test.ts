@@ -1,13 +1,13 @@
 // The connection URL of the slashing database: what it means, and what it may not say.
 
 import { inspect } from 'node:util';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { parsePostgresUrl } from '../../../enclave/slashing/postgres/connection/address.ts';
 
 describe('the connection URL', () => {
   const good = 'postgres://signer:secret@db.example:6432/slashing';
 
-  test('gives host, port, user, password and database, with escapes decoded', () => {
+  it('gives host, port, user, password and database, with escapes decoded', () => {
     expect(parsePostgresUrl('postgresql://us%40er:p%3Ass%23@[::1]/slash%20ing?sslmode=disable')).toEqual({
       kind: 'address',
       host: '::1',
@@ -21,7 +21,7 @@ describe('the connection URL', () => {
     expect(parsePostgresUrl(good)).toMatchObject({ host: 'db.example', port: 6432, password: 'secret' });
   });
 
-  test('without sslmode means TLS with the certificate and the name verified', () => {
+  it('without sslmode means TLS with the certificate and the name verified', () => {
     expect(parsePostgresUrl(good)).toMatchObject({ tls: 'verify-full' });
     expect(parsePostgresUrl(`${good}?sslrootcert=ca.pem`)).toMatchObject({
       tls: 'verify-full',
@@ -29,12 +29,12 @@ describe('the connection URL', () => {
     });
   });
 
-  test('sslmode=require with sslrootcert means verify-ca, as in libpq', () => {
+  it('sslmode=require with sslrootcert means verify-ca, as in libpq', () => {
     expect(parsePostgresUrl(`${good}?sslmode=require`)).toMatchObject({ tls: 'require' });
     expect(parsePostgresUrl(`${good}?sslmode=require&sslrootcert=ca.pem`)).toMatchObject({ tls: 'verify-ca' });
   });
 
-  test.each([
+  it.each([
     'db.example',
     'mysql://signer:secret@db.example/slashing',
     'postgres:///slashing',

@@ -5,7 +5,7 @@ import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { inspect } from 'node:util';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { PostgresConnections } from '../../../enclave/slashing/postgres/connection/connections.ts';
 import { systemClock } from '../../../observe/clock.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres.ts';
@@ -26,7 +26,7 @@ describe('connecting', () => {
 
   afterAll(() => server.close());
 
-  test('a server that is gone without a word does not keep connections from being closed', async () => {
+  it('a server that is gone without a word does not keep connections from being closed', async () => {
     const sockets: Socket[] = [];
     const gone = createServer({ allowHalfOpen: true }, (client) => {
       const upstream = connect({ port: server.port, host: '127.0.0.1' });
@@ -61,27 +61,27 @@ describe('connecting', () => {
     }
   };
 
-  test('TLS with a trusted certificate and its name works, in every mode, and so does none', async () => {
+  it('TLS with a trusted certificate and its name works, in every mode, and so does none', async () => {
     const trusted = `sslrootcert=${server.certificateFile}`;
     for (const parameters of [trusted, `sslmode=verify-full&${trusted}`, 'sslmode=require', 'sslmode=disable']) {
       expect(await verdictOver(parameters)).toMatch(/safe|repeat/);
     }
   });
 
-  test('an untrusted certificate is refused by default, by verify-ca and by verify-full', async () => {
+  it('an untrusted certificate is refused by default, by verify-ca and by verify-full', async () => {
     const stranger = `sslrootcert=${server.strangerCertificateFile}`;
     for (const parameters of ['', stranger, `sslmode=verify-ca&${stranger}`, `sslmode=require&${stranger}`]) {
       await expect(verdictOver(parameters)).rejects.toMatchObject(UNAVAILABLE);
     }
   });
 
-  test('a certificate for another name is refused by verify-full and accepted by verify-ca', async () => {
+  it('a certificate for another name is refused by verify-full and accepted by verify-ca', async () => {
     const trusted = `sslrootcert=${server.certificateFile}`;
     await expect(verdictOver(trusted, '127.0.0.1')).rejects.toMatchObject(UNAVAILABLE);
     expect(await verdictOver(`sslmode=verify-ca&${trusted}`, '127.0.0.1')).toMatch(/safe|repeat/);
   });
 
-  test('sessions really are encrypted, unless sslmode=disable', async () => {
+  it('sessions really are encrypted, unless sslmode=disable', async () => {
     const session = async (parameters: string) => {
       const address = addressOf(server.url(database, parameters, 'localhost'));
       const tools = { log: quietLog, clock: systemClock };
@@ -96,11 +96,11 @@ describe('connecting', () => {
     expect(await session('sslmode=disable')).toBe(false);
   });
 
-  test('force_ipv4 looks names up for IPv4 only, and the name is still the one that is verified', async () => {
+  it('force_ipv4 looks names up for IPv4 only, and the name is still the one that is verified', async () => {
     expect(await verdictOver(`sslrootcert=${server.certificateFile}`, 'localhost', true)).toMatch(/safe|repeat/);
   });
 
-  test('force_ipv4 never reaches a listener that has only IPv6', async ({ skip }) => {
+  it('force_ipv4 never reaches a listener that has only IPv6', async ({ skip }) => {
     const addresses = await lookup('localhost', { all: true });
     if (!addresses.some(({ family }) => family === 6)) skip('localhost has no IPv6 address here');
     let connections = 0;
@@ -118,11 +118,11 @@ describe('connecting', () => {
     await new Promise((resolve) => listener.close(resolve));
   });
 
-  test('a file of root certificates that cannot be read stops the start', async () => {
+  it('a file of root certificates that cannot be read stops the start', async () => {
     await expect(verdictOver('sslrootcert=does-not-exist.pem')).rejects.toThrow('does-not-exist.pem');
   });
 
-  test('a wrong password is refused, and appears neither in the error nor in the log', async () => {
+  it('a wrong password is refused, and appears neither in the error nor in the log', async () => {
     const log = recordingLog();
     const url = server.url(database).replace(encodeURIComponent(server.password), 'wr0ng-passw0rd');
     const error = await openTestBackend(url, { log }).catch((fault: unknown) => fault);
@@ -133,7 +133,7 @@ describe('connecting', () => {
     expect(everything).not.toContain('wr0ng-passw0rd');
   });
 
-  test('the environment and the password file of PostgreSQL are not read', async () => {
+  it('the environment and the password file of PostgreSQL are not read', async () => {
     const names = { PGPASSWORD: server.password, PGSSLMODE: 'disable', PGHOST: '127.0.0.1' };
     Object.assign(process.env, names);
     try {
@@ -145,7 +145,7 @@ describe('connecting', () => {
     }
   });
 
-  test('whoever waits for a connection of its own when the store is closed is told, and does not wait for ever', async () => {
+  it('whoever waits for a connection of its own when the store is closed is told, and does not wait for ever', async () => {
     const waiting = Promise.withResolvers<void>();
     const silent = createServer((socket) => {
       socket.resume(); // it hears the end, and says nothing
@@ -168,7 +168,7 @@ describe('connecting', () => {
     await new Promise((resolve) => silent.close(resolve));
   });
 
-  test('sslmode=require is warned about, and so is a database with fsync off', async () => {
+  it('sslmode=require is warned about, and so is a database with fsync off', async () => {
     const log = recordingLog();
     await (await openTestBackend(server.url(database, 'sslmode=require'), { log })).close();
     expect(log.lines.map(({ message }) => message).join()).toContain('sslmode=require');

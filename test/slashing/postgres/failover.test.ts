@@ -2,7 +2,7 @@
 // signers share a real server behind a proxy that leads elsewhere afterwards. Nothing slashable may be signed, and
 // signing goes on by itself.
 
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { SlashingProtection } from '../../../enclave/slashing/protection.ts';
 import type { ValidatorHistory } from '../../../enclave/slashing/types.ts';
 import { block, collect, publicKeyOf, stream, vote } from '../../support/slashing.ts';
@@ -27,7 +27,7 @@ import {
 } from './failover-set-up.ts';
 
 describe('an asynchronous failover that loses commits', () => {
-  test('nothing slashable is signed by another signer, one jump is made, and signing goes on', async () => {
+  it('nothing slashable is signed by another signer, one jump is made, and signing goes on', async () => {
     const [one, other] = [await signer(), await signer()];
     const standby = await primary.startStandby();
     opened.push(standby);
@@ -45,7 +45,7 @@ describe('an asynchronous failover that loses commits', () => {
     expect((await one.backend.identity()).floor).toEqual({ slot: 1001, sourceEpoch: 30, targetEpoch: 31 });
   });
 
-  test('signers that meet it at the same time make one jump between them', async () => {
+  it('signers that meet it at the same time make one jump between them', async () => {
     const signers = await Promise.all(Array.from({ length: 4 }, signer));
     const [one, other] = signers;
     if (one === undefined || other === undefined) throw new Error('four signers');
@@ -63,7 +63,7 @@ describe('an asynchronous failover that loses commits', () => {
     expect(counted).toEqual(['other_server']);
   });
 
-  test('a connection that was made to the standby and lives through its promotion signs nothing by itself', async () => {
+  it('a connection that was made to the standby and lives through its promotion signs nothing by itself', async () => {
     const [one, other] = [await signer(), await signer()];
     const standby = await primary.startStandby();
     opened.push(standby);
@@ -86,7 +86,7 @@ describe('an asynchronous failover that loses commits', () => {
     expect(jumps()).toHaveLength(1);
   });
 
-  test.each(['a signer that lives through it', 'one that starts afterwards'])(
+  it.each(['a signer that lives through it', 'one that starts afterwards'])(
     'a file that is exported before anything was signed there refuses what was lost: by %s',
     async (who) => {
       const [one, other] = [await signer(), await signer()];
@@ -120,7 +120,7 @@ describe('an asynchronous failover that loses commits', () => {
     },
   );
 
-  test('with a clock that is behind what was signed nothing is signed, and the log says what to do', async () => {
+  it('with a clock that is behind what was signed nothing is signed, and the log says what to do', async () => {
     const [one, other] = [await signer(), await signer()];
     const standby = await primary.startStandby();
     opened.push(standby);
@@ -146,7 +146,7 @@ describe('an asynchronous failover that loses commits', () => {
     expect(jumps()).toEqual([]);
   });
 
-  test('an old primary that comes back is noticed by a signer that has signed over the new one', async () => {
+  it('an old primary that comes back is noticed by a signer that has signed over the new one', async () => {
     const [one, other] = [await signer(), await signer()];
     const standby = await primary.startStandby();
     opened.push(standby);

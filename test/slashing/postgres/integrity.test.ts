@@ -1,7 +1,7 @@
 // Rows that somebody changed behind the backend's back: the key answers 503, other keys go on, and no verdict rests on
 // what is not as it was written.
 
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { NO_MARKS } from '../../../enclave/slashing/history/rules.ts';
 import type { SlashableMessage, SlashingBackend } from '../../../enclave/slashing/types.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres.ts';
@@ -101,7 +101,7 @@ const damages: Record<string, { sql: string; messages: (key: number) => Slashabl
 };
 
 describe('a damaged record makes its key unavailable, and only its key', () => {
-  test.each(Object.entries(damages))('%s', async (_name, { sql, messages }) => {
+  it.each(Object.entries(damages))('%s', async (_name, { sql, messages }) => {
     await keepCodeOfFreshRow();
     await server.query(database, sql);
     for (const message of messages(1)) {
@@ -113,7 +113,7 @@ describe('a damaged record makes its key unavailable, and only its key', () => {
     for (const message of messages(3)) expect((await checkOne(backend, message)).kind).not.toBe('unavailable');
   });
 
-  test('it is neither exported as if it were good, nor merged with an import, nor pruned', async () => {
+  it('is neither exported as if it were good, nor merged with an import, nor pruned', async () => {
     await server.query(database, `UPDATE strongroom.blocks SET slot = 21 WHERE slot = 20 AND ${ofKey1}`);
     const damaged = { reason: 'slashing_integrity' };
     await expect(collect(backend.exportHistories())).rejects.toMatchObject(damaged);
@@ -130,7 +130,7 @@ describe('a damaged record makes its key unavailable, and only its key', () => {
 
 describe('pruning goes past a key that it cannot prune', () => {
   const far = 1_000_000;
-  test.each([
+  it.each([
     [
       'whose lowest entry to keep fails',
       `UPDATE strongroom.blocks SET signing_root = NULL WHERE slot = ${far} AND ${ofKey1}`,
@@ -152,7 +152,7 @@ describe('pruning goes past a key that it cannot prune', () => {
   });
 });
 
-test('a refusal rests on the row of the key or on one entry, and needs no look at the others', async () => {
+it('a refusal rests on the row of the key or on one entry, and needs no look at the others', async () => {
   await server.query(
     database,
     `UPDATE strongroom.attestations SET code = decode(repeat('00', 16), 'hex') WHERE target_epoch = 2 AND ${ofKey1}`,
@@ -162,7 +162,7 @@ test('a refusal rests on the row of the key or on one entry, and needs no look a
   expect(verdictName(await checkOne(backend, vote(1, 0, 1, 'b')))).toBe('source_below_low_water_mark');
 });
 
-test('codes made with another key are refused when the database is opened', async () => {
+it('codes made with another key are refused when the database is opened', async () => {
   const other = openTestBackend(server.url(database), { integrityKey: Buffer.alloc(32, 8) });
   await expect(other).rejects.toMatchObject({ reason: 'slashing_integrity' });
 });

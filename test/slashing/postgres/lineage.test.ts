@@ -1,6 +1,6 @@
 // When a process doubts that the database is the one it committed to, whatever order the answers come in.
 
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import type { ServerPlace } from '../../../enclave/slashing/postgres/connection/server.ts';
 import { type Lineage, lineage, type StoreLineage } from '../../../enclave/slashing/postgres/lineage.ts';
 import type { StoreFloor } from '../../../enclave/slashing/types.ts';
@@ -34,18 +34,18 @@ beforeEach(() => {
 });
 
 describe('doubt', () => {
-  test('is none while the log grows on one timeline, nor after a crash that cut the last part of it', () => {
+  it('is none while the log grows on one timeline, nor after a crash that cut the last part of it', () => {
     process.committed(process.known, at(1, 11), [block(1, 50, 'a')]);
     expect(ask(at(1, 12))).toBe(false);
     expect(ask({ ...at(1, 12), walPosition: 12 * MEGABYTE - 60_000 })).toBe(false);
   });
 
-  test('is there on another timeline or system than the record of the store names, on a later one too', () => {
+  it('is there on another timeline or system than the record of the store names, on a later one too', () => {
     expect(ask(at(2, 20), recordOf(at(1, 0)))).toBe(true);
     expect(ask(at(1, 20, '2'), recordOf(at(1, 0)))).toBe(true);
   });
 
-  test('is there when the log is shorter than it was at a commit of this process, or at a look', () => {
+  it('is there when the log is shorter than it was at a commit of this process, or at a look', () => {
     process.committed(process.known, { ...at(1, 11), walFlushed: null }, [block(1, 50, 'a')]);
     expect(ask({ ...at(1, 11), walPosition: 11 * MEGABYTE - 1 })).toBe(true);
     process = lineage();
@@ -54,7 +54,7 @@ describe('doubt', () => {
     expect(ask(at(1, 29))).toBe(true);
   });
 
-  test('is there when an older record of the store is put back', () => {
+  it('is there when an older record of the store is put back', () => {
     expect(ask(at(1, 11), recordOf(at(1, 0), FLOOR, 7))).toBe(false);
     expect(ask(at(1, 12), recordOf(at(1, 0), FLOOR, 6))).toBe(true);
     expect(ask(at(1, 12), recordOf(at(1, 0), null, 7))).toBe(true);
@@ -62,7 +62,7 @@ describe('doubt', () => {
     expect(ask(at(1, 13), recordOf(at(1, 0), FLOOR, 5))).toBe(true);
   });
 
-  test('is none about an answer that was overtaken by a later one', () => {
+  it('is none about an answer that was overtaken by a later one', () => {
     const expected = process.known;
     process.committed(expected, at(1, 40), [block(1, 50, 'a')]);
     expect(process.isDoubtful(expected, at(1, 20), recordOf(at(1, 0)))).toBe(false);
@@ -71,14 +71,14 @@ describe('doubt', () => {
 });
 
 describe('a database that another process raised', () => {
-  test('is adopted on a later timeline, when the floor covers all that this process recorded', () => {
+  it('is adopted on a later timeline, when the floor covers all that this process recorded', () => {
     process.committed(process.known, at(1, 11), [block(1, 100, 'a'), vote(1, 2, 3, 'a')]);
     expect(ask(at(2, 5), recordOf(at(2, 0), FLOOR, 2))).toBe(false);
     expect(ask(at(2, 6), recordOf(at(2, 0), FLOOR, 2))).toBe(false);
     expect(ask(at(2, 4), recordOf(at(2, 0), FLOOR, 2))).toBe(true);
   });
 
-  test.each([
+  it.each([
     ['a block', block(1, 101, 'a')],
     ['a target', vote(1, 2, 4, 'a')],
     ['a source', vote(1, 3, 3, 'a')],
@@ -87,12 +87,12 @@ describe('a database that another process raised', () => {
     expect(ask(at(2, 50), recordOf(at(2, 0), FLOOR, 2))).toBe(true);
   });
 
-  test('is doubtful on an earlier timeline: that is an old primary', () => {
+  it('is doubtful on an earlier timeline: that is an old primary', () => {
     expect(ask(at(2, 20), recordOf(at(2, 0), FLOOR, 2))).toBe(false);
     expect(ask(at(1, 50), recordOf(at(1, 0), FLOOR, 3))).toBe(true);
   });
 
-  test('is adopted after a restored copy too, and its shorter log is the measure from then on', () => {
+  it('is adopted after a restored copy too, and its shorter log is the measure from then on', () => {
     process.committed(process.known, at(1, 40), [block(1, 100, 'a')]);
     expect(ask(at(1, 20), recordOf(at(1, 0), null))).toBe(true);
     expect(ask(at(1, 20), recordOf(at(1, 0), FLOOR, 2))).toBe(false);
@@ -102,7 +102,7 @@ describe('a database that another process raised', () => {
     expect(ask(at(1, 29), recordOf(at(1, 0), FLOOR, 2))).toBe(true);
   });
 
-  test('is believed once this process raised it itself, and late answers about the one before change nothing', () => {
+  it('is believed once this process raised it itself, and late answers about the one before change nothing', () => {
     const expected = process.known;
     process.adopt(at(2, 5), recordOf(at(2, 0), FLOOR, 2));
     process.committed(expected, at(1, 90), [block(1, 100, 'a')]);
@@ -110,7 +110,7 @@ describe('a database that another process raised', () => {
   });
 });
 
-test('what a service does not say is no doubt', () => {
+it('what a service does not say is no doubt', () => {
   process = lineage();
   const silent: ServerPlace = { systemIdentifier: null, timeline: null, walPosition: null, walFlushed: null };
   expect(ask(silent, recordOf(at(1, 0)))).toBe(false);

@@ -2,7 +2,7 @@
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Client } from 'pg';
-import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, it, vi } from 'vitest';
 import { rowIntegrity } from '../../../enclave/slashing/history/integrity.ts';
 import { RETAINED_SLOTS } from '../../../enclave/slashing/history/prune.ts';
 import { KEPT_ENTRIES } from '../../../enclave/slashing/interchange/reduce.ts';
@@ -54,7 +54,7 @@ const votesUpTo = (count: number) =>
     signingRoot: rootOf('v'),
   }));
 
-test('an import of 900,000 entries of one key lets other keys sign, and keeps the last of them', async () => {
+it('an import of 900,000 entries of one key lets other keys sign, and keeps the last of them', async () => {
   const long = { publicKey: publicKeyOf(1), blocks: blocksUpTo(ENTRIES), attestations: votesUpTo(ENTRIES) };
   const progress = { isOver: false };
   const imported = backend.importHistories(stream([long])).finally(() => {
@@ -80,7 +80,7 @@ test('an import of 900,000 entries of one key lets other keys sign, and keeps th
   expect(verdictName(await checkOne(backend, vote(1, ENTRIES - 1, ENTRIES + 1, 'next')))).toBe('safe');
 });
 
-test('keys with many entries are merged one by one: no turn of the event loop computes and sends much', async () => {
+it('keys with many entries are merged one by one: no turn of the event loop computes and sends much', async () => {
   const genesisValidatorsRoot = Buffer.from(MAIN_ROOT.slice(2), 'hex');
   const own = rowIntegrity({ key: INTEGRITY_KEY, genesisValidatorsRoot });
   let [done, longest] = [0, 0];
@@ -126,7 +126,7 @@ test('keys with many entries are merged one by one: no turn of the event loop co
   expect(longest).toBeLessThanOrEqual(2 * KEPT_ENTRIES + 10);
 });
 
-test('a history of several pages is read whole: nothing of it is missing in an export or a verdict', async () => {
+it('a history of several pages is read whole: nothing of it is missing in an export or a verdict', async () => {
   const first = 100_000;
   // Signed here, so that nothing is folded; one batch may name a key once.
   await backend.importHistories(

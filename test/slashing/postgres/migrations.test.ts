@@ -3,7 +3,7 @@
 
 import { readFileSync } from 'node:fs';
 import { Client } from 'pg';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { PostgresConnections } from '../../../enclave/slashing/postgres/connection/connections.ts';
 import { migrate, type StepWork } from '../../../enclave/slashing/postgres/tables/migrate.ts';
 import { type Migration, POSTGRES_MIGRATIONS } from '../../../enclave/slashing/postgres/tables/migrations.ts';
@@ -70,7 +70,7 @@ describe('migrations', () => {
     sql: 'CREATE TABLE strongroom.later (id int)',
   };
 
-  test('are done once, whoever comes first: 8 signers that start at once all serve', async () => {
+  it('are done once, whoever comes first: 8 signers that start at once all serve', async () => {
     const backends = await Promise.all(Array.from({ length: 8 }, () => openTestBackend(server.url(database))));
     opened.push(...backends);
     const verdicts = await Promise.all(backends.map((backend) => checkOne(backend, block(1, 1, 'a'))));
@@ -78,25 +78,25 @@ describe('migrations', () => {
     expect(await versions()).toEqual(POSTGRES_MIGRATIONS.map(({ version, name }) => ({ version, name })));
   });
 
-  test('8 processes that bring an older database up to date do each step once', async () => {
+  it('8 processes that bring an older database up to date do each step once', async () => {
     await migrateTo(POSTGRES_MIGRATIONS);
     await Promise.all(Array.from({ length: 8 }, () => migrateTo([...POSTGRES_MIGRATIONS, next])));
     expect(await versions()).toHaveLength(POSTGRES_MIGRATIONS.length + 1);
   });
 
-  test('a database of a newer version is refused and left alone', async () => {
+  it('a database of a newer version is refused and left alone', async () => {
     await migrateTo([...POSTGRES_MIGRATIONS, next]);
     await expect(openTestBackend(server.url(database))).rejects.toThrow('newer version');
     expect(await versions()).toHaveLength(POSTGRES_MIGRATIONS.length + 1);
   });
 
-  test('a step that differs from the one that was applied is refused', async () => {
+  it('a step that differs from the one that was applied is refused', async () => {
     await migrateTo([...POSTGRES_MIGRATIONS, next]);
     const changed = { ...next, sql: `${next.sql} -- changed` };
     await expect(migrateTo([...POSTGRES_MIGRATIONS, changed])).rejects.toThrow('not the one of this program');
   });
 
-  test('a step that fails leaves nothing of itself or of the steps beside it', async () => {
+  it('a step that fails leaves nothing of itself or of the steps beside it', async () => {
     const broken: Migration = { ...next, sql: 'CREATE TABLE strongroom.later (id int); SELECT 1 / 0' };
     await expect(migrateTo([...POSTGRES_MIGRATIONS, broken])).rejects.toMatchObject(UNAVAILABLE);
     const schemas = await server.query(database, "SELECT to_regnamespace('strongroom')::text AS name");
@@ -117,7 +117,7 @@ describe('migrations', () => {
       opened.push(backend);
     });
 
-    test('serves everything that signers do', async () => {
+    it('serves everything that signers do', async () => {
       expect(verdictName(await checkOne(backend, block(1, 1, 'a')))).toBe('safe');
       expect(verdictName(await checkOne(backend, vote(1, 1, 2, 'a')))).toBe('safe');
       await backend.importHistories(stream([history(1, [[1, 'b']], [[1, 2, 'b']]), history(2, [[9, null]], [])]));
@@ -134,7 +134,7 @@ describe('migrations', () => {
       expect(await backend.status()).toMatchObject({ validators: 2 });
     });
 
-    test.each([
+    it.each([
       'DELETE FROM strongroom.validators',
       'DELETE FROM strongroom.store',
       'INSERT INTO strongroom.store SELECT * FROM strongroom.store',

@@ -1,7 +1,7 @@
 // A copy of the files that is restored in the place of the database: it is noticed by signers that have signed over
 // what it lacks, and a crash that loses nothing costs nothing.
 
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { block } from '../../support/slashing.ts';
 import {
   askForRivals,
@@ -28,7 +28,7 @@ describe('a copy of the files that is restored in the place of the database', ()
     await primary.start();
   };
 
-  test('is noticed by a signer that lives through it, which raises it for all', async () => {
+  it('is noticed by a signer that lives through it, which raises it for all', async () => {
     const [one, other] = [await signer(), await signer()];
     await signAndLose(one, other, async () => {
       await saveTheFiles();
@@ -42,7 +42,7 @@ describe('a copy of the files that is restored in the place of the database', ()
     expect(jumps()).toHaveLength(1);
   });
 
-  test('is noticed by a signer that only looked at the database since the copy was made', async () => {
+  it('is noticed by a signer that only looked at the database since the copy was made', async () => {
     const [one, other] = [await signer(), await signer()];
     await signAndLose(one, other, async () => {
       await saveTheFiles();
@@ -64,7 +64,7 @@ describe('a copy of the files that is restored in the place of the database', ()
     expect(jumps()).toHaveLength(1);
   });
 
-  test('a crash of the server loses nothing and costs nothing: no jump', async () => {
+  it('a crash of the server loses nothing and costs nothing: no jump', async () => {
     const [one, other] = [await signer(), await signer()];
     for (let round = 0; round < 5; round += 1) {
       moveToSlot(slot + 1);

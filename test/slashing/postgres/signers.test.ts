@@ -1,7 +1,7 @@
 // Several signers on one PostgreSQL, and a PostgreSQL that fails: never two winners, never a safe answer without its
 // record, and when the trouble is over it works again by itself.
 
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { NO_MARKS } from '../../../enclave/slashing/history/rules.ts';
 import type { SlashableMessage } from '../../../enclave/slashing/types.ts';
 import { block, checkOne, history, stream, verdictName, vote } from '../../support/slashing.ts';
@@ -28,7 +28,7 @@ describe('signers racing on one database', () => {
       vote(1, 1000 * round + racer, 1000 * round + 900 - racer, racer),
   };
 
-  test.each(Object.entries(races))(
+  it.each(Object.entries(races))(
     `64 conflicting requests over ${SIGNERS} signers (%s): exactly one wins, every round`,
     async (_name, message) => {
       const signers = await openSigners();
@@ -39,7 +39,7 @@ describe('signers racing on one database', () => {
     },
   );
 
-  test('random messages of a few keys over all signers: no two that were found safe are slashable', async () => {
+  it('random messages of a few keys over all signers: no two that were found safe are slashable', async () => {
     const signers = await openSigners();
     const messages = randomMessages({ count: 800, keys: 4, span: 60, seed: 64 });
     const safe: SlashableMessage[] = [];
@@ -50,7 +50,7 @@ describe('signers racing on one database', () => {
     expectNoneSlashable(safe);
   });
 
-  test('batches that name the same keys in opposite orders do not lock each other out', async () => {
+  it('batches that name the same keys in opposite orders do not lock each other out', async () => {
     const [one, other] = [await open(), await open()];
     const keys = Array.from({ length: 40 }, (_, key) => key);
     for (let slot = 1; slot <= 15; slot += 1) {
@@ -67,7 +67,7 @@ describe('signers racing on one database', () => {
     }
   });
 
-  test('signers that meet the same new keys at the same time all get verdicts', async () => {
+  it('signers that meet the same new keys at the same time all get verdicts', async () => {
     const signers = await Promise.all(Array.from({ length: SIGNERS }, () => open()));
     const batch = Array.from({ length: 60 }, (_, key) => block(key, 1, 'same'));
     const answers = await Promise.all(
@@ -83,7 +83,7 @@ describe('signers racing on one database', () => {
   });
 });
 
-test('two imports of many keys at once both succeed, whatever the order of their files', async () => {
+it('two imports of many keys at once both succeed, whatever the order of their files', async () => {
   const [one, other] = [await open(), await open()];
   const histories = Array.from({ length: 700 }, (_, key) => history(key, [[5, 'a']], []));
   const summaries = await Promise.all([
@@ -94,7 +94,7 @@ test('two imports of many keys at once both succeed, whatever the order of their
 });
 
 describe('a database that fails', () => {
-  test('sessions that are terminated under load: no safe answer without its record, no two that are slashable', async () => {
+  it('sessions that are terminated under load: no safe answer without its record, no two that are slashable', async () => {
     const signers = await openSigners();
     const safe: SlashableMessage[] = [];
     for (let round = 1; round <= 20; round += 1) {
@@ -112,7 +112,7 @@ describe('a database that fails', () => {
     expect(await untilSafe(at(signers, 0), (attempt) => block(1, 1000 + attempt, 'after'))).toBe('safe');
   });
 
-  test.each(['fast', 'immediate'] as const)(
+  it.each(['fast', 'immediate'] as const)(
     'a primary restarted under load (%s): every safe answer is on disk, and all signers recover by themselves',
     async (mode) => {
       const signers = await openSigners();
@@ -143,7 +143,7 @@ describe('a database that fails', () => {
     },
   );
 
-  test('while it is gone it is asked only now and then, and what is asked in between is refused at once', async () => {
+  it('while it is gone it is asked only now and then, and what is asked in between is refused at once', async () => {
     let now = 0;
     const clock = { now: () => now, monotonic: () => now };
     const backend = await open({ clock });
@@ -161,7 +161,7 @@ describe('a database that fails', () => {
     await backend.checkHealth(new AbortController().signal);
   });
 
-  test('a health check ends when its signal does', async () => {
+  it('a health check ends when its signal does', async () => {
     const backend = await open();
     const controller = new AbortController();
     const health = backend.checkHealth(controller.signal);
@@ -169,7 +169,7 @@ describe('a database that fails', () => {
     await expect(health).rejects.toMatchObject({ reason: 'slashing_unavailable' });
   });
 
-  test('a database that takes no writes is unhealthy', async () => {
+  it('a database that takes no writes is unhealthy', async () => {
     const backend = await open();
     await server.query('postgres', `ALTER DATABASE ${database} SET default_transaction_read_only = on`);
     const later = await open().catch((error: unknown) => error);

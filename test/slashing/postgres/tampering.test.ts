@@ -1,7 +1,7 @@
 // Somebody who can write the tables but has no key (a leaked password of the signer's role, a database administrator):
 // what they would have to do to free a slot or a target that was signed, and what is noticed of it.
 
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { SlashingProtection } from '../../../enclave/slashing/protection.ts';
 import type { SlashableMessage, SlashingBackend } from '../../../enclave/slashing/types.ts';
 import { systemClock } from '../../../observe/clock.ts';
@@ -103,7 +103,7 @@ describe('a row in the way is deleted, and a pruned one put in its place, so tha
     }
   });
 
-  test('is noticed by every message that rests on the history, in an export, and by pruning', async () => {
+  it('is noticed by every message that rests on the history, in an export, and by pruning', async () => {
     const rivals = [
       block(1, FAR + 10, 'rival'),
       vote(1, FAR + 2, FAR + 3, 'rival'),
@@ -118,7 +118,7 @@ describe('a row in the way is deleted, and a pruned one put in its place, so tha
     expect(await backend.pruneStep(100)).toBe(0);
   });
 
-  test('nor is the pruned row a repeat', async () => {
+  it('nor is the pruned row a repeat', async () => {
     expect(await verdictsOf([block(1, 10, 'old'), vote(1, 3, 4, 'old')])).toEqual([
       'slashing_integrity',
       'slashing_integrity',
@@ -140,7 +140,7 @@ describe('all rows of a key are deleted', () => {
     }
   });
 
-  test('without its head: the key is damaged, the others go on', async () => {
+  it('without its head: the key is damaged, the others go on', async () => {
     await deleteEntries();
     for (const one of [backend, await open()]) {
       expect(await verdictsOf(rivals, one)).toEqual(rivals.map(() => 'slashing_integrity'));
@@ -148,7 +148,7 @@ describe('all rows of a key are deleted', () => {
     expect(await verdictsOf([block(2, 11, 'b')])).toEqual(['safe']);
   });
 
-  test.each([
+  it.each([
     ['with its head', ''],
     [
       'with its head, and a row of nothing put in the place of that',
@@ -172,7 +172,7 @@ describe('all rows of a key are deleted', () => {
 });
 
 describe('a head is replaced by an older one of its key', () => {
-  test('with the newer entries left: damage, for every process', async () => {
+  it('with the newer entries left: damage, for every process', async () => {
     await checkOne(backend, block(1, 10, 'a'));
     const restore = await keep(1);
     await checkOne(backend, block(1, 20, 'a'));
@@ -186,7 +186,7 @@ describe('a head is replaced by an older one of its key', () => {
     }
   });
 
-  test('with the newer entries deleted: a signer that made them notices; one that starts afterwards cannot', async () => {
+  it('with the newer entries deleted: a signer that made them notices; one that starts afterwards cannot', async () => {
     const signer = new SlashingProtection(backend, {}, { clock: systemClock, log: quietLog });
     await signer.check(block(1, 10, 'a'));
     const restore = await keep(1);
@@ -198,7 +198,7 @@ describe('a head is replaced by an older one of its key', () => {
     expect(await verdictsOf([block(1, 20, 'b')], await open())).toEqual(['safe']);
   });
 
-  test('a retired mark cannot be taken away from a head', async () => {
+  it('a retired mark cannot be taken away from a head', async () => {
     await backend.retire([publicKeyOf(1)]);
     await sql('UPDATE strongroom.validators SET retired = false');
     expect(await verdictsOf([block(1, 10, 'a')])).toEqual(['slashing_integrity']);
@@ -209,7 +209,7 @@ describe('a head is replaced by an older one of its key', () => {
 describe('the record of the store', () => {
   const FLOOR = { slot: 500, sourceEpoch: 14, targetEpoch: 15 };
 
-  test.each([
+  it.each([
     'UPDATE strongroom.store SET floor_slot = 1',
     'UPDATE strongroom.store SET floor_slot = NULL, floor_source_epoch = NULL, floor_target_epoch = NULL',
     'UPDATE strongroom.store SET revision = 9223372036854775807',
@@ -225,7 +225,7 @@ describe('the record of the store', () => {
     await expect(open()).rejects.toMatchObject(damaged);
   });
 
-  test('is missed by a signer that knows a later one: the floor is raised again before anything is signed', async () => {
+  it('is missed by a signer that knows a later one: the floor is raised again before anything is signed', async () => {
     await checkOne(backend, block(1, 10, 'a'));
     await sql('CREATE TABLE older AS SELECT * FROM strongroom.store');
     const floors = { slot: 600, sourceEpoch: 17, targetEpoch: 18 };

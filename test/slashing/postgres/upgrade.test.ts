@@ -2,7 +2,7 @@
 // sealed, and refuses afterwards what it refused before. One that was tampered with is left as it is.
 
 import { readFileSync } from 'node:fs';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { POSTGRES_MIGRATIONS } from '../../../enclave/slashing/postgres/tables/migrations.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres.ts';
 import { block, checkOne, collect, publicKeyOf, rootOf, verdictName, vote } from '../../support/slashing.ts';
@@ -39,7 +39,7 @@ const allRows = async () => {
 };
 
 describe('a database of step 1', () => {
-  test('refuses and repeats afterwards what it did before, by any number of signers that open it at once', async () => {
+  it('refuses and repeats afterwards what it did before, by any number of signers that open it at once', async () => {
     const signers = await Promise.all(Array.from({ length: 4 }, () => openTestBackend(server.url(database))));
     const [one, other] = signers;
     if (one === undefined || other === undefined) throw new Error('four signers');
@@ -88,19 +88,19 @@ describe('a database of step 1', () => {
     'a root that was taken away': 'UPDATE strongroom.blocks SET signing_root = NULL WHERE slot = 30',
     'a block that was added': "INSERT INTO strongroom.blocks VALUES (4, 1, NULL, decode(repeat('00', 16), 'hex'))",
   };
-  test.each(Object.entries(damages))('is not upgraded with %s, and stays as it was', async (_name, sql) => {
+  it.each(Object.entries(damages))('is not upgraded with %s, and stays as it was', async (_name, sql) => {
     await server.query(database, sql);
     const before = await allRows();
     await expect(openTestBackend(server.url(database))).rejects.toMatchObject({ reason: 'slashing_integrity' });
     expect(await allRows()).toEqual(before);
   });
 
-  test('is not upgraded with another key', async () => {
+  it('is not upgraded with another key', async () => {
     const other = openTestBackend(server.url(database), { integrityKey: Buffer.alloc(32, 8) });
     await expect(other).rejects.toThrow('another key');
   });
 
-  test('has no head without a seal afterwards: one that comes back in the old form is damage', async () => {
+  it('has no head without a seal afterwards: one that comes back in the old form is damage', async () => {
     const [old] = await server.query(database, 'SELECT * FROM strongroom.validators WHERE id = 1');
     const backend = await openTestBackend(server.url(database));
     expect(verdictName(await checkOne(backend, block(1, 31, 'a')))).toBe('safe');

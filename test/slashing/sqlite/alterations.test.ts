@@ -1,6 +1,6 @@
 // The SQLite store when somebody alters, adds or removes its rows: the answer is 503, for as few keys as possible.
 
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { RETAINED_SLOTS } from '../../../enclave/slashing/history/prune.ts';
 import { NO_MARKS } from '../../../enclave/slashing/history/rules.ts';
 import { SlashingProtection } from '../../../enclave/slashing/protection.ts';
@@ -30,7 +30,7 @@ describe.each([
   }
   const FIRST = '(SELECT min(id) FROM validators)';
 
-  test.each([
+  it.each([
     ['a mark of the head', `UPDATE validators SET high_slot = 5 WHERE id = ${FIRST}`],
     ['a low-water mark', `UPDATE validators SET low_slot = 1 WHERE id = ${FIRST}`],
     ['a mark that is taken away', `UPDATE validators SET high_slot = NULL WHERE id = ${FIRST}`],
@@ -53,7 +53,7 @@ describe.each([
     expect(verdicts.map(verdictName)).toEqual(['slashing_integrity', 'safe']);
   });
 
-  test.each([
+  it.each([
     [
       'a block with another root',
       `UPDATE blocks SET signing_root = zeroblob(32) WHERE validator = ${FIRST} AND slot = 20`,
@@ -73,7 +73,7 @@ describe.each([
     expect(await verdict(backend, 2, 25, 'b')).toBe('safe');
   });
 
-  test.each([
+  it.each([
     ['a vote deleted', `DELETE FROM attestations WHERE validator = ${FIRST} AND target_epoch = 5`, [3, 6]],
     ['the last vote deleted', `DELETE FROM attestations WHERE validator = ${FIRST} AND target_epoch = 7`, [5, 8]],
     [
@@ -89,7 +89,7 @@ describe.each([
     await expect(collect(backend.exportHistories())).rejects.toMatchObject({ reason: 'slashing_integrity' });
   });
 
-  test('a refusal rests on the head or one row, and needs no look at the others', async () => {
+  it('a refusal rests on the head or one row, and needs no look at the others', async () => {
     const backend = await prepared();
     tamper(
       `UPDATE attestations SET code = zeroblob(16) WHERE validator = ${FIRST} AND target_epoch = 3`,
@@ -103,7 +103,7 @@ describe.each([
     expect(await verdict(backend, 1, 25, 'b')).toBe('slashing_integrity');
   });
 
-  test('a head brought back without its rows: the key is 503, and the rest of the batch is recorded', async () => {
+  it('a head brought back without its rows: the key is 503, and the rest of the batch is recorded', async () => {
     const backend = await prepared();
     tamper('CREATE TABLE old_validators AS SELECT * FROM validators');
     for (const key of [1, 2]) {
@@ -121,7 +121,7 @@ describe.each([
     }
   });
 
-  test('rows left behind by a head that is gone are in the way of a new key, and of nothing else', async () => {
+  it('rows left behind by a head that is gone are in the way of a new key, and of nothing else', async () => {
     const backend = await prepared();
     tamper('INSERT INTO blocks SELECT validator + 2, slot, signing_root, code FROM blocks');
     const batch = [block(3, 30, 'b'), block(2, 60, 'b')];
@@ -130,14 +130,14 @@ describe.each([
     expect(await backend.status()).toMatchObject({ validators: 2 });
   });
 
-  test('the newest block deleted: neither it nor another in its place is signed', async () => {
+  it('the newest block deleted: neither it nor another in its place is signed', async () => {
     const backend = await prepared();
     tamper(`DELETE FROM blocks WHERE validator = ${FIRST} AND slot = 30`);
     expect(await verdict(backend, 1, 30, 'a')).toBe('slashing_integrity');
     expect(await verdict(backend, 1, 30, 'b')).toBe('slashing_integrity');
   });
 
-  test('one key rolled back to an earlier, once valid state: this process remembers more', async () => {
+  it('one key rolled back to an earlier, once valid state: this process remembers more', async () => {
     const backend = await open(integrityKey);
     const protection = new SlashingProtection(backend, {}, { clock: systemClock, log: quietLog });
     for (const key of [1, 2]) await protection.check(block(key, 10, 'a'));
@@ -156,7 +156,7 @@ describe.each([
     expect(await protection.check(block(2, 21, 'b'))).toEqual({ kind: 'safe', repeat: false });
   });
 
-  test('an import into a damaged key is refused whole; pruning leaves the damaged key alone', async () => {
+  it('an import into a damaged key is refused whole; pruning leaves the damaged key alone', async () => {
     const backend = await prepared();
     for (const key of [1, 2]) await checkOne(backend, block(key, RETAINED_SLOTS + 100, 'far'));
     tamper(`UPDATE blocks SET signing_root = NULL WHERE validator = ${FIRST} AND slot = 20`);

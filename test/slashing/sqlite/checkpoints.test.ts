@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { NO_MARKS } from '../../../enclave/slashing/history/rules.ts';
 import { openSqliteBackend } from '../../../enclave/slashing/sqlite/backend.ts';
 import { type Checkpoints, checkpointsBesideCommits } from '../../../enclave/slashing/sqlite/file/checkpoint.ts';
@@ -70,7 +70,7 @@ function entriesInFile(): number {
 
 const epochs = (count: number): number[] => Array.from({ length: count }, (_, epoch) => epoch);
 
-test('what is recorded reaches the database file while the signer runs, and all of it when it closes', async () => {
+it('what is recorded reaches the database file while the signer runs, and all of it when it closes', async () => {
   const store = await open();
   await record(store, epochs(2));
   await vi.waitFor(() => expect(entriesInFile()).toBeGreaterThanOrEqual(KEYS), LONGEST_WAIT_MS);
@@ -81,7 +81,7 @@ test('what is recorded reaches the database file while the signer runs, and all 
   expect(existsSync(`${path}-wal`)).toBe(false);
 });
 
-test('a store that is read, or takes a small import, starts no worker for them', async () => {
+it('a store that is read, or takes a small import, starts no worker for them', async () => {
   const before = process.getActiveResourcesInfo().filter((name) => name === 'MessagePort').length;
   const store = await open();
   await store.importHistories(stream([history(0, [[1, 'a']], [])]));
@@ -89,7 +89,7 @@ test('a store that is read, or takes a small import, starts no worker for them',
   expect(process.getActiveResourcesInfo().filter((name) => name === 'MessagePort').length).toBe(before + 1);
 });
 
-test('the log stays bounded while votes come without a pause', async () => {
+it('the log stays bounded while votes come without a pause', async () => {
   const store = await open();
   await record(store, epochs(60));
   expect(statSync(`${path}-wal`).size).toBeLessThan(LOG_BOUND_BYTES);
@@ -102,7 +102,7 @@ function beside(workerUrl?: URL): Checkpoints {
   return checkpointsBesideCommits({ path }, log, workerUrl);
 }
 
-test('a worker that dies is missed by nobody: it is told once, and closing does not wait for it', async () => {
+it('a worker that dies is missed by nobody: it is told once, and closing does not wait for it', async () => {
   const failing = join(folder, 'failing.mjs');
   writeFileSync(failing, "throw new Error('a test: this worker does not live')");
   const checkpoints = beside(pathToFileURL(failing));
@@ -115,7 +115,7 @@ test('a worker that dies is missed by nobody: it is told once, and closing does 
   expect(warnings).toHaveLength(1);
 });
 
-test('a checkpoint that fails is told once, until one succeeds; the next one begins anew', async () => {
+it('a checkpoint that fails is told once, until one succeeds; the next one begins anew', async () => {
   const store = await open();
   await record(store, epochs(1));
   const elsewhere = checkpointsBesideCommits({ path: join(folder, 'no such folder', 'database') }, log);
@@ -126,7 +126,7 @@ test('a checkpoint that fails is told once, until one succeeds; the next one beg
   expect(warnings).toEqual(['a checkpoint of the slashing database failed: its log grows until one succeeds']);
 });
 
-test('closing without any checkpoint, and twice, is well', async () => {
+it('closing without any checkpoint, and twice, is well', async () => {
   const checkpoints = beside();
   await checkpoints.close();
   await checkpoints.close();

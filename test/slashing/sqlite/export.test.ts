@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, it } from 'vitest';
 import { rowIntegrity } from '../../../enclave/slashing/history/integrity.ts';
 import { writeHistory } from '../../../enclave/slashing/sqlite/history-text.ts';
 import { EXPORT_STALL_MS, heldExports } from '../../../enclave/slashing/sqlite/operations/export.ts';
@@ -43,7 +43,7 @@ function logIsEmptied(): boolean {
   return writer.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()?.['busy'] === 0;
 }
 
-test('an export whose reader asks in time goes on, however long it takes', () => {
+it('an export whose reader asks in time goes on, however long it takes', () => {
   exports_.begin(1, undefined);
   for (let step = 0; step < 2; step++) {
     milliseconds += EXPORT_STALL_MS;
@@ -53,7 +53,7 @@ test('an export whose reader asks in time goes on, however long it takes', () =>
   expect(logIsEmptied()).toBe(false);
 });
 
-test('an export whose reader does not ask is ended, and the log can be emptied again', () => {
+it('an export whose reader does not ask is ended, and the log can be emptied again', () => {
   exports_.begin(1, undefined);
   milliseconds += EXPORT_STALL_MS + 1;
   exports_.begin(2, undefined);
@@ -64,7 +64,7 @@ test('an export whose reader does not ask is ended, and the log can be emptied a
   expect(logIsEmptied()).toBe(true);
 });
 
-test('only so many exports are under way at once', () => {
+it('only so many exports are under way at once', () => {
   for (let exportId = 0; exportId < 8; exportId++) exports_.begin(exportId, undefined);
   expect(() => exports_.begin(8, undefined)).toThrow('too many exports');
 });

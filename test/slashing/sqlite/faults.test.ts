@@ -9,7 +9,7 @@ import { createInterface } from 'node:readline';
 import { DatabaseSync } from 'node:sqlite';
 import { fileURLToPath } from 'node:url';
 import type { Worker } from 'node:worker_threads';
-import { afterEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { CLOSE_WAIT_MS } from '../../../enclave/slashing/sqlite/client.ts';
 import type { SlashingBackend } from '../../../enclave/slashing/types.ts';
 import { block, checkOne, verdictName } from '../../support/slashing.ts';
@@ -24,21 +24,21 @@ const verdict = async (backend: SlashingBackend, ...message: Parameters<typeof b
   verdictName(await checkOne(backend, block(...message)));
 
 describe('the file', () => {
-  test('is made with mode 0600, and so is everything beside it', async () => {
+  it('is made with mode 0600, and so is everything beside it', async () => {
     await checkOne(await open(), block(1, 1, 'a'));
     for (const suffix of ['', '-wal', '-shm', '-lock']) {
       expect([suffix, (statSync(database.path + suffix).mode & 0o777).toString(8)]).toEqual([suffix, '600']);
     }
   });
 
-  test('is made private again when it was opened to others', async () => {
+  it('is made private again when it was opened to others', async () => {
     await (await open()).close();
     chmodSync(database.path, 0o664);
     await open();
     expect(statSync(database.path).mode & 0o777).toBe(0o600);
   });
 
-  test.each([
+  it.each([
     ['a folder', () => mkdirSync(database.path)],
     [
       'no database',
@@ -56,7 +56,7 @@ describe('the file', () => {
     await expect(open()).rejects.toMatchObject({ reason: 'slashing_unavailable' });
   });
 
-  test.each([
+  it.each([
     ['without the master key that it was made with', new Uint8Array(32).fill(1), undefined, /made with a master key/],
     ['with a master key when it was made without', undefined, new Uint8Array(32).fill(1), /made without a master key/],
     ['with another master key', new Uint8Array(32).fill(1), new Uint8Array(32).fill(2), /master key is another one/],
@@ -65,7 +65,7 @@ describe('the file', () => {
     await expect(open(second)).rejects.toThrow(message);
   });
 
-  test('is refused when its schema is another version', async () => {
+  it('is refused when its schema is another version', async () => {
     await (await open()).close();
     tamper('UPDATE metadata SET schema_version = 3');
     await expect(open()).rejects.toThrow(/schema version/);
@@ -73,7 +73,7 @@ describe('the file', () => {
 });
 
 describe('faults that pass', () => {
-  test('a lock that another process holds on the database makes 503, and nothing more once it is gone', async () => {
+  it('a lock that another process holds on the database makes 503, and nothing more once it is gone', async () => {
     const backend = await open();
     await checkOne(backend, block(1, 1, 'a'));
     const other = new DatabaseSync(database.path);
@@ -89,7 +89,7 @@ describe('faults that pass', () => {
   });
 
   const hasPrlimit = spawnSync('prlimit', ['--version']).status === 0;
-  test.skipIf(!hasPrlimit)(
+  it.skipIf(!hasPrlimit)(
     'a disk that takes no more makes 503; it works again, without a restart, when there is room',
     async () => {
       const child = spawn(process.execPath, [DISK_LIMIT, database.path], { stdio: ['pipe', 'pipe', 'inherit'] });
@@ -126,7 +126,7 @@ describe('faults that pass', () => {
     },
   );
 
-  test('a worker that dies makes 503 for what was asked of it, and another takes its place', async () => {
+  it('a worker that dies makes 503 for what was asked of it, and another takes its place', async () => {
     const workers: Worker[] = [];
     const remember = (worker: Worker) => workers.push(worker);
     process.on('worker', remember);
@@ -152,7 +152,7 @@ describe('closing', () => {
     vi.useRealTimers();
   });
 
-  test.each([
+  it.each([
     ['', undefined, CLOSE_WAIT_MS],
     [', in less time when there is less', 700, 700],
   ])('gives up a worker that does not answer, with 503 for what was asked of it%s', async (_when, given, waited) => {

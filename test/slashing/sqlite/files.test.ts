@@ -5,7 +5,7 @@ import { linkSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, unli
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openSqliteBackend } from '../../../enclave/slashing/sqlite/backend.ts';
 import { misplacement } from '../../../enclave/slashing/sqlite/file/place.ts';
 import type { SlashingBackend } from '../../../enclave/slashing/types.ts';
@@ -52,7 +52,7 @@ afterEach(async () => {
 });
 
 describe('a second name of the file', () => {
-  test('is refused under either name, after a kill -9 too: nothing conflicting is signed', async () => {
+  it('is refused under either name, after a kill -9 too: nothing conflicting is signed', async () => {
     const first = await signer();
     expect(await first.ask(vote(1, 1, 2, 'a'))).toBe('safe');
     await first.kill();
@@ -68,13 +68,13 @@ describe('a second name of the file', () => {
     expect(await (await signer()).ask(vote(1, 1, 2, 'b'))).toBe('double_vote');
   });
 
-  test('of a file beside it is refused too', async () => {
+  it('of a file beside it is refused too', async () => {
     await (await open()).close();
     linkSync(`${path}-lock`, join(folder, 'other-lock'));
     await expect(open()).rejects.toThrow(/-lock has 2 names/);
   });
 
-  test('that is a symbolic link is good: it leads to the one name', async () => {
+  it('that is a symbolic link is good: it leads to the one name', async () => {
     await (await open()).close();
     symlinkSync(path, join(folder, 'link'));
     const backend = await open(join(folder, 'link'));
@@ -91,7 +91,7 @@ describe.skipIf(!canMount)('mounts (needs unshare -m)', () => {
     return stdout + stderr;
   }
 
-  test.each(['', ' with blanks'])(
+  it.each(['', ' with blanks'])(
     'a file that is mounted by itself is refused, on the same device too%s',
     async (name) => {
       await (await open()).close();
@@ -103,7 +103,7 @@ describe.skipIf(!canMount)('mounts (needs unshare -m)', () => {
     },
   );
 
-  test('a file beside it that is mounted by itself is refused', async () => {
+  it('a file beside it that is mounted by itself is refused', async () => {
     await (await open()).close();
     writeFileSync(`${path}-wal`, '');
     const other = join(folder, 'other');
@@ -112,7 +112,7 @@ describe.skipIf(!canMount)('mounts (needs unshare -m)', () => {
     rmSync(`${path}-wal`);
   });
 
-  test('a folder that is mounted is good', async () => {
+  it('a folder that is mounted is good', async () => {
     await (await open()).close();
     const inside = join(folder, 'container');
     mkdirSync(inside);
@@ -125,7 +125,7 @@ describe('file systems', () => {
   const log = { ...quietLog, warn: (_fields: unknown, text: string) => void warnings.push(text) };
   const on = (type: number) => misplacement(path, log, () => type);
 
-  test.each([
+  it.each([
     [0x6969, 'NFS'],
     [0xff534d42 | 0, 'CIFS'],
     [0xfe534d42, 'SMB2'],
@@ -137,14 +137,14 @@ describe('file systems', () => {
     expect(on(type)).toMatch(new RegExp(`network file system \\(${name}\\)`));
   });
 
-  test('FUSE may be local: a warning; others are good', () => {
+  it('FUSE may be local: a warning; others are good', () => {
     expect(on(0x65735546)).toBeUndefined();
     expect(warnings).toEqual([expect.stringContaining('FUSE')]);
     for (const type of [0xef53, 0x58465342, 0x01021994, 0x9123683e, 0x794c7630]) expect(on(type)).toBeUndefined();
     expect(warnings).toHaveLength(1);
   });
 
-  test('an error of the file system is named', async () => {
+  it('an error of the file system is named', async () => {
     await expect(open(join(folder, 'missing', 'database.sqlite'))).rejects.toThrow(/\(ENOENT\)/);
   });
 });
@@ -164,7 +164,7 @@ describe('files taken away under a running signer', () => {
     },
   };
 
-  test.each(Object.entries(TAKEN))(
+  it.each(Object.entries(TAKEN))(
     '%s: 503 with words for checks, health, exports and all that writes',
     async (_name, take) => {
       const backend = await open();
@@ -184,7 +184,7 @@ describe('files taken away under a running signer', () => {
     },
   );
 
-  test.each(Object.entries(TAKEN))(
+  it.each(Object.entries(TAKEN))(
     '%s: a signer releases nothing from then on, until it is killed',
     async (_name, take) => {
       const first = await signer();
@@ -197,7 +197,7 @@ describe('files taken away under a running signer', () => {
     },
   );
 
-  test('put back in time, they are good again', async () => {
+  it('put back in time, they are good again', async () => {
     const backend = await open();
     expect(verdictName(await checkOne(backend, block(1, 1, 'a')))).toBe('safe');
     renameSync(path, other());

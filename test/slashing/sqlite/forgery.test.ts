@@ -1,7 +1,7 @@
 // Somebody who can write the database, and has rows with codes that were good once: what was forgotten, retired, raised
 // or counted stays so, or is noticed.
 
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { RETAINED_EPOCHS, RETAINED_SLOTS } from '../../../enclave/slashing/history/prune.ts';
 import type { SlashingBackend } from '../../../enclave/slashing/types.ts';
 import { block, checkOne, collect, publicKeyOf, verdictName, vote } from '../../support/slashing.ts';
@@ -21,7 +21,7 @@ describe.each([
     return verdictName(await checkOne(backend, message));
   }
 
-  test('rows that were pruned and are put back are noticed, also in the place of others', async () => {
+  it('rows that were pruned and are put back are noticed, also in the place of others', async () => {
     const backend = await open(integrityKey);
     for (const slot of [10, 20, 30, FAR_SLOT, FAR_SLOT + 10]) await checkOne(backend, block(1, slot, 'a'));
     for (const epoch of [4, 6, FAR_EPOCH, FAR_EPOCH + 4]) await checkOne(backend, vote(1, epoch - 1, epoch, 'a'));
@@ -42,7 +42,7 @@ describe.each([
     await expect(collect(backend.exportHistories())).rejects.toMatchObject({ reason: 'slashing_integrity' });
   });
 
-  test('all rows of a key and its head deleted: the key is 503, and so is every key that is new', async () => {
+  it('all rows of a key and its head deleted: the key is 503, and so is every key that is new', async () => {
     const backend = await open(integrityKey);
     for (const key of [1, 2]) await checkOne(backend, block(key, 10, 'a'));
     tamper('DELETE FROM validators WHERE id = 1', 'DELETE FROM blocks WHERE validator = 1');
@@ -52,7 +52,7 @@ describe.each([
     await expect(backend.retire([publicKeyOf(1)])).rejects.toMatchObject({ reason: 'slashing_integrity' });
   });
 
-  test('a row of nobody in the place of a deleted head does not make the number of keys right', async () => {
+  it('a row of nobody in the place of a deleted head does not make the number of keys right', async () => {
     const backend = await open(integrityKey);
     for (const key of [1, 2]) await checkOne(backend, block(key, 10, 'a'));
     tamper('UPDATE validators SET public_key = zeroblob(48) WHERE id = 1', 'DELETE FROM blocks WHERE validator = 1');
@@ -60,7 +60,7 @@ describe.each([
     expect(await verdict(backend, block(2, 11, 'b'))).toBe('safe');
   });
 
-  test('a retired key is not freed by its flag', async () => {
+  it('a retired key is not freed by its flag', async () => {
     const backend = await open(integrityKey);
     await checkOne(backend, block(1, 10, 'a'));
     await backend.retire([publicKeyOf(1)]);
@@ -68,7 +68,7 @@ describe.each([
     expect(await verdict(backend, block(1, 20, 'b'))).toBe('slashing_integrity');
   });
 
-  test.each([
+  it.each([
     ['the floor lowered', 'UPDATE metadata SET floor_slot = 5'],
     ['the floor taken away', 'UPDATE metadata SET floor_slot = NULL'],
     ['another id', 'UPDATE metadata SET store_id = zeroblob(16)'],

@@ -5,7 +5,7 @@ import { spawnSync } from 'node:child_process';
 import { cpSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { writeHistory } from '../../../enclave/slashing/sqlite/history-text.ts';
 import { batchChecker } from '../../../enclave/slashing/sqlite/operations/check.ts';
 import { importer } from '../../../enclave/slashing/sqlite/operations/import.ts';
@@ -27,7 +27,7 @@ describe('kill -9 in the middle of an import', () => {
     return keys;
   }
 
-  test('after any step leaves all of it or nothing, for good once it is decided', async () => {
+  it('after any step leaves all of it or nothing, for good once it is decided', async () => {
     await prepare();
     const outcomes: number[] = [];
     for (let lastStep = 0; ; lastStep++) {
@@ -56,7 +56,7 @@ describe('kill -9 in the middle of an import', () => {
     expect(outcomes.filter((keys) => keys > 0).length).toBeGreaterThan(3);
   });
 
-  test('what somebody took from a decided import is missed when the database is opened', async () => {
+  it('what somebody took from a decided import is missed when the database is opened', async () => {
     await prepare();
     spawnSync(process.execPath, [IMPORT_STEPS, path, String(IMPORTED.length + 4)]);
     const other = new DatabaseSync(path);
@@ -68,7 +68,7 @@ describe('kill -9 in the middle of an import', () => {
 });
 
 describe('damage', () => {
-  test('of a key that a decided import is not applied to yet: that key is held, all others have it', async () => {
+  it('of a key that a decided import is not applied to yet: that key is held, all others have it', async () => {
     await prepare();
     spawnSync(process.execPath, [IMPORT_STEPS, path, String(IMPORTED.length + 4)]);
     const other = new DatabaseSync(path);
@@ -83,7 +83,7 @@ describe('damage', () => {
     }
   });
 
-  test('of a key that the file names refuses all of the file, and nothing is merged', async () => {
+  it('of a key that the file names refuses all of the file, and nothing is merged', async () => {
     await prepare();
     const other = new DatabaseSync(path);
     other.exec('UPDATE blocks SET code = zeroblob(16) WHERE validator = 2');
@@ -95,7 +95,7 @@ describe('damage', () => {
   });
 });
 
-test('a key that a decided import is not applied to yet is held: nothing is decided about it', () => {
+it('a key that a decided import is not applied to yet is held: nothing is decided about it', () => {
   const { options, connection } = openHere();
   const imports = importer(connection, options, 3);
   for (const one of IMPORTED) imports.stage(1, [[one.publicKey, writeHistory(one)]]);

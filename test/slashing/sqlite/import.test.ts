@@ -1,6 +1,6 @@
 // Imports into SQLite go in steps, so that checks go on: what changes between two steps counts, and no step does much.
 
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { KEPT_ENTRIES } from '../../../enclave/slashing/interchange/reduce.ts';
 import { writeHistory } from '../../../enclave/slashing/sqlite/history-text.ts';
 import { importer } from '../../../enclave/slashing/sqlite/operations/import.ts';
@@ -41,7 +41,7 @@ describe('what changes between two steps', () => {
     return { ...database, steps, isWritten };
   }
 
-  test('a key that is retired meanwhile stays retired', () => {
+  it('a key that is retired meanwhile stays retired', () => {
     let retiredBefore = 0;
     for (let step = 0, steps = 1; step < steps; step++) {
       const result = importWith(step, ({ connection, options }) => {
@@ -56,7 +56,7 @@ describe('what changes between two steps', () => {
     expect(retiredBefore).toBeGreaterThanOrEqual(3);
   });
 
-  test('a floor that is raised meanwhile counts: nothing up to it is a repeat', () => {
+  it('a floor that is raised meanwhile counts: nothing up to it is a repeat', () => {
     for (let step = 0, steps = 1; step < steps; step++) {
       const result = importWith(step, ({ connection, options }) => {
         const records = storeRecord(connection, options);
@@ -84,7 +84,7 @@ describe(`${MANY} entries of one key`, () => {
     };
   }
 
-  test('are merged in steps of some thousand', async () => {
+  it('are merged in steps of some thousand', async () => {
     const { options, connection } = openHere();
     const imports = importer(connection, options);
     for (let first = 0; first < MANY; first += STEP_ENTRIES) {
@@ -96,7 +96,7 @@ describe(`${MANY} entries of one key`, () => {
     expect(Math.max(...steps)).toBeLessThanOrEqual(2 * (STEP_ENTRIES + KEPT_ENTRIES));
   });
 
-  test('no step computes and writes much: codes and rows of each', () => {
+  it('no step computes and writes much: codes and rows of each', () => {
     const { options, connection } = openHere();
     let codes = 0;
     const { integrity } = options;
@@ -133,7 +133,7 @@ describe(`${MANY} entries of one key`, () => {
     expect(longest.both).toBeLessThanOrEqual(2 * KEPT_ENTRIES + 100);
   });
 
-  test('hold up nobody else', async () => {
+  it('hold up nobody else', async () => {
     const backend = await open();
     const over = new AbortController();
     const importing = backend.importHistories(parts()).finally(() => {

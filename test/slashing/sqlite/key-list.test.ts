@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync, StatementSync } from 'node:sqlite';
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { rowIntegrity } from '../../../enclave/slashing/history/integrity.ts';
 import { writeHistory } from '../../../enclave/slashing/sqlite/history-text.ts';
 import { batchChecker } from '../../../enclave/slashing/sqlite/operations/check.ts';
@@ -64,7 +64,7 @@ afterEach(() => {
   rmSync(folder, { recursive: true });
 });
 
-test('the heads are walked over once, however many batches bring new keys, by whatever way', () => {
+it('the heads are walked over once, however many batches bring new keys, by whatever way', () => {
   const walks = vi.spyOn(StatementSync.prototype, 'iterate');
   const { sign, register } = database;
   for (let key = 1; key <= 60; key += 2) expect(sign(10, key, key + 1)).toEqual(['safe', 'safe']);
@@ -73,7 +73,7 @@ test('the heads are walked over once, however many batches bring new keys, by wh
   expect(walks).toHaveBeenCalledTimes(1);
 });
 
-test('a commit of another connection leads to one more walk', () => {
+it('a commit of another connection leads to one more walk', () => {
   const walks = vi.spyOn(StatementSync.prototype, 'iterate');
   const { sign } = database;
   sign(10, 1);
@@ -82,7 +82,7 @@ test('a commit of another connection leads to one more walk', () => {
   expect(walks).toHaveBeenCalledTimes(2);
 });
 
-test('a head taken away between two commits, through SQLite: the key and every new one are refused', () => {
+it('a head taken away between two commits, through SQLite: the key and every new one are refused', () => {
   const { sign } = database;
   expect(sign(10, 1, 2)).toEqual(['safe', 'safe']);
   tamper(WITHOUT_KEY_1);
@@ -92,7 +92,7 @@ test('a head taken away between two commits, through SQLite: the key and every n
 });
 
 // What this connection does itself changes no version: as a file that is written beside SQLite.
-test('a head taken away unseen by SQLite: the key is refused', () => {
+it('a head taken away unseen by SQLite: the key is refused', () => {
   const { sign, connection } = database;
   expect(sign(10, 1, 2)).toEqual(['safe', 'safe']);
   connection.exec(WITHOUT_KEY_1);
@@ -100,7 +100,7 @@ test('a head taken away unseen by SQLite: the key is refused', () => {
   expect(sign(11, 1, 4)).toEqual(['slashing_integrity', 'safe']);
 });
 
-test('a head that its index no longer finds is not the head of a new key', () => {
+it('a head that its index no longer finds is not the head of a new key', () => {
   expect(database.sign(10, 1, 2)).toEqual(['safe', 'safe']);
   database.connection.close();
   tamper(`
@@ -114,7 +114,7 @@ test('a head that its index no longer finds is not the head of a new key', () =>
   expect(database.sign(10, 2)).toEqual(['slashing_integrity']);
 });
 
-test('a key whose commit failed is as new as before', () => {
+it('a key whose commit failed is as new as before', () => {
   const { sign, connection } = database;
   expect(sign(10, 1)).toEqual(['safe']);
   connection.exec('PRAGMA query_only = ON');
@@ -123,7 +123,7 @@ test('a key whose commit failed is as new as before', () => {
   expect(sign(10, 2, 1)).toEqual(['safe', 'repeat']);
 });
 
-test('a head that goes away after an import was verified is not merged into as into a new one', () => {
+it('a head that goes away after an import was verified is not merged into as into a new one', () => {
   const { sign, imports } = database;
   expect(sign(10, 1, 2)).toEqual(['safe', 'safe']);
   const imported = history(1, [[5, 'f']], []);

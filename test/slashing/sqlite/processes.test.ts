@@ -6,7 +6,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openSqliteBackend } from '../../../enclave/slashing/sqlite/backend.ts';
 import type { SlashableMessage } from '../../../enclave/slashing/types.ts';
 import { block, checkOne, MAIN_ROOT, quietLog, verdictName } from '../../support/slashing.ts';
@@ -80,7 +80,7 @@ function highestSlot(released: readonly SlashableMessage[]): number {
 }
 
 describe('one process at a time', () => {
-  test('a second process is refused with a clear message, and so is a second opening in this one', async () => {
+  it('a second process is refused with a clear message, and so is a second opening in this one', async () => {
     const backend = await openSqliteBackend({ path, genesisValidatorsRoot: MAIN_ROOT }, { log: quietLog });
     const second = spawnSync(process.execPath, [BURST, path, releasedPath, '1', 'second'], { encoding: 'utf8' });
     expect(second.status).not.toBe(0);
@@ -93,7 +93,7 @@ describe('one process at a time', () => {
     await backend.close();
   });
 
-  test('the lock of a process that was killed is gone with it', async () => {
+  it('the lock of a process that was killed is gone with it', async () => {
     const child = burst(1, 'killed');
     expect((await releasedUntil(child, 1)).length).toBeGreaterThan(0);
     const backend = await openSqliteBackend({ path, genesisValidatorsRoot: MAIN_ROOT }, { log: quietLog });
@@ -102,7 +102,7 @@ describe('one process at a time', () => {
 });
 
 describe('kill -9 in the middle of bursts', () => {
-  test(
+  it(
     `${KILL_ROUNDS} processes, each killed and followed by one that asks for other messages at the same slots: ` +
       'no two released messages are slashable',
     async () => {
@@ -125,7 +125,7 @@ describe('kill -9 in the middle of bursts', () => {
     },
   );
 
-  test('the checker itself finds slashable pairs where there are some', () => {
+  it('the checker itself finds slashable pairs where there are some', () => {
     expect(slashablePairs([block(1, 5, 'a'), block(2, 5, 'b'), block(1, 5, 'b')])).toHaveLength(1);
   });
 });

@@ -2,7 +2,7 @@
 
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { rowIntegrity } from '../../../enclave/slashing/history/integrity.ts';
 import { RETAINED_EPOCHS } from '../../../enclave/slashing/history/prune.ts';
 import { KEPT_ENTRIES } from '../../../enclave/slashing/interchange/reduce.ts';
@@ -59,7 +59,7 @@ describe.each([
   ['checksums', undefined],
   ['a master key', new Uint8Array(32).fill(9)],
 ])('a database of version 1, with %s', (_name, integrityKey) => {
-  test('is upgraded with all its records, once, and refuses what it refused', async () => {
+  it('is upgraded with all its records, once, and refuses what it refused', async () => {
     writeVersion1(database.path, KEYS, integrityKey);
     const first = await open(integrityKey);
     const { id } = await first.identity();
@@ -90,7 +90,7 @@ describe.each([
     expect(await verdict(block(1, 15, 'n'), vote(3, 2, 3, 'n'), vote(9, 0, 1, 'n'))).toEqual(['safe', 'safe', 'safe']);
   });
 
-  test.each([
+  it.each([
     ['a head', 'UPDATE validators SET low_slot = 1 WHERE id = 2', /0x0+2 fail/],
     ['an entry', 'UPDATE blocks SET signing_root = NULL WHERE validator = 2', /0x0+2 fail/],
     ['an entry that is gone', 'DELETE FROM attestations WHERE validator = 3', /0x0+3 fail/],
@@ -107,7 +107,7 @@ describe.each([
   });
 });
 
-test('an entry below what a database of version 1 had is damage afterwards', async () => {
+it('an entry below what a database of version 1 had is damage afterwards', async () => {
   writeVersion1(database.path, [{ history: history(1, [[1000, 'a']], []) }]);
   const pruned = join(database.folder, 'earlier.sqlite');
   writeVersion1(pruned, [{ history: history(1, [[500, 'p']], []) }]);
@@ -118,7 +118,7 @@ test('an entry below what a database of version 1 had is damage afterwards', asy
   expect(verdictName(await checkOne(backend, block(1, 500, 'p')))).toBe('slashing_integrity');
 });
 
-test('a key with very many entries is exported in steps, as pruning would leave it, and signs on', async () => {
+it('a key with very many entries is exported in steps, as pruning would leave it, and signs on', async () => {
   const votes = Array.from({ length: MANY }, (_, epoch) => [epoch, epoch + 1, null] as const);
   writeVersion1(database.path, [{ history: history(1, [], votes) }, { history: history(2, [], [[1, 2, 'a']]) }]);
   const backend = await open();

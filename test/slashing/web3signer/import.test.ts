@@ -3,7 +3,7 @@
 
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { runStrongroom } from '../../../rehearsal/signer.ts';
 import { MAINNET_ROOT } from '../../support/requests.ts';
 import { block, checkOne, OTHER_ROOT, publicKeyOf, stream, verdictName, vote } from '../../support/slashing.ts';
@@ -14,7 +14,7 @@ const VALIDATORS = 1000;
 const EPOCHS = 64;
 
 describe('a database of 1,000 validators', () => {
-  test('is merged; conflicting duties are refused right after; a second run changes nothing', async () => {
+  it('is merged; conflicting duties are refused right after; a second run changes nothing', async () => {
     const database = await createWeb3SignerDatabase(server);
     await fillWithDuties(database, { validators: VALIDATORS, epochs: EPOCHS });
 
@@ -44,7 +44,7 @@ describe('a database of 1,000 validators', () => {
 });
 
 describe('what a database says', () => {
-  test('a long history: only its last entries are kept, and all of it is refused', async () => {
+  it('a long history: only its last entries are kept, and all of it is refused', async () => {
     const database = await createWeb3SignerDatabase(server);
     await fillWithDuties(database, { validators: 1, epochs: 30_000 });
     await settled(database);
@@ -54,7 +54,7 @@ describe('what a database says', () => {
     expect(verdictName(await checkOne(backend, vote(1, 3, 4, 'other')))).toMatch(/below_low_water_mark|surrounded/);
   });
 
-  test('an entry without a root refuses everything at its place', async () => {
+  it('an entry without a root refuses everything at its place', async () => {
     const database = await small();
     await database.query('UPDATE signed_attestations SET signing_root = NULL WHERE target_epoch = 16');
     await database.query('UPDATE signed_blocks SET signing_root = NULL WHERE slot = 512');
@@ -64,7 +64,7 @@ describe('what a database says', () => {
     expect(verdictName(await checkOne(backend, block(1, 512, 'any')))).toBe('double_block');
   });
 
-  test('a low watermark beyond all entries, and one of a validator without entries, refuse what lies below', async () => {
+  it('a low watermark beyond all entries, and one of a validator without entries, refuse what lies below', async () => {
     const database = await small();
     await database.query(
       'UPDATE low_watermarks SET slot = 9000, source_epoch = 280, target_epoch = 281 WHERE validator_id = 1',
@@ -85,7 +85,7 @@ describe('what a database says', () => {
     }
   });
 
-  test('disabled validators and the high watermark are named', async () => {
+  it('disabled validators and the high watermark are named', async () => {
     const database = await small();
     await database.query('UPDATE validators SET enabled = false WHERE id = 2');
     await database.query('UPDATE metadata SET high_watermark_slot = 700, high_watermark_epoch = 21');
@@ -94,7 +94,7 @@ describe('what a database says', () => {
     expect(findings).toMatchObject({ disabled: [publicKeyOf(2)], highWatermark: { slot: '700', epoch: '21' } });
   });
 
-  test.each(['before', 'after'])('a fault right %s the merge: disabled validators sign nothing', async (when) => {
+  it.each(['before', 'after'])('a fault right %s the merge: disabled validators sign nothing', async (when) => {
     const database = await small();
     await database.query('UPDATE validators SET enabled = false WHERE id = 2');
     await settled(database);
@@ -115,7 +115,7 @@ describe('what a database says', () => {
     expect(verdictName(await checkOne(backend, block(1, 512, 'other')))).toBe('double_block');
   });
 
-  test.each([7, 8, 9, 11])('a schema of version %i is read', async (version) => {
+  it.each([7, 8, 9, 11])('a schema of version %i is read', async (version) => {
     const { summary, findings } = await merge(await small({ version }));
     expect(summary).toMatchObject({ validators: 2, attestations: 32 });
     expect(findings).toMatchObject({ disabled: [], highWatermark: { slot: null, epoch: null } });
@@ -123,16 +123,16 @@ describe('what a database says', () => {
 });
 
 describe('a database is refused as a whole', () => {
-  test('of another network', async () => {
+  it('of another network', async () => {
     await expectRefused(await small({ genesisValidatorsRoot: OTHER_ROOT }), /of another network/);
   });
 
-  test('of a schema before 7 or after 12', async () => {
+  it('of a schema before 7 or after 12', async () => {
     await expectRefused(await small({ version: 6 }), /version 6, before 7/);
     await expectRefused(await small({ version: 13 }), /version 13, after 12/);
   });
 
-  test('without one of the tables, or with none of them', async () => {
+  it('without one of the tables, or with none of them', async () => {
     const database = await small();
     await database.query('DROP TABLE low_watermarks');
     await settled(database);
@@ -141,7 +141,7 @@ describe('a database is refused as a whole', () => {
     await expectRefused({ name, query: database.query }, /no table validators, signed_blocks/);
   });
 
-  test.each([
+  it.each([
     ["UPDATE signed_attestations SET signing_root = '\\x01' WHERE validator_id = 2", /signing_root is not 32 bytes/],
     ['UPDATE signed_blocks SET slot = 9007199254740992 WHERE validator_id = 2', /slot is larger than 2\^53 - 1/],
     ['UPDATE signed_attestations SET source_epoch = -1 WHERE validator_id = 2', /source_epoch is not a whole number/],
@@ -155,7 +155,7 @@ describe('a database is refused as a whole', () => {
     await expectRefused(database, problem);
   });
 
-  test('while another session is connected, or holds locks, or a transaction is prepared', async () => {
+  it('while another session is connected, or holds locks, or a transaction is prepared', async () => {
     const database = await small();
     await settled(database);
     const other = await session(database);
@@ -172,7 +172,7 @@ describe('a database is refused as a whole', () => {
     expect((await merge(database)).summary.validators).toBe(2);
   });
 
-  test.each([
+  it.each([
     'INSERT INTO signed_attestations (validator_id, source_epoch, target_epoch) VALUES (1, 40, 41)',
     'INSERT INTO signed_blocks (validator_id, slot) VALUES (2, 9000)',
     'DELETE FROM signed_attestations WHERE target_epoch = 1',
@@ -201,7 +201,7 @@ describe('a database is refused as a whole', () => {
     await expectRefused(database, /its rows changed while it was read/);
   });
 
-  test('that cannot be reached', async () => {
+  it('that cannot be reached', async () => {
     const database = await small();
     await expectRefused({ ...database, name: 'not_there' }, /it cannot be read: database "not_there" does not exist/);
   });
@@ -216,7 +216,7 @@ describe('strongroom slashing import --from-web3signer', () => {
   }
   let url: string;
 
-  test('says what it merged, retires disabled keys, refuses with 2, and never shows the password', async () => {
+  it('says what it merged, retires disabled keys, refuses with 2, and never shows the password', async () => {
     const database = await small({ genesisValidatorsRoot: MAINNET_ROOT });
     await database.query('UPDATE validators SET enabled = false WHERE id = 2');
     await settled(database);
@@ -245,7 +245,7 @@ describe('strongroom slashing import --from-web3signer', () => {
     }
   });
 
-  test('takes a URL and no file, and no jdbc:', async () => {
+  it('takes a URL and no file, and no jdbc:', async () => {
     url = 'jdbc:postgresql://db/web3signer';
     expect(await run('import', 'file.json', '--from-web3signer', 'env:OLD_DATABASE')).toMatchObject({ code: 1 });
     expect((await run('import', '--from-web3signer', 'env:OLD_DATABASE')).stderr).toContain('write it without jdbc:');

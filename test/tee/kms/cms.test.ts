@@ -4,7 +4,7 @@
 import { createCipheriv, createHash, generateKeyPairSync, randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import * as fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import {
   EnvelopeError,
   type EnvelopeProblem,
@@ -51,7 +51,7 @@ const folder = vectorPath('kms-cms');
 describe.skipIf(folder === undefined)('captured envelopes of AWS KMS', () => {
   const read = (name: string) => readFileSync(`${folder}/${name}.bin`);
 
-  test.each(['', '_w_ctx'])('input_ber%s gives the parts that it is known to have', (suffix) => {
+  it.each(['', '_w_ctx'])('input_ber%s gives the parts that it is known to have', (suffix) => {
     const envelope = parseEnvelope(read(`input_ber${suffix}`));
     expect(envelope.encryptedKey).toEqual(read(`encrypted_key_out${suffix}`));
     expect(envelope.iv).toEqual(read(`iv_out${suffix}`));
@@ -59,11 +59,11 @@ describe.skipIf(folder === undefined)('captured envelopes of AWS KMS', () => {
     expect(envelope.keyIdentifier).toHaveLength(32);
   });
 
-  test('an envelope for another process is refused before it is decrypted', () => {
+  it('an envelope for another process is refused before it is decrypted', () => {
     expect(problemOf(() => openEnvelope(read('input_ber'), KEY))).toBe('other_recipient');
   });
 
-  test('an envelope that is cut off anywhere is refused', () => {
+  it('an envelope that is cut off anywhere is refused', () => {
     const whole = read('input_ber');
     for (let end = 0; end < whole.length; end++) {
       expect(problemOf(() => parseEnvelope(whole.subarray(0, end)))).not.toBe('none');
@@ -72,22 +72,22 @@ describe.skipIf(folder === undefined)('captured envelopes of AWS KMS', () => {
 });
 
 describe.each(ENVELOPE_SHAPES)('an envelope of the shape %s', (shape) => {
-  test.each([1, 15, 16, 33, 999, 1000, 4096])('opens: %i bytes', (size) => {
+  it.each([1, 15, 16, 33, 999, 1000, 4096])('opens: %i bytes', (size) => {
     const plaintext = randomBytes(size);
     expect(openEnvelope(envelopeFor(KEY.spki, plaintext, { shape }), KEY)).toEqual(plaintext);
   });
 
-  test('is refused with bytes after it', () => {
+  it('is refused with bytes after it', () => {
     const envelope = Buffer.concat([envelopeFor(KEY.spki, SHARE, { shape }), Buffer.of(0)]);
     expect(problemOf(() => parseEnvelope(envelope))).toBe('trailing_bytes');
   });
 
-  test('is refused when its end is missing', () => {
+  it('is refused when its end is missing', () => {
     expect(problemOf(() => parseEnvelope(envelopeFor(KEY.spki, SHARE, { shape }).subarray(0, -1)))).not.toBe('none');
   });
 });
 
-test('what comes out lies in memory of its own, so that wiping it wipes everything', () => {
+it('what comes out lies in memory of its own, so that wiping it wipes everything', () => {
   const opened = openEnvelope(envelopeFor(KEY.spki, SHARE), KEY);
   expect(opened.buffer.byteLength).toBe(SHARE.length);
 });
@@ -133,27 +133,27 @@ const REFUSED: readonly [string, EnvelopeProblem, Parameters<typeof envelopeFor>
 ];
 
 describe('refused by name', () => {
-  test.each(REFUSED)('%s: %s', (_what, problem, parts) => {
+  it.each(REFUSED)('%s: %s', (_what, problem, parts) => {
     expect(problemOf(() => openEnvelope(envelopeFor(KEY.spki, SHARE, parts), KEY))).toBe(problem);
   });
 
-  test('the parts that are refused are replaced one by one: what they replace is accepted', () => {
+  it('the parts that are refused are replaced one by one: what they replace is accepted', () => {
     expect(
       problemOf(() => openEnvelope(envelopeFor(KEY.spki, SHARE, { recipient: { algorithm: oaep(hash, mask) } }), KEY)),
     ).toBe('none');
     expect(oaep(hash, mask)).toEqual(OAEP_SHA_256);
   });
 
-  test('too many bytes', () => {
+  it('too many bytes', () => {
     expect(problemOf(() => parseEnvelope(Buffer.alloc(MAX_ENVELOPE_BYTES + 1, 0x30)))).toBe('too_large');
   });
 
-  test('more segments than the largest content has', () => {
+  it('more segments than the largest content has', () => {
     const ciphertext = randomBytes(16 * 1024);
     expect(problemOf(() => parseEnvelope(envelopeFor(KEY.spki, SHARE, { ciphertext })))).toBe('too_large');
   });
 
-  test.each([
+  it.each([
     ['nothing', ''],
     ['text', Buffer.from('{"CiphertextForRecipient":"…"}').toString('hex')],
     ['a length beyond the end', '3084ffffffff'],
@@ -165,11 +165,11 @@ describe('refused by name', () => {
     );
   });
 
-  test('the key of another process, however alike', () => {
+  it('the key of another process, however alike', () => {
     expect(problemOf(() => openEnvelope(envelopeFor(keyPair(2048).spki, SHARE), KEY))).toBe('other_recipient');
   });
 
-  test('a key that does not fit the identifier, a content key of another size, an altered content: all under one name', () => {
+  it('a key that does not fit the identifier, a content key of another size, an altered content: all under one name', () => {
     const identifier = tlv(0x80, KEY.keyIdentifier);
     const otherKey = envelopeFor(keyPair(2048).spki, SHARE, { recipient: { identifier } });
     const shortKey = envelopeFor(KEY.spki, SHARE, { contentKey: randomBytes(16) });
@@ -199,7 +199,7 @@ describe('whatever bytes come', () => {
     { minLength: 1, maxLength: 4 },
   );
 
-  test('they are refused by name, or give parts that they contain', () => {
+  it('they are refused by name, or give parts that they contain', () => {
     let accepted = 0;
     fc.assert(
       fc.property(fc.constantFrom(...ENVELOPE_SHAPES), mutation, (shape, changes) => {
@@ -220,16 +220,16 @@ describe('whatever bytes come', () => {
     expect(accepted).toBeGreaterThan(0); // changes within the key or the content are no concern of the parser
   });
 
-  test.each(ENVELOPE_SHAPES)('one bit of it changed, anywhere: refused by name, or other parts (%s)', (shape) => {
+  it.each(ENVELOPE_SHAPES)('one bit of it changed, anywhere: refused by name, or other parts (%s)', (shape) => {
     const envelope = envelopeFor(KEY.spki, randomBytes(1200), { shape });
     expect(changesThatShowNowhere(envelope)).toEqual([]);
   });
 
-  test.skipIf(folder === undefined)('one bit of a captured one changed, anywhere: the same', () => {
+  it.skipIf(folder === undefined)('one bit of a captured one changed, anywhere: the same', () => {
     expect(changesThatShowNowhere(readFileSync(`${folder}/input_ber.bin`))).toEqual([]);
   });
 
-  test('bytes that were never an envelope are refused by name', () => {
+  it('bytes that were never an envelope are refused by name', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 600 }), (bytes) => {
         expect(problemOf(() => parseEnvelope(bytes))).not.toBe('none');

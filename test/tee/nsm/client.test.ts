@@ -2,7 +2,7 @@
 // believed.
 
 import { createHash } from 'node:crypto';
-import { describe, expect, it, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { createNsm } from '../../../enclave/tee/nsm/client.ts';
 import { type NsmDevice, NsmError } from '../../../enclave/tee/nsm/nsm.ts';
 import { type CborValue, decodeCbor, encodeCbor } from '../../../formats/cbor.ts';
@@ -89,7 +89,7 @@ describe('the NSM client', () => {
     digest: 'SHA384',
   };
 
-  test.each<[string, CborValue | Buffer]>([
+  it.each<[string, CborValue | Buffer]>([
     ['nothing', Buffer.alloc(0)],
     ['what is not CBOR', Buffer.from('ff', 'hex')],
     ['more bytes than the driver allows', Buffer.alloc(0x3001)],

@@ -1,6 +1,6 @@
 // Documents as their maker holds them: until when one is evidence, and which are given again.
 
-import { beforeEach, describe, expect, it, test } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { createNsm } from '../../../enclave/tee/nsm/client.ts';
 import { CACHED_DOCUMENT_SECONDS, cachedDocuments, evidenceOf } from '../../../enclave/tee/nsm/evidence.ts';
 import { type Nsm, NsmError } from '../../../enclave/tee/nsm/nsm.ts';
@@ -41,7 +41,7 @@ describe('a document is evidence', () => {
     expect(evidenceOf(await nsm.attest({})).expiresAt).toBe(START + 3 * HOUR_MS);
   });
 
-  test.each([
+  it.each([
     ['no CBOR', Buffer.from('ff', 'hex')],
     ['no list', encodeCbor(7)],
     ['a payload that is no map', encodeCbor([Buffer.alloc(0), new Map(), encodeCbor(7), Buffer.alloc(0)])],

@@ -1,6 +1,6 @@
 // The time of the security module between two readings, and when a reading fails: it goes on, and is never taken back.
 
-import { expect, test } from 'vitest';
+import { expect, it } from 'vitest';
 import { createNsm } from '../../../enclave/tee/nsm/client.ts';
 import { keepReading, openNsmClock } from '../../../enclave/tee/nsm/time.ts';
 import { createNsmEmulator } from '../../../rehearsal/nsm/emulator.ts';
@@ -21,7 +21,7 @@ async function moduleAt(time: { now: number }) {
   return { nsm, goAway };
 }
 
-test('it is carried on by the monotonic clock, and set anew by each reading', async () => {
+it('is carried on by the monotonic clock, and set anew by each reading', async () => {
   const time = { now: START };
   const monotonic = { now: 5_000 };
   const { nsm } = await moduleAt(time);
@@ -34,7 +34,7 @@ test('it is carried on by the monotonic clock, and set anew by each reading', as
   expect(clock.now()).toBe(START + 90_000);
 });
 
-test('a module that does not answer stops nothing: the last reading goes on', async () => {
+it('a module that does not answer stops nothing: the last reading goes on', async () => {
   const monotonic = { now: 0 };
   const { nsm, goAway } = await moduleAt({ now: START });
   const clock = await openNsmClock(nsm, { monotonic: () => monotonic.now });
@@ -51,7 +51,7 @@ test('a module that does not answer stops nothing: the last reading goes on', as
   expect(log.lines[0]).toMatchObject({ level: 'warn', message: 'the Nitro Secure Module did not say its time' });
 });
 
-test('a time that is behind the certificates of its own document is refused at the start', async () => {
+it('a time that is behind the certificates of its own document is refused at the start', async () => {
   const emulator = await createNsmEmulator({ clock: { now: () => START }, timestamp: START - 10 * 86_400_000 });
   await expect(openNsmClock(createNsm(emulator.exchange), { monotonic: () => 0 })).rejects.toThrow(
     'behind its own certificates',
