@@ -55,7 +55,7 @@ function hanging(start: string, text: string, columns: number): string {
     .join('');
 }
 
-/** A file that is no strict YAML (yaml.ts). @param name what messages call the file */
+/** A file that is no strict YAML (formats/yaml.ts). @param name what messages call the file */
 export function yamlViolations(problems: readonly YamlProblem[], name: string): Violation[] {
   const remedy = 'write plain YAML 1.2: one document, every key once, no anchors, aliases or tags';
   return problems.map(({ line, problem }) => ({

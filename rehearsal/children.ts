@@ -1,5 +1,6 @@
 // The processes that a test file has started: what it starts it ends, whatever fails. A helper that starts one gives it
-// here at once, before anything can go wrong; `end-what-was-started.ts` ends what is left when the file is through.
+// here at once, before anything can go wrong; test/support/end-what-was-started.ts ends what is left when the
+// file is through.
 
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';

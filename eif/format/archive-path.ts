@@ -3,7 +3,7 @@
 
 /**
  * PATH_MAX with the terminating NUL: the kernel leaves out, without a word, an entry whose name is longer
- * (init/initramfs.c).
+ * (Linux's init/initramfs.c).
  */
 const MAX_PATH_BYTES = 4095;
 /** NAME_MAX. */

@@ -1,6 +1,6 @@
 // The egress endpoints of an enclave: the hosts it may reach, each through one loopback alias inside and one vsock port
 // of the parent. The enclave's configuration and the parent proxy read the same list with this schema
-// (specification/enclave.md#egress). Ports that depend on the listeners are checked in config/rules.ts.
+// (specification/enclave.md#egress). Ports that depend on the listeners are checked in config/rules/listeners.ts.
 
 import { isIPv4 } from 'node:net';
 import { z } from 'zod';

@@ -1,7 +1,7 @@
 // Network ranges a token can be bound to, and the addresses matched against them
-// (specification/authorization.md#source-networks). It trusts no text: api/ip-address.ts decides what an address is,
-// host bits are refused with the canonical form as a hint, and a range that would let in a large part of the Internet
-// is called unsafe. An IPv4 range is written as IPv4, never as an IPv4-mapped IPv6 one.
+// (specification/authorization.md#source-networks). It trusts no text: formats/ip-address.ts decides what an address
+// is, host bits are refused with the canonical form as a hint, and a range that would let in a large part of the
+// Internet is called unsafe. An IPv4 range is written as IPv4, never as an IPv4-mapped IPv6 one.
 
 import { addressText, isMapped, parseAddress, parsePeerAddress } from '../../formats/ip-address.ts';
 

@@ -13,7 +13,7 @@ import { compilePayment, type PaymentConditions, type UnmetCondition, unmetCondi
 
 export interface AccessRequest {
   readonly scope: Scope;
-  /** Canonical spelling (api/hex.ts). */
+  /** Canonical spelling (formats/hex.ts). */
   readonly publicKey?: string;
   readonly operation?: Operation;
   /** What the message of a payment operation states; of every other message undefined. */

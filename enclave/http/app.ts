@@ -1,5 +1,5 @@
 // The HTTP application: hooks in the order of refusal, the routes, and one shape of error. It knows nothing of sockets:
-// listen.ts puts it behind listeners, tests use inject().
+// listeners/listen.ts puts it behind listeners, tests use inject().
 
 import type { ServerResponse } from 'node:http';
 import fastify, { type FastifyInstance } from 'fastify';
@@ -100,7 +100,7 @@ export async function buildApp(options: AppOptions, dependencies: AppDependencie
     keepAliveTimeout: KEEP_ALIVE_SECONDS * 1000,
     requestTimeout: 0, // bodies have a deadline of their own each (admission.ts): an import takes longer than a request
     forceCloseConnections: 'idle',
-    return503OnClosing: false, // listen.ts answers in the shape of every other error
+    return503OnClosing: false, // listeners/listen.ts answers in the shape of every other error
     exposeHeadRoutes: false,
     clientErrorHandler: answerClientError,
     routerOptions: { maxParamLength: MAX_PATH_PARAMETER_CHARACTERS, ignoreTrailingSlash: true },

@@ -58,7 +58,7 @@ export class KeyStore {
     return this.#state;
   }
 
-  /** @param publicKey in the canonical spelling of api/hex.ts */
+  /** @param publicKey in the canonical spelling of formats/hex.ts */
   find(publicKey: string): LoadedKey | undefined {
     return this.#keys.get(publicKey);
   }

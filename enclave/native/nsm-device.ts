@@ -1,5 +1,5 @@
 // The Nitro Secure Module behind its device file: bytes out, bytes back (specification/enclave.md#nsm). CBOR, order and
-// time limits are the client's (tee/nsm-client.ts). Trusts the kernel's driver; refuses a path that is no character
+// time limits are the client's (tee/nsm/client.ts). Trusts the kernel's driver; refuses a path that is no character
 // device.
 
 import { closeSync, constants, fstatSync, openSync } from 'node:fs';

@@ -1,5 +1,5 @@
 // What a verification found, for an auditor: every step with its result, who signed, what each register holds and
-// whether that was asked for. Here are the words of it, and the report for programs; report-table.ts and report-page.ts
+// whether that was asked for. Here are the words of it, and the report for programs; report-table.ts and page/page.ts
 // are for people. The registers of a document that is not authentic are never compared: what it says is a claim.
 
 import { CEREMONY_PCR, CONFIGURATION_PCR } from '../../enclave/api/attestation.ts';

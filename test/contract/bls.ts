@@ -1,4 +1,5 @@
-// What every BLS core must do, whichever computes: run by test/signing/bls/native.test.ts and portable.test.ts.
+// What every BLS core must do, whichever computes: run by test/signing/bls/native.test.ts and
+// test/signing/bls/portable.test.ts.
 // Signatures and secret keys are in bls-signatures.ts, many keys added together in bls-many-keys.ts, groups in
 // bls-groups.ts; here are handles, the queue, and the core's life.
 

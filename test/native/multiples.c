@@ -15,7 +15,7 @@
 #include "../../enclave/native/sign.h"
 
 enum { SCALAR_BYTES = 32, SCALARS_PER_ROOT = 500, EDGES = 6 };
-/** In each, half of the signings have one root: more than sign.c waits for before it makes that root's table. */
+/** In each, half of the signings have one root: more than enclave/native/sign.c waits for before it makes its table. */
 enum { GROUPS_UNTIL_TABLE = 4 };
 
 static const char TAG[] = "BLS_SIG_BLS12381G2_XMD:SHA-256_SSWU_RO_POP_";

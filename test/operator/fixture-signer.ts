@@ -71,7 +71,7 @@ export function answerJson(response: ServerResponse, status: number, value: unkn
   response.writeHead(status, { 'content-type': 'application/json; charset=utf-8' }).end(JSON.stringify(value));
 }
 
-/** As http/replies.ts writes it. */
+/** As enclave/http/replies.ts writes it. */
 export function answerRefusal(response: ServerResponse, reason: ErrorReason, hint?: string): void {
   const { status: code, message } = new SignerError(reason, hint === undefined ? {} : { hint });
   answerJson(response, code, { code, reason, message, request_id: '01JTESTREQUEST' });

@@ -1,5 +1,5 @@
-// docs/architecture.md: no other path to the network exists in the CLI than connect.ts, so that whoever reads it knows
-// whom a token can reach. And no flag skips a check.
+// docs/architecture.md: no other path to the network exists in the CLI than operator/connect.ts, so that whoever reads
+// it knows whom a token can reach. And no flag skips a check.
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -18,8 +18,8 @@ it('only connect.ts opens connections', () => {
       const found = [...text.matchAll(NETWORK)].map(([, module]) => `${name} ${module}`);
       return /\bfetch\(|\bWebSocket\b|\bimport\((?!'\.{1,2}\/)/.test(text) ? [...found, `${name} other`] : found;
     });
-  // Over connections of connect.ts: HTTP of the commands, of the nonce route, of the tunnel. tunnel.ts listens, and
-  // address.ts reads addresses.
+  // HTTP of the commands, of the nonce route and of the tunnel goes over connections of operator/connect.ts.
+  // operator/tunnel/tunnel.ts listens, and operator/tunnel/address.ts reads addresses.
   expect(users.sort()).toEqual([
     'attestation/fresh-document.ts http',
     'attestation/fresh-document.ts net',

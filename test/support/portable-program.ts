@@ -5,6 +5,6 @@ import type { SignerOptions } from '../../rehearsal/signer.ts';
 
 export const PORTABLE_PROGRAM: NonNullable<SignerOptions['program']> = [
   join(import.meta.dirname, '../../bin/pinned-node'),
-  '--heap-growing-percent=100', // as main.ts sets it
+  '--heap-growing-percent=200', // as enclave/main.ts sets it
   join(import.meta.dirname, 'portable-signer.ts'),
 ];

@@ -28,7 +28,7 @@ const MAX_SINGLE_JOBS = 4;
  * which has much else to do.
  */
 const BATCHES_PER_THREAD = 4;
-/** The addon's limit (core.h). */
+/** The addon's limit (native/core-calls.c). */
 const MAX_THREADS = 256;
 
 type JobKind = 'single' | 'grouped';

@@ -88,8 +88,8 @@ export const KNOWN_ANSWER = {
 } as const;
 
 /**
- * The native core signs a root that comes the 16th time again in another way than a new one (sign.c): both have to be
- * right.
+ * The native core signs a root that comes the 16th time again in another way than a new one (native/sign.c): both
+ * have to be right.
  */
 const PROVING_SIGNATURES = 20;
 

@@ -1,6 +1,7 @@
 // The SSZ containers that Gloas adds, with the specification's names (specification/signing.md#gloas). A progressive
 // container (EIP-7495) mixes in which of its fields are active: all of them here. A progressive list (EIP-7916) has no
-// limit in its root. Like the others they trust the parser (gloas-messages.ts and payload-envelope.ts of api/messages).
+// limit in its root. Like the others they trust the parser (api/messages/gloas-messages.ts and
+// api/messages/payload-envelope.ts).
 
 import {
   BooleanType,

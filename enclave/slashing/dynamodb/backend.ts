@@ -91,7 +91,7 @@ class DynamoDBBackend implements SlashingBackend {
   constructor(opened: Opened, options: DynamoDBBackendOptions, log: Log) {
     const { integrity, maxConcurrentWrites } = options;
     const { client, store } = opened;
-    // Each message is a write of its own and fails alone; writes share requests further down (gather.ts).
+    // Each message is a write of its own and fails alone; writes share requests further down (operations/gather.ts).
     this.batchLimits = { maxMessages: 1, maxInFlight: maxConcurrentWrites, minIntervalMs: 0 };
     this.#opened = opened;
     this.#genesisValidatorsRoot = encodeHex(options.genesisValidatorsRoot);

@@ -1,7 +1,7 @@
 // Slashing protection in PostgreSQL: the complete history, shared by any number of signers. It trusts the database to
 // be durable and to lock as documented, and notices when rows were altered or are gone, and when the database is a copy
 // that lost commits; it never trusts an answer that did not come. What is judged is said in history/, the transaction
-// of a batch in check.ts.
+// of a batch in operations/check.ts.
 
 import { strict as assert } from 'node:assert';
 import { encodeHex } from '../../../formats/hex.ts';

@@ -1,8 +1,8 @@
 // The envelope in which KMS gives bytes to an enclave: CMS EnvelopedData (RFC 5652 §6) in BER, held to its form
-// (ber.ts), read through asn1js and compared with the one structure that KMS sends, member by member. It trusts nothing
-// of the bytes: another structure, version, recipient or algorithm, a member too many, bytes left over and sizes out of
-// bounds are refused, each under its name. The content carries no MAC of its own (AES-CBC): whoever opens it verifies
-// what came out (the share binding, specification/custody.md#share-binding).
+// (formats/ber.ts), read through asn1js and compared with the one structure that KMS sends, member by member. It trusts
+// nothing of the bytes: another structure, version, recipient or algorithm, a member too many, bytes left over and
+// sizes out of bounds are refused, each under its name. The content carries no MAC of its own (AES-CBC): whoever opens
+// it verifies what came out (the share binding, specification/custody.md#share-binding).
 
 import { constants, createDecipheriv, type KeyObject, privateDecrypt } from 'node:crypto';
 import * as asn1js from 'asn1js';

@@ -105,8 +105,8 @@ describe('the portable core is chosen', () => {
   it.runIf(withAddon)(
     'when only what it signs with a table of a root is wrong, however many cores there are',
     async () => {
-      // Like sign.c: a root is known when a signature of it has ended, and has a table when it is asked for the 16th
-      // time after that.
+      // Like enclave/native/sign.c: a root is known when a signature of it has ended, and has a table when it is asked
+      // for the 16th time after that.
       const addonPath = join(folder, 'wrong-table.cjs');
       writeFileSync(
         addonPath,

@@ -16,7 +16,7 @@ import { LONGEST_WAIT_MS } from '../../support/patience.ts';
 import { collect, history, MAIN_ROOT, quietLog, stream, vote } from '../../support/slashing.ts';
 
 const KEYS = 512;
-/** The bound of sqlite-schema.ts, 8,000 pages of 4 KiB, and what one more batch may add. */
+/** The bound of enclave/slashing/sqlite/tables/schema.ts, 8,000 pages of 4 KiB, and what one more batch may add. */
 const LOG_BOUND_BYTES = 8_000 * 4_096 * 1.5;
 
 let folder: string;

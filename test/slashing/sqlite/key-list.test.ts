@@ -22,7 +22,7 @@ let folder: string;
 let path: string;
 let database: ReturnType<typeof openHere>;
 
-/** As database-worker.ts puts it together. */
+/** As enclave/slashing/sqlite/database-worker.ts puts it together. */
 function openHere() {
   const genesisValidatorsRoot = Buffer.from(MAIN_ROOT.slice(2), 'hex');
   const integrity = rowIntegrity({ genesisValidatorsRoot, key: new Uint8Array(32).fill(3) });

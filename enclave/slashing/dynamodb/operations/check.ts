@@ -4,7 +4,7 @@
 // Why not one blind conditional write (`target_epoch < :t`)? It would accept an item whose target was lowered by hand,
 // and seal the damage with a fresh code. Here the last verified item of each key is remembered: while this process is
 // the only one that signs for the key a check is one round trip; after another signer's write it is two. The first
-// record of a kind that a key gets is two as well (first-writes.ts).
+// record of a kind that a key gets is two as well (tables/first-writes.ts).
 //
 // A write whose answer was lost is repeated by the SDK and then finds its own item: same epochs and same root, which
 // may be signed again, so it is safe. A write that arrives after it was given up can only raise the mark, or fail.

@@ -1,7 +1,7 @@
-// Merges histories in one transaction: they are staged first (stage.ts), and then merged key by key in ascending order,
-// the order in which batches lock, so that neither waits for the other in a circle. One import merges at a time, and
-// batches can tell that one does: they answer its keys with 503 and do not wait for its commit. A key whose recorded
-// history fails its codes, or is not whole, stops the whole import.
+// Merges histories in one transaction: they are staged first (tables/stage.ts), and then merged key by key in ascending
+// order, the order in which batches lock, so that neither waits for the other in a circle. One import merges at a time,
+// and batches can tell that one does: they answer its keys with 503 and do not wait for its commit. A key whose
+// recorded history fails its codes, or is not whole, stops the whole import.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { SignerError } from '../../../api/errors.ts';

@@ -1,6 +1,6 @@
 // Checkpoints beside the commits: SQLite's own come in the middle of a commit, and writing and syncing some thousand
 // pages of the database file kept the whole batch waiting for 10 to 40 ms. Without this (its worker died, its disk is
-// full) SQLite makes them in a commit as before, when the log has grown to its bound (schema.ts).
+// full) SQLite makes them in a commit as before, when the log has grown to its bound (tables/schema.ts).
 
 import { Worker } from 'node:worker_threads';
 import type { Log } from '../../../../observe/log.ts';

@@ -15,8 +15,8 @@ const BUSY_TIMEOUT_MS = 250;
 /** Each key has pages of its own, so the default of 2 MB holds those of some hundred keys. */
 const CACHE_KIBIBYTES = 16 * 1024;
 /**
- * Pages (4 KiB) of the write-ahead log from which on a commit moves them to the database itself (checkpoint.ts is to be
- * faster).
+ * Pages (4 KiB) of the write-ahead log from which on a commit moves them to the database itself (file/checkpoint.ts is
+ * to be faster).
  */
 const CHECKPOINT_PAGES = 8000;
 

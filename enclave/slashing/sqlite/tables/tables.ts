@@ -67,7 +67,7 @@ CREATE TABLE attestations (
 ) STRICT, WITHOUT ROWID;
 `;
 
-/** Histories of an import on their way (import.ts). */
+/** Histories of an import on their way (operations/import.ts). */
 export const STAGED_TABLE = `
 CREATE TABLE staged (
   id INTEGER PRIMARY KEY,
