@@ -81,12 +81,12 @@ async function run(
   }
 }
 
+const IMAGE_ARGUMENTS = 'strongroom: an image takes no arguments but --check\n';
+
 /**
  * On the host that builds an image: would its signer take this configuration? Inside, init gives no arguments; with
  * some, nothing runs.
  */
-const IMAGE_ARGUMENTS = 'strongroom: an image takes no arguments but --check\n';
-
 function checkForImage({ ceremony }: CompiledImage, argv: readonly string[]): void {
   // `eif build` asks so whether the bundle starts, when it has no configuration to check (eif/check-configuration.ts).
   if (argv.length === 1 && argv[0] === '--help') {
@@ -143,8 +143,8 @@ export async function runEnclave(
 
 /**
  * How much the heap may grow after a full collection before the next one, in percent. V8 would leave a signer that is
- * not busy some 10 MB, and collect every few seconds; each collection slows signing for 10 to 70 ms
- * (docs/performance.md).
+ * not busy some 10 MB, and collect every few seconds; each collection slows signing for 8 to 80 ms
+ * (docs/decisions/0006-threads-for-signing-and-checkpoints.md).
  */
 const HEAP_GROWTH_PERCENT = 200;
 
