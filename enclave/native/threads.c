@@ -47,14 +47,16 @@ struct scheduling {
   uint64_t flags;
   int32_t nice;
   uint32_t priority;
-  uint64_t slice; // `runtime`, nanoseconds: of an ordinary thread it is the slice, from Linux 6.12 on, and nothing before
+  /** `runtime`, in nanoseconds. From Linux 6.12 on it is the slice of an ordinary thread; older kernels ignore it. */
+  uint64_t slice;
   uint64_t deadline;
   uint64_t period;
 };
 
-/** From then on this thread waits for others, and not they for it. Best effort: a system may refuse. */
+/** From then on the others run before this thread. Best effort: a system may refuse. */
 static void stand_back(int nice) {
-  // Of this thread alone: Linux keeps the niceness a thread. Beside what the process has, which may stand back itself.
+  // Linux keeps a nice value for each thread, so the other threads keep theirs. `nice` is added to the value that the
+  // thread has from its process, because the process may have one of its own.
   const id_t thread = (id_t)syscall(SYS_gettid);
   const struct scheduling scheduling = {
       .size = sizeof scheduling,

@@ -34,10 +34,10 @@ const { values } = parseArgs({
 /** What a first load took. */
 export interface FirstLoad {
   readonly seconds: number;
-  /** Of the process. */
+  /** CPU time of the whole process. */
   readonly cpuSeconds: number;
   readonly mainCpuSeconds: number;
-  /** In CPU. */
+  /** CPU time of the longest turn. */
   readonly longestTurnMs: number;
 }
 

@@ -104,7 +104,7 @@ function openClient({ port, tls }: LoadPlan): Promise<Client> {
       if (status !== undefined) client.onAnswer(status);
     };
     let received = '';
-    /** Of the answer under way, once its head is here: a long one is looked at once and not with each piece. */
+    /** The length of the answer under way, once its head is here: a long answer is searched once, not at each piece. */
     let expected = 0;
     const takeAnswer = (): string | undefined => {
       if (expected === 0) {

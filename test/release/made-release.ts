@@ -10,7 +10,7 @@ import { KERNEL, sha256 } from '../eif/image-program.ts';
 import { copyProject } from '../eif/project-copy.ts';
 import type { OtherUser } from '../support/nobody.ts';
 
-/** Of a release of tests; nothing in git has it. */
+/** The commit of a test's release; git has none of this name. */
 export const COMMIT = '0123456789abcdef0123456789abcdef01234567';
 export const TIME_SECONDS = 1_790_000_000;
 
@@ -93,7 +93,7 @@ export interface UnpackedImage {
   readonly root: string;
   readonly manifest: { readonly layers: readonly Blob[]; readonly config: Blob };
   readonly configuration: ImageConfiguration;
-  /** Of the layers, compressed. */
+  /** The files of the layers, compressed. */
   readonly layerFiles: readonly string[];
 }
 

@@ -35,7 +35,7 @@ const EVERYTHING: PolicyDocument = {
 export interface CustodyRunbookWorld extends OpenWorld {
   readonly custody: CustodyWorld;
   readonly table: string;
-  /** Of custody keys, in the order of the ceremony. */
+  /** The custody keys, in the order of the ceremony. */
   readonly arns: readonly string[];
   /** The two that sign; the third is in the other region, and stands by. */
   readonly signers: readonly string[];

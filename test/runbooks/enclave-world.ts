@@ -30,7 +30,7 @@ const HOME = ['--account', ACCOUNT, '--region', CUSTODY_REGION];
 const HOST_NUMBER = 9;
 
 export interface EnclaveRunbookWorld extends OpenWorld {
-  /** Of the image that the machine runs; `undefined` when it does not. */
+  /** PCR0 of the image that the machine runs; `undefined` when it runs none. */
   runningPcr0(): string | undefined;
   /** What the last start has said, when it failed. */
   trouble(): string | undefined;

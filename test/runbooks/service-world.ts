@@ -22,13 +22,13 @@ const OPERATOR_TOKEN = 'sr_client_TEST_TOKEN_of_the_operator_0000000001';
 const CLOCK = join(import.meta.dirname, 'faulty-clock.ts');
 
 export interface ServiceWorld extends OpenWorld {
-  /** Of three keys; each has a file of its own, `key-N.yaml`. */
+  /** Three public keys; each has a file of its own, `key-N.yaml`. */
   readonly keys: readonly string[];
   readonly address: string;
   readonly unit: Unit;
-  /** Of the configuration, `strongroom.yaml`, with the key files and the TLS files. */
+  /** The folder of the configuration, `strongroom.yaml`, with the key files and the TLS files. */
   readonly etc: string;
-  /** Of the store, when it is of sqlite. */
+  /** The folder of the store, when it is of sqlite. */
   readonly store: string;
   configure(change: (configuration: Record<string, unknown>) => void): void;
   /** `signed`, or why not. */

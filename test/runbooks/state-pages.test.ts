@@ -18,7 +18,7 @@ import { type StatefulWorld, startStatefulRunbooks } from './stateful-world.ts';
 const DATABASE_PAGE = 'docs/runbooks/slashing-database.md';
 const KEY_PAGE = 'docs/runbooks/key-compromise.md';
 const STORE_PAGE = 'docs/runbooks/store-unavailable.md';
-/** Of the pages, and not needed by these sections. */
+/** Values that the pages ask for, and these sections do not need. */
 const UNUSED = {
   ...{ KEY: '', KEY_FILE: '', KEY_ADMIN: '@key-admin-token', STOLEN: '', UNKNOWN_POLICY: '', CLIENTS: '' },
   ...{ RETIRED: '', INTERCHANGE: '', DATABASE: '', OLD_DATABASE: '', OLD_SERVER: '', DATABASE_SERVER: '' },

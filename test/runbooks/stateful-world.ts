@@ -27,7 +27,7 @@ export interface StatefulWorld extends ServiceWorld {
   /** A token that may sign. */
   readonly client: Client;
   readonly root: string;
-  /** Of custody keys. */
+  /** The custody keys. */
   readonly arns: readonly string[];
   readonly peerAddress: string;
   /** A second replica of the fleet, with the configuration of the first. */

@@ -10,11 +10,11 @@ export const ACCOUNT = '111122223333';
 export const SIGNER = `arn:aws:iam::${ACCOUNT}:role/strongroom`;
 
 export interface Policies {
-  /** Of the role that calls. */
+  /** The policy of the role that calls. */
   readonly role: PolicyDocument;
-  /** Of each table itself, by name. */
+  /** The policies of the tables themselves, by name. */
   readonly tables?: Readonly<Record<string, PolicyDocument>>;
-  /** Of every custody key. */
+  /** The policy of every custody key. */
   readonly key?: PolicyDocument;
   /** In its place that of each custody key, by ARN: one without a policy opens to nobody. */
   readonly keys?: ReadonlyMap<string, PolicyDocument>;

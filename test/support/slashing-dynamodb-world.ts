@@ -17,7 +17,7 @@ export const VOTE = partitionOf({ kind: 'attestation', publicKey: publicKeyOf(1)
 export class SlashingTablesBehindProxy {
   tables!: SlashingTables;
   proxy!: FaultProxy;
-  /** Of the backend that was opened last. */
+  /** The table of the backend that was opened last. */
   tableName!: string;
   readonly backends: SlashingBackend[] = [];
 

@@ -66,7 +66,7 @@ it('a load that ends in the middle: passwords that were read ahead, and their di
     expect(wiped.copiesOf(passwordOf(number)), `password ${number}`).toBeGreaterThan(0);
     expect(wiped.copiesOf(digestPassword(Buffer.from(passwordOf(number)))), `digest ${number}`).toBeGreaterThan(0);
   }
-  // Of the keystores whose decryption was asked for: one digest for opening the cache, one for the next cache.
+  // Two digests belong to a keystore whose decryption was asked for: one opens the cache, one is for the next cache.
   const digests = [1, 2, 3, 4, 5, 6, 7, 9].map((number) =>
     wiped.copiesOf(digestPassword(Buffer.from(passwordOf(number)))),
   );

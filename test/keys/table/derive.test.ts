@@ -19,7 +19,7 @@ const KEYS = 60;
 const ROOT = Buffer.alloc(32, 5);
 const TIME = '2026-11-22T00:00:00.000Z';
 const keyOf = (number: number) => newTableKey(number).publicKey;
-/** Of the first keys of the table. */
+/** The shards that the first keys of the table lie in. */
 const SHARDS_WITH_KEYS = [...new Set(Array.from({ length: KEYS }, (_, number) => shardOf(keyOf(number + 1))))];
 
 let server: DynamoDBServer;

@@ -11,7 +11,7 @@ import { type ProxyUnderTest, startProxyUnderTest } from '../../support/parent-p
 import { attestation, batchCall, rootOf, testKey } from '../../support/requests.ts';
 
 const MANY = 2048;
-/** Of a stream and of a Unix socket. */
+/** What a stream buffers, and a Unix socket too. */
 const BUFFER_BYTES = 64 * 1024;
 const HEADER_TIMEOUT_MS = 60_000;
 

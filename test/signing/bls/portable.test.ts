@@ -32,8 +32,8 @@ describe('the portable BLS core', () => {
     );
     await Promise.all([...groups, ...alone]);
     const [firstAlone, lastAlone] = [order.indexOf('alone'), order.lastIndexOf('alone')];
-    // Of what was begun before, one task of each thread is finished first; then most are alone, and some of groups
-    // among them.
+    // Each thread first finishes the task that it has begun. Then come those that are alone, with some of groups among
+    // them.
     expect(order.slice(0, firstAlone).length).toBeLessThanOrEqual(2);
     expect(order.slice(firstAlone, lastAlone).filter((what) => what === 'group').length).toBeGreaterThan(3);
     expect(order.slice(lastAlone).filter((what) => what === 'group').length).toBeGreaterThan(3);
