@@ -20,13 +20,13 @@ node_modules/.installed: package.json package-lock.json .npmrc
 	npm ci --loglevel=error
 	@touch $@
 
-demo: install core-quietly ## Start a signer on its defaults, sign an attestation, show a slashable vote refused; KEEP=1 leaves it running
+demo: install core-quietly ## Start a signer, sign an attestation, show a slashable one refused; KEEP=1 keeps it up
 	@KEEP=$(KEEP) $(NODE) demo/demo.ts
 
-demo-custody: install core-quietly ## Show a custody ceremony's life on local stand-ins: boot, root token, seal, recovery; KEEP=1 leaves it running
+demo-custody: install core-quietly ## Show custody on stand-ins: boot, root token, seal, recovery; KEEP=1 keeps it up
 	@KEEP=$(KEEP) $(NODE) demo/custody.ts
 
-demo-enclave: install core-quietly ## Build an enclave image and show its whole life in QEMU: boot, verification, signing, seal, recovery
+demo-enclave: install core-quietly ## Build an image and show it in QEMU: boot, verification, signing, seal, recovery
 	@$(NODE) demo/enclave.ts
 
 VITEST := $(NODE) node_modules/vitest/vitest.mjs
@@ -51,7 +51,7 @@ watch: install core ## Run the tests of FILE=… again whenever a file that they
 debug: install core ## Run the tests of FILE=… in one process that waits for a debugger
 	@$(VITEST) run $(FILE) --inspect-brk --no-file-parallelism
 
-test-guest: install core ## Run the tests that need a kernel of their own (vsock, NSM) in QEMU; root installs what is missing
+test-guest: install core ## Run the tests that need a kernel of their own in QEMU; root installs what is missing
 	@$(NODE) test/guest/main.ts
 
 core: install ## Build the native signing core when there is a C compiler; the portable one needs nothing

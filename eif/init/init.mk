@@ -1,5 +1,6 @@
-# Builds the first process of enclave images, statically, with plain `cc`. Included by the Makefile; paths are from the project root.
-# The same sources and compiler give the same bytes in any folder, also one with a space or a quote in its name: no path, time or build id gets in.
+# Builds the first process of enclave images, statically, with plain `cc`. Included by the Makefile; paths are from the
+# project root. The same sources and compiler give the same bytes in any folder, also one with a space or a quote in its
+# name: no path, time or build id gets in.
 
 init_parts := entropy heartbeat modules mounts network report settings signer text
 init_sources := init $(init_parts)

@@ -1,17 +1,18 @@
-# Builds the native addon with plain `cc`: our C files and blst's sources from the npm package c-kzg (pinned by the lockfile), no
-# node-gyp and nothing downloaded. Included by the Makefile; paths are from the project root.
+# Builds the native addon with plain `cc`: our C files and blst's sources from the npm package c-kzg (pinned by the
+# lockfile), no node-gyp and nothing downloaded. Included by the Makefile; paths are from the project root.
 
 native_sources := addon arguments core core-calls derive descriptors keyring memory multiples nsm process seccomp sign threads vsock \
   vsock-connect vsock-socket
 native_directory := build/native
 native_blst := node_modules/c-kzg/deps/blst
 native_headers := node_modules/node-api-headers/include
-# The pinned Node's own libuv, of which vsock-connect.c (Linux) waits for a connect. After native_headers, which have the Node-API.
-# Looked for when a file is compiled: `make install native` installs it after this line is read.
+# The pinned Node's own libuv: with it vsock-connect.c (Linux) waits for a connect. It comes after native_headers, which
+# have the Node-API. Make looks for it when it compiles a file, because `make install native` installs it after make has
+# read this line.
 native_libuv = $(shell ls -d node_modules/node-linux-*/include/node 2>/dev/null)
 
-# blst as its own build.sh compiles it. __BLST_PORTABLE__: both the ADX and the plain code are in, the CPU decides when the addon is
-# loaded, so one binary is safe on every CPU of its architecture.
+# blst as its own build.sh compiles it. __BLST_PORTABLE__: both the ADX and the plain code are in, the CPU decides when
+# the addon is loaded, so one binary is safe on every CPU of its architecture.
 native_blst_flags := -O2 -fno-builtin -fPIC -fvisibility=hidden -D__BLST_PORTABLE__
 native_flags = -std=c11 -D_GNU_SOURCE -DNAPI_VERSION=8 -O2 -fPIC -fvisibility=hidden -pthread \
   -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -Wall -Wextra -Werror \
@@ -49,7 +50,7 @@ $(native_directory):
 MULTIPLES_COMPARED ?= 20000
 
 .PHONY: check-multiples
-check-multiples: $(native_directory)/multiples-proof ## Prove our own arithmetic: equal to blst's, and blind to the secret (needs valgrind)
+check-multiples: $(native_directory)/multiples-proof ## Prove our arithmetic: equal to blst's, blind to keys (valgrind)
 	$< equal $(MULTIPLES_COMPARED)
 	valgrind --quiet --error-exitcode=1 --suppressions=test/native/multiples.supp $< secret
 

@@ -1,5 +1,5 @@
-# Builds the entry point of a release, statically, with plain `cc`. Included by the Makefile; paths are from the project root.
-# The same source and compiler give the same bytes in any folder: no path, time or build id gets in.
+# Builds the entry point of a release, statically, with plain `cc`. Included by the Makefile; paths are from the project
+# root. The same source and compiler give the same bytes in any folder: no path, time or build id gets in.
 
 launcher_directory := build/launcher
 launcher_flags := -std=c11 -D_GNU_SOURCE -Os -static -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 \

@@ -182,7 +182,8 @@ export function packageTests(made: () => MadeRelease): void {
       const before = inDebian(`systemctl show --property=InvocationID --value ${UNIT}`);
       inDebian('dpkg --install /package.deb');
       expect(inDebian(`systemctl show --property=InvocationID --value ${UNIT}`)).not.toBe(before);
-      expect(inDebian('tail -1 /etc/strongroom/strongroom.env')).toContain('CLIENT_TOKEN='); // the administrator's stays
+      // The administrator's file stays.
+      expect(inDebian('tail -1 /etc/strongroom/strongroom.env')).toContain('CLIENT_TOKEN=');
       expect((await vote((await started()).url, 2)).status).toBe(412);
     });
 

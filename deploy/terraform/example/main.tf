@@ -1,5 +1,5 @@
-# Three custody keys, any two of which open the master key, and a fleet of two parents. Here the keys are of one account,
-# in three regions; give each a provider of an account of its own before you trust it with anything.
+# Three custody keys, any two of which open the master key, and a fleet of two parents. Here the keys are of one
+# account, in three regions; give each a provider of an account of its own before you trust it with anything.
 
 terraform {
   required_version = ">= 1.9"

@@ -1,7 +1,7 @@
 #!/test/bin/busybox sh
-# PID 1 of the guest: what a Nitro host gives an enclave and its parent, and the two kept apart. The parent's side has a network and an
-# /etc/hosts of its own, so that nothing but vsock leads from one to the other. It starts the enclave (programs/processes.ts) from the
-# image's ramdisks, which lie under / as they do on Nitro.
+# PID 1 of the guest: what a Nitro host gives an enclave and its parent, and the two kept apart. The parent's side has a
+# network and an /etc/hosts of its own, so that nothing but vsock leads from one to the other. It starts the enclave
+# (programs/processes.ts) from the image's ramdisks, which lie under / as they do on Nitro.
 export PATH=/test/bin:/bin
 mkdir -p /proc /sys /dev /tmp /run
 mount -t proc proc /proc

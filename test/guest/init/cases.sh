@@ -1,6 +1,6 @@
 #!/test/bin/busybox sh
-# The image's init again and again, each time as PID 1 of a namespace, where a reboot ends that namespace and nothing else. Between `case NAME`
-# and `case ended` is what it says; what is judged is judged outside (suite.ts).
+# The image's init again and again, each time as PID 1 of a namespace, where a reboot ends that namespace and nothing
+# else. Between `case NAME` and `case ended` is what it says; what is judged is judged outside (suite.ts).
 export PATH=/test/bin
 mount -t proc proc /proc
 mount -t sysfs sys /sys
