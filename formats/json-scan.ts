@@ -1,7 +1,8 @@
-// The scan ahead of JSON.parse: what strict JSON refuses beside text that is none. Member names given twice (the
-// parsers of this world keep the first, the last, or both), deep nesting, more of anything than a message has. It looks
-// at each character a few times at most and leaves at the first that cannot be there; what costs the parser more by the
-// piece is counted. So a body of 2 MB, whatever is in it, holds the main thread up for some milliseconds.
+// The scan ahead of JSON.parse. It refuses what JSON.parse would accept and strict JSON does not: a member name given
+// twice (of two values, some parsers keep the first, some the last, some both), deep nesting, and more of anything than
+// a message has. The scan looks at each character a few times at most, and stops at the first that cannot be there. It
+// counts the pieces that cost the parser most. So a body of 2 MB, whatever is in it, blocks the main thread for a few
+// milliseconds only.
 
 import { SeenNames } from './seen-names.ts';
 
