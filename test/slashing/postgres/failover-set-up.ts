@@ -6,7 +6,7 @@ import { type ChainTime, jumpFloor } from '../../../enclave/slashing/jump.ts';
 import { SlashingProtection } from '../../../enclave/slashing/protection.ts';
 import type { SlashableMessage, SlashingBackend } from '../../../enclave/slashing/types.ts';
 import { LONGEST_WAIT_MS } from '../../support/patience.ts';
-import { type PostgresServer, startPostgres } from '../../support/postgres.ts';
+import { type PostgresServer, type PostgresStandby, startPostgres } from '../../support/postgres.ts';
 import { type PostgresProxy, startPostgresProxy } from '../../support/postgres-proxy.ts';
 import { recordingLog } from '../../support/recording-log.ts';
 import { block, vote } from '../../support/slashing.ts';
@@ -103,6 +103,19 @@ export async function signAndLose(one: Signer, other: Signer, keepBefore: () => 
   await keepBefore();
   expect(await untilDecided(one, block(1, 1000, 'lost'))).toBe('safe');
   expect(await untilDecided(one, vote(1, 30, 31, 'lost'))).toBe('safe');
+}
+
+/** To a standby that is promoted without the messages that were lost. */
+export async function failOver(one: Signer, other: Signer): Promise<PostgresStandby> {
+  const standby = await primary.startStandby();
+  opened.push(standby);
+  await signAndLose(one, other, async () => {
+    await standby.catchUp();
+    await standby.stopReceiving();
+  });
+  await standby.promote();
+  proxy.switchTo(standby.port, 'cut');
+  return standby;
 }
 
 /** What the lost messages make slashable, asked of a signer that does not know of them. */

@@ -13,6 +13,7 @@ import {
   clock,
   counted,
   expectGoingOn,
+  failOver,
   jumps,
   log,
   moveToSlot,
@@ -29,14 +30,7 @@ import {
 describe('an asynchronous failover that loses commits', () => {
   it('nothing slashable is signed by another signer, one jump is made, and signing goes on', async () => {
     const [one, other] = [await signer(), await signer()];
-    const standby = await primary.startStandby();
-    opened.push(standby);
-    await signAndLose(one, other, async () => {
-      await standby.catchUp();
-      await standby.stopReceiving();
-    });
-    await standby.promote();
-    proxy.switchTo(standby.port, 'cut');
+    await failOver(one, other);
     await askForRivals(other);
     expect(slashablePairs(released)).toEqual([]);
     await expectGoingOn([other, one]);
@@ -49,14 +43,7 @@ describe('an asynchronous failover that loses commits', () => {
     const signers = await Promise.all(Array.from({ length: 4 }, signer));
     const [one, other] = signers;
     if (one === undefined || other === undefined) throw new Error('four signers');
-    const standby = await primary.startStandby();
-    opened.push(standby);
-    await signAndLose(one, other, async () => {
-      await standby.catchUp();
-      await standby.stopReceiving();
-    });
-    await standby.promote();
-    proxy.switchTo(standby.port, 'cut');
+    await failOver(one, other);
     await Promise.all(signers.map((each, key) => untilDecided(each, block(1, 1000, `rival ${key}`))));
     await expectGoingOn(signers.slice(0, 2));
     expect(jumps()).toHaveLength(1);
@@ -90,14 +77,7 @@ describe('an asynchronous failover that loses commits', () => {
     'a file that is exported before anything was signed there refuses what was lost: by %s',
     async (who) => {
       const [one, other] = [await signer(), await signer()];
-      const standby = await primary.startStandby();
-      opened.push(standby);
-      await signAndLose(one, other, async () => {
-        await standby.catchUp();
-        await standby.stopReceiving();
-      });
-      await standby.promote();
-      proxy.switchTo(standby.port, 'cut');
+      const standby = await failOver(one, other);
       const { backend } = who === 'one that starts afterwards' ? await signer() : other;
       let file: ValidatorHistory[] = [];
       const exported = async () => {
@@ -122,14 +102,7 @@ describe('an asynchronous failover that loses commits', () => {
 
   it('with a clock that is behind what was signed nothing is signed, and the log says what to do', async () => {
     const [one, other] = [await signer(), await signer()];
-    const standby = await primary.startStandby();
-    opened.push(standby);
-    await signAndLose(one, other, async () => {
-      await standby.catchUp();
-      await standby.stopReceiving();
-    });
-    await standby.promote();
-    proxy.switchTo(standby.port, 'cut');
+    await failOver(one, other);
     moveToSlot(900);
     await expect
       .poll(async () => {
