@@ -1,8 +1,8 @@
 // The arguments of a command, strictly: node:util parseArgs in strict mode has the last word; before it come our
 // own words for its refusals, and what it lets pass (a flag given twice, an empty value, a value outside its
 // choices). A mistyped flag is never ignored: a command that runs without what was asked of it may do the
-// opposite. Every program of the tree reads its arguments here, but for the signer and the parent proxy, whose
-// flags are a layer of a configuration and are refused all at once.
+// opposite. Every program of the tree reads its arguments here, but for the signer, whose flags are a layer of its
+// configuration and are refused all at once, and Web3Signer's command line, which is read as Web3Signer reads it.
 
 import { parseArgs } from 'node:util';
 import { nearest } from './nearest.ts';

@@ -1,6 +1,8 @@
-// The arguments of `strongroom parent-proxy`. Unknown, repeated and incomplete flags are refused, all of them at once.
+// The arguments of `strongroom parent-proxy`. What is wrong with them is told as a violation, like what is wrong with
+// the file that they name.
 
-import type { Flag } from '../command-line/command.ts';
+import { ArgumentsError, readArguments as readFlags } from '../command-line/arguments.ts';
+import type { Flags } from '../command-line/command.ts';
 import { renderName, suggest, type Violation } from '../command-line/violations.ts';
 import { FLAGS } from './description.ts';
 
@@ -10,41 +12,39 @@ export interface Arguments {
   readonly violations: readonly Violation[];
 }
 
-type Name = `--${keyof typeof FLAGS}`;
-
-/** Long and short names, and what they mean. */
-const SPELLINGS: ReadonlyMap<string, Name> = new Map(
-  Object.entries<Flag>(FLAGS).flatMap(([name, { short }]) => {
-    const flag = `--${name}` as Name;
-    return [[flag, flag], ...(short === undefined ? [] : [[`-${short}`, flag] as const])] as const;
-  }),
-);
+const ORIGIN = 'the command line';
+/** A missing file is told below, with what to do. */
+const { required: _told, ...CONFIG } = FLAGS.config;
+const FORMS: Flags = { ...FLAGS, config: CONFIG };
 
 export function readArguments(argv: readonly string[]): Arguments {
-  const violations: Violation[] = [];
-  const seen = new Map<string, string | undefined>();
-  const refuse = (path: string, problem: string, remedy: string): void =>
-    void violations.push({ path, problem, remedy, origin: `flag ${path}` });
-
-  for (let position = 0; position < argv.length; position++) {
-    const [, written = '', joined] = /^([^=]*)(?:=(.*))?$/s.exec(argv[position] ?? '') ?? [];
-    const flag = SPELLINGS.get(written);
-    if (flag === undefined) {
-      refuse(renderName(written), 'is not a flag of the parent proxy', suggest(written, SPELLINGS.keys(), 'remove it'));
-      continue;
-    }
-    if (seen.has(flag)) refuse(flag, 'is given more than once', `give ${flag} once`);
-    if (flag !== '--config') {
-      if (joined !== undefined) refuse(flag, 'takes no value', `write ${flag} alone`);
-      seen.set(flag, undefined);
-      continue;
-    }
-    const next = argv[position + 1];
-    const value = joined ?? (next?.startsWith('-') === true ? undefined : next);
-    if (joined === undefined && value !== undefined) position += 1;
-    if (value === undefined || value === '') refuse(flag, 'has no value', `write ${flag}=FILE`);
-    seen.set(flag, value);
+  try {
+    const { values, words } = readFlags(FORMS, argv);
+    const { config, check } = values;
+    const violations = words.map(notAFlag);
+    if (typeof config !== 'string') violations.push(MISSING);
+    return { configPath: typeof config === 'string' ? config : undefined, check: check === true, violations };
+  } catch (error) {
+    if (!(error instanceof ArgumentsError)) throw error;
+    return { configPath: undefined, check: false, violations: [refusal(error)] };
   }
-  if (!seen.has('--config')) refuse('--config', 'is missing', 'name the configuration file: -c config.yaml');
-  return { configPath: seen.get('--config'), check: seen.has('--check'), violations };
+}
+
+const MISSING: Violation = {
+  path: '--config',
+  problem: 'is missing',
+  remedy: 'name the configuration file: -c config.yaml',
+  origin: ORIGIN,
+};
+
+function notAFlag(word: string): Violation {
+  const flags = Object.keys(FORMS).map((name) => `--${name}`);
+  const remedy = suggest(word, flags, 'remove it');
+  return { path: renderName(word), problem: 'is not a flag of the parent proxy', remedy, origin: ORIGIN };
+}
+
+/** `--config has no value`: the subject of the sentence, and the rest. */
+function refusal({ message, advice = 'see strongroom parent-proxy --help' }: ArgumentsError): Violation {
+  const [, path = '', problem = ''] = /^(\S+) (.*)$/s.exec(message) ?? [];
+  return { path, problem, remedy: advice, origin: ORIGIN };
 }

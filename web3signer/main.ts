@@ -6,6 +6,7 @@
 
 import { accessSync, constants } from 'node:fs';
 import { dirname } from 'node:path';
+import { EXIT } from '../command-line/exit-codes.ts';
 import { type Violation, writeViolations } from '../command-line/violations.ts';
 import { VERSION_LINE } from '../enclave/api/version.ts';
 import { type Loaded, type LoadInput, loadConfig } from '../enclave/config/load.ts';
@@ -23,7 +24,6 @@ import { translate } from './translate.ts';
 import type { Translation } from './translation.ts';
 import { type Section, yamlText } from './yaml-text.ts';
 
-const EXIT = { failed: 1, configuration: 78 } as const;
 /** What the configuration calls its file; nobody sees it, because refusals name the option of Web3Signer. */
 const FILE = 'the options of Web3Signer';
 
