@@ -1,5 +1,5 @@
 // A real DynamoDB-compatible server for tests and rehearsals: the static binary of @dynoxide on a free port of
-// 127.0.0.1. A small shell in between reads our pipe and ends the server when this process is gone, however it went:
+// loopback. A small shell in between reads our pipe and ends the server when this process is gone, however it went:
 // nothing stays behind. Credentials are dummies given explicitly, so no test can reach for real ones.
 
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -14,6 +14,13 @@ import { CreateTableCommand, type CreateTableCommandInput, createDynamoDBClient 
 export interface DynamoDBServerOptions {
   /** Keep the tables in a file, so that they outlive `stop`; otherwise they are in memory. */
   readonly persistent?: boolean;
+  /** A loopback address; 127.0.0.1 unless given. */
+  readonly host?: string;
+}
+
+interface Place {
+  readonly host: string;
+  readonly port: number;
 }
 
 export interface DynamoDBServer {
@@ -45,13 +52,14 @@ export function dynamoDBClientOptions(endpoint: string, options: AwsClientOption
 
 /** Start a server without tables. Rejects when the program cannot run here. */
 export async function startDynamoDB(options: DynamoDBServerOptions = {}): Promise<DynamoDBServer> {
+  const { host = '127.0.0.1' } = options;
   const directory = mkdtempSync(join(tmpdir(), 'strongroom-dynamodb-'));
   const storage = options.persistent === true ? ['--db-path', join(directory, 'tables.db')] : [];
   try {
     for (let attempt = 1; ; attempt++) {
-      const port = await freePort();
+      const at = { host, port: await freePort(host) };
       try {
-        return handle(port, storage, directory, await launch(port, storage));
+        return handle(at, storage, directory, await launch(at, storage));
       } catch (error) {
         // Another process may have taken the port between our look and the start.
         if (attempt === MAX_PORT_ATTEMPTS) throw error;
@@ -63,9 +71,9 @@ export async function startDynamoDB(options: DynamoDBServerOptions = {}): Promis
   }
 }
 
-function handle(port: number, storage: readonly string[], directory: string, firstChild: ChildProcess): DynamoDBServer {
+function handle(at: Place, storage: readonly string[], directory: string, firstChild: ChildProcess): DynamoDBServer {
   let child: ChildProcess | undefined = firstChild;
-  const endpoint = `http://127.0.0.1:${port}`;
+  const endpoint = `http://${at.host}:${at.port}`;
   const stop = async (): Promise<void> => {
     if (child === undefined) return;
     const stopping = child;
@@ -87,7 +95,7 @@ function handle(port: number, storage: readonly string[], directory: string, fir
       }
     },
     async start() {
-      child ??= await launch(port, storage);
+      child ??= await launch(at, storage);
     },
     async close() {
       await stop();
@@ -96,9 +104,9 @@ function handle(port: number, storage: readonly string[], directory: string, fir
   };
 }
 
-async function freePort(): Promise<number> {
+async function freePort(host: string): Promise<number> {
   const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  await new Promise<void>((resolve) => server.listen(0, host, resolve));
   const address = server.address();
   await new Promise((resolve) => server.close(resolve));
   if (address === null || typeof address === 'string') throw new Error('a TCP listener has an address');
@@ -111,9 +119,9 @@ const GUARD =
   'exec 3<&0; "$@" </dev/null 3<&- & server=$!; (cat <&3 >/dev/null; kill -KILL $server 2>/dev/null) & guard=$!; ' +
   'exec 3<&-; wait $server; kill $guard 2>/dev/null';
 
-function launch(port: number, storage: readonly string[]): Promise<ChildProcess> {
+function launch({ host, port }: Place, storage: readonly string[]): Promise<ChildProcess> {
   return new Promise((resolve, reject) => {
-    const child = spawn('sh', ['-c', GUARD, 'sh', PROGRAM, '--port', String(port), ...storage], {
+    const child = spawn('sh', ['-c', GUARD, 'sh', PROGRAM, '--host', host, '--port', String(port), ...storage], {
       stdio: ['pipe', 'pipe', 'pipe'],
     });
     let output = '';

@@ -14,6 +14,8 @@ import {
 import { awsFault } from '../../enclave/aws/errors.ts';
 import { type DynamoDBServer, dynamoDBClientOptions, startDynamoDB } from '../../rehearsal/dynamodb.ts';
 import { FAULTS, type FaultName, type FaultProxy, faultTimes, startFaultProxy } from '../support/fault-proxy.ts';
+import { ownAddress } from '../support/own-address.ts';
+import { GIVES_UP, PATIENT } from '../support/patience.ts';
 
 const TABLE = 'things';
 const key = { pk: { S: 'one' } };
@@ -38,7 +40,7 @@ afterAll(async () => {
 });
 
 async function withClient<T>(options: AwsClientOptions, use: (client: DynamoDBClient) => Promise<T>): Promise<T> {
-  const client = createDynamoDBClient(dynamoDBClientOptions(proxy.endpoint, options));
+  const client = createDynamoDBClient(dynamoDBClientOptions(proxy.endpoint, { ...PATIENT, ...options }));
   try {
     return await use(client);
   } finally {
@@ -95,7 +97,7 @@ describe('attempts are bounded', () => {
 
 describe('waits are bounded', () => {
   it('a service that never answers is given up', () =>
-    withClient({ requestTimeoutMs: 1_000, maxAttempts: 2 }, async (client) => {
+    withClient({ ...GIVES_UP, maxAttempts: 2 }, async (client) => {
       proxy.setRule(() => FAULTS.hang);
       const before = proxy.requests;
       expect(await faultOf(client.send(get))).toBe('unreachable');
@@ -117,7 +119,7 @@ describe('waits are bounded', () => {
 
   it('a service that is not there is given up', async () => {
     const gone = createServer();
-    const endpoint = await listen(gone);
+    const endpoint = await listen(gone, ownAddress(2));
     await stop(gone);
     const client = createDynamoDBClient(dynamoDBClientOptions(endpoint, { maxAttempts: 2 }));
     expect(await faultOf(client.send(get))).toBe('unreachable');
@@ -184,11 +186,11 @@ it('every call is reported once, with its outcome, whatever its retries', () => 
   });
 });
 
-async function listen(listener: Server): Promise<string> {
-  await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve));
+async function listen(listener: Server, host = '127.0.0.1'): Promise<string> {
+  await new Promise<void>((resolve) => listener.listen(0, host, resolve));
   const address = listener.address();
   if (address === null || typeof address === 'string') throw new Error('a TCP listener has an address');
-  return `http://127.0.0.1:${address.port}`;
+  return `http://${host}:${address.port}`;
 }
 
 async function stop(listener: Server): Promise<void> {

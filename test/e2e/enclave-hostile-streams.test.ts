@@ -192,12 +192,11 @@ describe('what the parent sends to the listeners', () => {
 
   it('2,000 connections at once: who is served stays served, and the next is served when they are gone', async () => {
     const client = await start();
-    const tlsPort = Number(new URL(parent?.tlsUrl ?? '').port);
-    const probesPort = Number(new URL(parent?.probesUrl ?? '').port);
+    const listeners = [parent?.tlsUrl, parent?.probesUrl].map((url = '') => new URL(url));
     const crowd: Socket[] = [];
     for (let batch = 0; batch < 10; batch++) {
-      const arrivals = [tlsPort, probesPort].flatMap((port) =>
-        Array.from({ length: 100 }, () => dial(port).catch(() => undefined)),
+      const arrivals = listeners.flatMap(({ port, hostname }) =>
+        Array.from({ length: 100 }, () => dial(Number(port), hostname).catch(() => undefined)),
       );
       crowd.push(...(await Promise.all(arrivals)).filter((socket) => socket !== undefined));
       await signs(client);

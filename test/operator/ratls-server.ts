@@ -17,6 +17,7 @@ import { createNsm } from '../../enclave/tee/nsm/client.ts';
 import type { Nsm } from '../../enclave/tee/nsm/nsm.ts';
 import { createIdentity, type RatlsIdentity } from '../../enclave/tee/ratls/identity.ts';
 import { createNsmEmulator, type NsmEmulatorOptions } from '../../rehearsal/nsm/emulator.ts';
+import { ownAddress } from '../support/own-address.ts';
 import { type Answerer, answering, type Received } from './fixture-signer.ts';
 
 export type ServerIdentity = Pick<RatlsIdentity, 'key' | 'spki'> & { readonly cert: string };
@@ -60,10 +61,10 @@ export async function startRatlsServer(
     socket.on('data', (chunk: Buffer) => void chunks.push(chunk)); // after it: it would read past earlier listeners
   });
   server.on('tlsClientError', () => undefined); // clients that refuse the certificate
-  server.listen(port, '127.0.0.1');
+  server.listen(port, ownAddress(5));
   await once(server, 'listening');
   return {
-    url: `https://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `https://${ownAddress(5)}:${(server.address() as AddressInfo).port}`,
     received,
     connections,
     bytes: () => Buffer.concat(chunks).toString('latin1'),

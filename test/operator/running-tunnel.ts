@@ -6,6 +6,7 @@ import { text } from 'node:stream/consumers';
 import { parseRegisters } from '../../operator/attestation/policy.ts';
 import { runTunnel, type TunnelOptions } from '../../operator/tunnel/tunnel.ts';
 import { testPcr } from '../../rehearsal/nsm/emulator.ts';
+import { ownAddress } from '../support/own-address.ts';
 
 export interface RunningTunnel {
   /** Empty when it never listened. */
@@ -40,7 +41,7 @@ export async function startTunnel(to: TunnelTo, options: Partial<TunnelOptions> 
   const all: TunnelOptions = {
     peer: { url: new URL(to.url), attestation },
     token: to.token,
-    ...{ host: '127.0.0.1', port: 0, loopback: true, timeoutSeconds: 10 },
+    ...{ host: ownAddress(4), port: 0, loopback: true, timeoutSeconds: 300 },
     ...{ maxConnections: 8, maxWaiting: 8, maxBodyBytes: 100_000 },
     log: (line) => {
       lines.push(line);

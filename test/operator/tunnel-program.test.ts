@@ -5,6 +5,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { testPcr } from '../../rehearsal/nsm/emulator.ts';
+import { ownAddress } from '../support/own-address.ts';
 import { answerJson } from './fixture-signer.ts';
 import { ask } from './running-tunnel.ts';
 import { ending, freePort, startServer, startTunnel, TOKEN } from './tunnel-set-up.ts';
@@ -29,7 +30,7 @@ describe('the program', () => {
   });
 
   it('listens while the enclave is not there, and ends with 0 on SIGTERM', async () => {
-    const url = `https://127.0.0.1:${await freePort()}`;
+    const url = `https://${ownAddress(5)}:${await freePort()}`;
     const [port, other] = [await freePort(), await freePort()];
     const { child, stderr } = run(
       '--signer-url',
@@ -40,7 +41,7 @@ describe('the program', () => {
       '--token',
       'env:MINE',
       '--listen',
-      `127.0.0.1:${port}`,
+      `${ownAddress(5)}:${port}`,
     );
     await stderr('listening on');
     child.kill('SIGTERM');

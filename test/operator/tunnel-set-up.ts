@@ -5,6 +5,7 @@ import { createServer, type Socket } from 'node:net';
 import { afterEach } from 'vitest';
 import type { TunnelOptions } from '../../operator/tunnel/tunnel.ts';
 import { createNsmPki } from '../../rehearsal/nsm/pki.ts';
+import { ownAddress } from '../support/own-address.ts';
 import { type Answerer, answerJson } from './fixture-signer.ts';
 import { type Enclave, makeEnclave, type RatlsServer, startRatlsServer } from './ratls-server.ts';
 import { type RunningTunnel, startTunnel as startTunnelTo } from './running-tunnel.ts';
@@ -52,8 +53,9 @@ export function dropAll(server: RatlsServer): void {
   for (const socket of server.connections) socket.destroy();
 }
 
+/** A port at the address of `startServer`, where nobody listens. */
 export async function freePort(): Promise<number> {
-  const server = createServer((socket: Socket) => socket.destroy()).listen(0, '127.0.0.1');
+  const server = createServer((socket: Socket) => socket.destroy()).listen(0, ownAddress(5));
   await once(server, 'listening');
   const { port } = server.address() as { port: number };
   server.close();

@@ -4,6 +4,7 @@
 import { describe, expect, it } from 'vitest';
 import { AttestationFailure } from '../../operator/attestation/attestation-failure.ts';
 import { createNsmPki } from '../../rehearsal/nsm/pki.ts';
+import { ownAddress } from '../support/own-address.ts';
 import { makeEnclave } from './ratls-server.ts';
 import { ask } from './running-tunnel.ts';
 import { dropAll, echo, enclave, freePort, pki, startServer, startTunnel, TOKEN } from './tunnel-set-up.ts';
@@ -28,7 +29,7 @@ describe('an enclave that is not there', () => {
 
   it('is waited for from the start', async () => {
     const port = await freePort();
-    const tunnel = await startTunnel({ url: `https://127.0.0.1:${port}` });
+    const tunnel = await startTunnel({ url: `https://${ownAddress(5)}:${port}` });
     expect(await ask(tunnel, '/')).toMatchObject({ status: 503, json: { reason: 'enclave_unreachable' } });
     const verified = tunnel.logged('is verified again');
     await startServer(echo, enclave, port);

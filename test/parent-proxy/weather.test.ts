@@ -7,6 +7,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { CONFIGURATION_PORT, CREDENTIALS_PORT, LOG_PORT } from '../../enclave/api/parent-ports.ts';
 import type { TransportListener } from '../../enclave/native/transport.ts';
+import { ownAddress } from '../support/own-address.ts';
 import { tcpServer } from '../support/parent-proxy.ts';
 import { type ProcessOptions, type ProxyProcess, startProxyProcess } from '../support/parent-proxy-process.ts';
 import { dial, hear, hearBytes } from '../support/streams.ts';
@@ -205,10 +206,13 @@ describe('the end', () => {
       (socket) => void hear(socket).then(({ bytes }) => socket.end(`signed ${String(bytes)}`)),
     );
     opened.push(upstream);
-    const proxy = await start({ egress: { 8001: upstream.port }, limits: { graceful_shutdown_timeout_seconds: 20 } });
+    // At an address of its own: nobody else is ever at the port that it closes.
+    const host = ownAddress(2);
+    const limits = { graceful_shutdown_timeout_seconds: 3600 };
+    const proxy = await start({ egress: { 8001: upstream.port }, host, limits });
     const asked = Promise.withResolvers<Socket>();
     await enclaveListens(proxy, 9000, asked.resolve);
-    const client = await dial(proxy.ingressPorts.probes);
+    const client = await dial(proxy.ingressPorts.probes, host);
     client.write('sign this');
     const request = await asked.promise;
     const exited = once(proxy.child, 'exit');
@@ -217,7 +221,7 @@ describe('the end', () => {
       () => proxy.lines.filter((line) => line.includes('shutting down')).length,
       (count) => count === 1,
     );
-    await settlesRefused(proxy.ingressPorts.probes);
+    await settlesRefused(proxy.ingressPorts.probes, host);
     // The enclave still has to ask somebody before it can answer.
     const egress = await proxy.enclave.connect(8001);
     egress.end(await hearBytes(request, 9));
@@ -259,10 +263,10 @@ describe('the end', () => {
   });
 });
 
-async function settlesRefused(port: number): Promise<void> {
+async function settlesRefused(port: number, host: string): Promise<void> {
   for (;;) {
     try {
-      (await dial(port)).destroy();
+      (await dial(port, host)).destroy();
       await pause(10);
     } catch {
       return;

@@ -14,13 +14,14 @@ import { testKey } from '../../rehearsal/test-key.ts';
 import type { PolicyDocument } from '../../setup/policy-document.ts';
 import { makeCertificate } from '../support/certificates.ts';
 import { ACCOUNT, SIGNER, startGuardedAws } from '../support/guarded-aws.ts';
+import { ownAddress } from '../support/own-address.ts';
 import { attestation } from '../support/requests.ts';
 import { type Answer, ask } from './asking.ts';
 import { awsProgram } from './aws.ts';
 import { type Host, scpProgram, sshProgram, type Verb } from './hosts.ts';
 import { printed } from './printed.ts';
 import { Refused } from './programs.ts';
-import { addressOf, type OpenWorld, openWorld } from './world.ts';
+import { type OpenWorld, openWorld } from './world.ts';
 
 export const CONFIGURATION = '/etc/strongroom/strongroom.yaml';
 export const STANDBY_REGION = 'eu-west-1';
@@ -61,7 +62,7 @@ export async function startCustodyRunbooks(): Promise<CustodyRunbookWorld> {
     return arn;
   };
   const arns = REGIONS.map(createKey);
-  const addresses = [10, 11, 12].map(addressOf);
+  const addresses = [10, 11, 12].map(ownAddress);
   const [first = '', second = '', standby = ''] = addresses;
   const { cert, key } = makeCertificate(folder, 'signers', addresses.map((address) => `IP:${address}`).join(','));
   const { dynamodb, kms } = custody;

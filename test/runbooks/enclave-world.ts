@@ -17,11 +17,12 @@ import type { Parent } from '../support/enclave-parent.ts';
 import type { EnclaveProcess } from '../support/enclave-process.ts';
 import { type EnclaveWorld, startEnclaveWorld } from '../support/enclave-world.ts';
 import { ACCOUNT, type GuardedAws, SIGNER, startGuardedAws } from '../support/guarded-aws.ts';
+import { ownAddress } from '../support/own-address.ts';
 import { awsProgram } from './aws.ts';
 import { type Host, scpProgram, sshProgram } from './hosts.ts';
 import { printed } from './printed.ts';
 import { Refused, writeScript } from './programs.ts';
-import { addressOf, type OpenWorld, openWorld, ROOT } from './world.ts';
+import { type OpenWorld, openWorld, ROOT } from './world.ts';
 
 export const IMAGE = '/opt/strongroom/image/strongroom.eif';
 export const CONFIGURATION = '/etc/strongroom/strongroom.yaml';
@@ -66,7 +67,7 @@ export async function startEnclaveRunbooks(): Promise<EnclaveRunbookWorld> {
     kms: custody.kms.endpoint,
     registersIn: (document) => saidBy(document).pcrs,
   });
-  const address = addressOf(HOST_NUMBER);
+  const address = ownAddress(HOST_NUMBER);
   const machine = createMachine(world, guarded);
   const keys = new Map<string, PolicyDocument>();
   const account = awsProgram(

@@ -10,10 +10,11 @@ import { startSigner } from '../../rehearsal/signer.ts';
 import { testKey } from '../../rehearsal/test-key.ts';
 import { makeCertificate } from '../support/certificates.ts';
 import { attestation, block, rootOf } from '../support/messages.ts';
+import { ownAddress } from '../support/own-address.ts';
 import { ask, outcomeOf } from './asking.ts';
 import type { Program } from './programs.ts';
 import { chronycProgram, createUnit, journalctlProgram, systemctlProgram, type Unit } from './unit.ts';
-import { addressOf, type OpenWorld, openWorld } from './world.ts';
+import { type OpenWorld, openWorld } from './world.ts';
 
 const MAINNET_GENESIS_MS = 1_606_824_023_000;
 const EPOCH_MS = 384_000;
@@ -54,8 +55,8 @@ export async function startServiceRunbooks(options: ServiceOptions = {}): Promis
   const [etc, store] = [join(folder, 'etc'), join(folder, 'lib/strongroom')];
   for (const path of [join(etc, 'keys'), join(folder, 'run')]) mkdirSync(path, { recursive: true });
   mkdirSync(store, { recursive: true, mode: 0o700 });
-  const address = addressOf(20);
-  const { cert, key } = makeCertificate(etc, 'signer', `IP:${address},IP:${addressOf(21)}`);
+  const address = ownAddress(20);
+  const { cert, key } = makeCertificate(etc, 'signer', `IP:${address},IP:${ownAddress(21)}`);
   const keys = [0, 1, 2].map(testKey);
   for (const [index, { secret }] of keys.entries()) {
     writeFileSync(

@@ -7,18 +7,18 @@ import { join } from 'node:path';
 import { connect, type TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { makeCertificate, makeExpiredCertificate } from '../support/certificates.ts';
+import { ownAddress } from '../support/own-address.ts';
 import { after } from './follow.ts';
 import type { Block } from './page.ts';
 import { rehearseSection } from './rehearse.ts';
 import { presentEpoch, type ServiceWorld, startServiceRunbooks } from './service-world.ts';
-import { addressOf } from './world.ts';
 
 const CERTIFICATE_PAGE = 'docs/runbooks/certificates-and-clocks.md';
 const PAGE = 'docs/runbooks/signer-unavailable.md';
 let world: ServiceWorld;
 const now = presentEpoch();
 /** What holds connections open: `ss` counts those of the whole machine, other tests' among them, by address. */
-const CLIENT = addressOf(30);
+const CLIENT = ownAddress(30);
 const keyAt = (index: number): string => world.keys[index] ?? '';
 
 beforeAll(async () => {
@@ -145,6 +145,7 @@ it('#slow, #log, #internal-errors: it stood still for a while; its log is whole,
   const pid = runningPid();
   process.kill(pid, 'SIGSTOP');
   const late = world.vote(keyAt(0), now + 5);
+  // The fault itself: so long it stands still. On a busy machine longer, which the page shows as well.
   await new Promise((resolve) => setTimeout(resolve, 1500));
   process.kill(pid, 'SIGCONT');
   expect(await late).toBe('signed');

@@ -9,10 +9,10 @@ import { type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
 import { type RunningSigner, startSigner } from '../../rehearsal/signer.ts';
 import { testKey } from '../../rehearsal/test-key.ts';
 import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts';
+import { ownAddress } from '../support/own-address.ts';
 import { ask } from './asking.ts';
 import { awsProgram } from './aws.ts';
 import { type ServiceWorld, startServiceRunbooks } from './service-world.ts';
-import { addressOf } from './world.ts';
 
 export interface Client {
   readonly token: string;
@@ -44,7 +44,7 @@ export async function startStatefulRunbooks({
   /** In place of sqlite: the store of a fleet. */
   readonly slashing?: 'dynamodb';
 } = {}): Promise<StatefulWorld> {
-  const peerAddress = addressOf(21);
+  const peerAddress = ownAddress(21);
   const custody = await startCustody();
   const table = await custody.createTable();
   await custody.dynamodb.createTable(keyTableDefinition(`${table}-keys`));

@@ -40,9 +40,3 @@ export async function openWorld({ folder, env, values, programs }: WorldParts): 
     close,
   };
 }
-
-/** Loopback addresses that no other process of the tests has, the first for `number` 2. */
-export function addressOf(number: number): string {
-  const { pid } = process;
-  return `127.${64 + ((pid >> 8) & 0x7f)}.${pid & 0xff}.${number}`;
-}

@@ -14,6 +14,7 @@ import { systemClock } from '../../observe/clock.ts';
 import { createLogger } from '../../observe/logger.ts';
 import { startDynamoDB } from '../../rehearsal/dynamodb.ts';
 import { loadGood } from '../config/loading.ts';
+import { ownAddress } from '../support/own-address.ts';
 import { startPostgres } from '../support/postgres.ts';
 
 const NEW = 'a new slashing database: it knows nothing of what the keys signed before';
@@ -103,15 +104,15 @@ describe('a store that cannot be opened', () => {
   });
 
   it('names the database without its password, and why it does not answer', async () => {
-    const server = createServer().listen(0, '127.0.0.1');
+    const server = createServer().listen(0, ownAddress(2));
     await new Promise((resolve) => server.once('listening', resolve));
     const { port } = server.address() as { port: number };
     await new Promise((resolve) => server.close(resolve));
-    const url = `postgres://signer:hunter2@127.0.0.1:${port}/records?sslmode=disable`;
+    const url = `postgres://signer:hunter2@${ownAddress(2)}:${port}/records?sslmode=disable`;
     const message = await failure(
       loadGood({ yaml: 'anti_slashing: {backend: postgres}', env: { SVC_ANTI_SLASHING__URL: url } }),
     );
-    expect(message).toContain(`anti_slashing.url postgres://127.0.0.1:${port}/records: `);
+    expect(message).toContain(`anti_slashing.url postgres://${ownAddress(2)}:${port}/records: `);
     expect(message).toContain('ECONNREFUSED');
     expect(message).not.toContain('hunter2');
   });

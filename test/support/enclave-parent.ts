@@ -80,7 +80,7 @@ export async function startParent(
     ...proxy,
     lines,
     said,
-    tlsUrl: `https://127.0.0.1:${tls}`,
+    tlsUrl: `https://${loaded.configuration.ingress.tls.host}:${tls}`,
     probesUrl: `http://127.0.0.1:${probes}`,
     metricsUrl: `http://127.0.0.1:${metrics}/metrics`,
     close: () => proxy.shutDown(),

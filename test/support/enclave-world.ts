@@ -17,8 +17,11 @@ import { createNsmPki, type NsmPki } from '../../rehearsal/nsm/pki.ts';
 import { type Parent, type ParentOptions, startParent } from './enclave-parent.ts';
 import { type EnclaveProcess, type StartOptions, startProgram } from './enclave-process.ts';
 import { serveNsm } from './nsm-socket.ts';
+import { ownAddress } from './own-address.ts';
 import { unixTransport } from './unix-transport.ts';
 
+/** A port that the parent closed is refused, and is no other test's. */
+const OWN = { listen_address: ownAddress(6), listen_port: 0 };
 const LOOPBACK = { listen_address: '127.0.0.1', listen_port: 0 };
 
 export interface EnclaveWorld {
@@ -81,12 +84,10 @@ export async function startEnclaveWorld(clock: Pick<PausingClock, 'now'> = syste
   };
 }
 
-/** At loopback addresses of this process's own: others run the same tests on this machine. */
 function declaredEndpoints(): readonly EgressEndpoint[] {
-  const network = `${64 + ((process.pid >> 8) & 0x7f)}.${process.pid & 0xff}`;
   return ['dynamodb', 'kms'].map((service, index) => ({
     hostname: `${service}.${CUSTODY_REGION}.amazonaws.com`,
-    loopback: `127.${network}.${index + 2}`,
+    loopback: ownAddress(index + 2),
     vsock_port: 8001 + index,
     port: 443,
   }));
@@ -103,7 +104,7 @@ function configuration(stateTable: string, endpoints: readonly EgressEndpoint[])
     server: { seccomp: 'best_effort' },
     tee: { platform: 'nitro', nitro: { egress: { endpoints } } },
     parent_proxy: {
-      ingress: { tls: LOOPBACK, probes: LOOPBACK, metrics: LOOPBACK },
+      ingress: { tls: OWN, probes: LOOPBACK, metrics: LOOPBACK },
       metrics: LOOPBACK,
       limits: { graceful_shutdown_timeout_seconds: 0 },
     },

@@ -32,6 +32,8 @@ export interface ProxyUnderTest extends RunningProxy {
 export interface ProxyTestOptions {
   /** Declared endpoints: vsock port → TCP port of localhost. */
   readonly egress?: Readonly<Record<number, number>>;
+  /** Where the ports of the enclave are offered; 127.0.0.1 unless given. */
+  readonly host?: string;
   /** Members of `parent_proxy.limits`, and of `parent_proxy.logs`. */
   readonly limits?: Readonly<Record<string, number>>;
   readonly logs?: Readonly<Record<string, number | string>>;
@@ -41,14 +43,14 @@ export interface ProxyTestOptions {
 }
 
 /** What an operator would write, with free TCP ports. */
-export function proxyYaml({ egress = {}, limits = {}, logs = {} }: ProxyTestOptions): string {
+export function proxyYaml({ egress = {}, host = '127.0.0.1', limits = {}, logs = {} }: ProxyTestOptions): string {
   const endpoints = Object.entries(egress).map(([vsockPort, port], index) => ({
     hostname: index === 0 ? 'localhost' : `service-${index}.test`,
     loopback: `127.0.1.${index + 1}`,
     vsock_port: Number(vsockPort),
     port,
   }));
-  const loopback = { listen_address: '127.0.0.1', listen_port: 0 };
+  const loopback = { listen_address: host, listen_port: 0 };
   return JSON.stringify({
     tee: { platform: 'nitro', nitro: { egress: { endpoints } } },
     parent_proxy: {

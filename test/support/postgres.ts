@@ -134,7 +134,7 @@ function handle(running: Running): PostgresServer {
       return `postgres://${USER}:${encodeURIComponent(password)}@${host}:${port}/${database}?${parameters}`;
     },
     async start() {
-      child ??= await launch(installation, account, data, port);
+      child ??= await launchAgain(() => launch(installation, account, data, port));
     },
     async startStandby() {
       const copy = await copyOfRunning(running, query);
@@ -218,6 +218,19 @@ function standbyControls(
 }
 
 const POLL_MS = 20;
+
+/** Another process of this machine may use the port meanwhile: a client that calls from it, for as long as it does. */
+async function launchAgain(start: () => Promise<ChildProcess>): Promise<ChildProcess> {
+  const end = performance.now() + LONGEST_WAIT_MS;
+  for (;;) {
+    try {
+      return await start();
+    } catch (error) {
+      if (!String(error).includes('Address already in use') || performance.now() > end) throw error;
+    }
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+  }
+}
 
 async function until(isTrue: () => Promise<boolean>): Promise<void> {
   const end = performance.now() + LONGEST_WAIT_MS;

@@ -17,6 +17,8 @@ import type { SlashingBackend } from '../../enclave/slashing/types.ts';
 import { decodeHex } from '../../formats/hex.ts';
 import type { Log } from '../../observe/log.ts';
 import { type DynamoDBServer, dynamoDBClientOptions, startDynamoDB } from '../../rehearsal/dynamodb.ts';
+import { ownAddress } from './own-address.ts';
+import { PATIENT } from './patience.ts';
 import { MAIN_ROOT, quietLog } from './slashing.ts';
 
 export interface OpenOptions {
@@ -27,6 +29,7 @@ export interface OpenOptions {
   /** 32 bytes. */
   readonly integrityKey?: Uint8Array;
   readonly maxConcurrentWrites?: number;
+  /** Waits for whatever answers unless it says otherwise. */
   readonly client?: AwsClientOptions;
   readonly log?: Log;
   readonly isForJump?: boolean;
@@ -44,7 +47,8 @@ export interface SlashingTables {
 }
 
 export async function startSlashingTables(options: { readonly persistent?: boolean } = {}): Promise<SlashingTables> {
-  const server = await startDynamoDB(options);
+  // At an address of its own: a server that stops has its port again when it starts.
+  const server = await startDynamoDB({ host: ownAddress(2), ...options });
   const client: DynamoDBClient = createDynamoDBClient(dynamoDBClientOptions(server.endpoint));
   let count = 0;
   return {
@@ -88,7 +92,7 @@ export function openSlashingTable(
       maxConcurrentWrites: options.maxConcurrentWrites ?? 256,
       isForJump: options.isForJump,
       integrity: rowIntegrity({ key: options.integrityKey ?? Buffer.alloc(32, 7), genesisValidatorsRoot }),
-      client: dynamoDBClientOptions(options.endpoint ?? endpoint, options.client),
+      client: dynamoDBClientOptions(options.endpoint ?? endpoint, { ...PATIENT, ...options.client }),
     },
     { log: options.log ?? quietLog },
   );
