@@ -13,6 +13,7 @@ import { createKms, type Kms, type KmsOptions } from '../../enclave/aws/kms.ts';
 import { type KeyBehaviour, type KmsServer, kmsClientOptions, startKmsServer } from '../../rehearsal/kms/server.ts';
 import { keyArn, multiRegionArn } from '../config/loading.ts';
 import { makeCertificate } from '../support/certificates.ts';
+import { GIVES_UP, PATIENT } from '../support/patience.ts';
 import { recordingLog } from '../support/recording-log.ts';
 
 const KEY = keyArn(1);
@@ -28,7 +29,7 @@ let log: ReturnType<typeof recordingLog>;
 function connect(options: Partial<KmsOptions> = {}): Kms {
   kms?.close();
   log = recordingLog();
-  kms = createKms(kmsClientOptions(server, [KEY, OTHER, ...REPLICAS], options), { log });
+  kms = createKms(kmsClientOptions(server, [KEY, OTHER, ...REPLICAS], { ...PATIENT, ...options }), { log });
   return kms;
 }
 
@@ -187,7 +188,7 @@ describe('attempts and waits are bounded', () => {
   });
 
   it('a key that never answers is given up', async () => {
-    connect({ maxAttempts: 2, requestTimeoutMs: 1_000 });
+    connect({ ...GIVES_UP, maxAttempts: 2 });
     server.setBehaviour(KEY, 'hanging');
     expect(await kms.encrypt([KEY], SECRET, CONTEXT)).toEqual({
       ok: false,

@@ -9,6 +9,7 @@ import { listenIngress } from '../../parent-proxy/forwarding/ingress.ts';
 import { createMetrics, type Metrics } from '../../parent-proxy/metrics.ts';
 import { listenMetrics } from '../../parent-proxy/metrics-listener.ts';
 import type { Output } from '../../parent-proxy/output.ts';
+import { LONGEST_WAIT_MS } from '../support/patience.ts';
 import { RATLS_PORT } from '../support/ratls-client.ts';
 import { type RatlsSigner, startRatlsSigner } from '../support/ratls-signer.ts';
 import { closed, dial } from '../support/streams.ts';
@@ -41,9 +42,9 @@ beforeEach(async () => {
   };
   const limits = {
     maxConnections: 1,
-    idleTimeoutMs: 600_000,
+    idleTimeoutMs: LONGEST_WAIT_MS,
     lingerMs: SHORT_MS,
-    connectTimeoutMs: 5000,
+    connectTimeoutMs: LONGEST_WAIT_MS,
     connectRetryMs: 0,
   };
   const listen = { host: '127.0.0.1', port: 0 };

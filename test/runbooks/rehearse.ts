@@ -8,6 +8,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { kill, tracked } from '../../rehearsal/children.ts';
+import { LONGEST_WAIT_MS } from '../support/patience.ts';
 import { type Block, blocksOf } from './page.ts';
 
 export interface World {
@@ -33,8 +34,6 @@ export interface RehearsalOptions {
 }
 
 const ROOT = join(import.meta.dirname, '../..');
-/** Only so that a block which waits for ever is named. */
-const BLOCK_TIMEOUT_MS = 120_000;
 
 /** @param page its path from the root of the project */
 export async function rehearse(page: string, world: World, options: RehearsalOptions = {}): Promise<Rehearsed[]> {
@@ -175,7 +174,8 @@ async function outcomeOf(child: ChildProcess): Promise<string> {
   const { signal } = ending;
   const said = child.stdio[3];
   if (said === null || said === undefined) throw new Error('bash has a third descriptor');
-  const timer = setTimeout(() => ending.abort(), BLOCK_TIMEOUT_MS);
+  // Only so that a block which waits for ever is named.
+  const timer = setTimeout(() => ending.abort(), LONGEST_WAIT_MS);
   try {
     return await Promise.race([
       once(said, 'data', { signal }).then(() => 'through'),
@@ -184,7 +184,7 @@ async function outcomeOf(child: ChildProcess): Promise<string> {
       ),
     ]);
   } catch {
-    return `not through after ${BLOCK_TIMEOUT_MS / 1000} s`;
+    return `not through after ${LONGEST_WAIT_MS / 1000} s`;
   } finally {
     clearTimeout(timer);
     ending.abort();

@@ -76,7 +76,7 @@ it('#unbound: a replica on another store signs nothing, until it has that of the
 it('#state-table, #key-table, #dynamodb: the tables do not answer, and nothing has to be started again', async () => {
   const now = presentEpoch() + 1;
   world.tables.setRule(() => FAULTS.accessDenied);
-  await expect.poll(() => world.vote(keyAt(0), now), { timeout: 100_000, interval: 500 }).toBe('state_stale');
+  await expect.poll(() => world.vote(keyAt(0), now), { interval: 500 }).toBe('state_stale');
   const mend = async ({ commands }: Block): Promise<void> => {
     if (/^(?:until|failures)/.test(commands)) world.tables.setRule(undefined);
   };
@@ -84,13 +84,11 @@ it('#state-table, #key-table, #dynamodb: the tables do not answer, and nothing h
   const found = await follow('state-table', STORE_PAGE, { also: mend });
   expect(found.map(({ output }) => output).join()).toContain('outcome="denied"');
   // What binds it to its slashing store is read at another time than the rest of the table.
-  await expect.poll(() => world.vote(keyAt(0), now), { timeout: 100_000, interval: 500 }).toBe('signed');
+  await expect.poll(() => world.vote(keyAt(0), now), { interval: 500 }).toBe('signed');
 
   for (const section of ['key-table', 'dynamodb']) {
     world.tables.setRule(() => FAULTS.accessDenied);
-    await expect
-      .poll(() => world.metric('svc_key_table_read_failures_total'), { timeout: 100_000, interval: 500 })
-      .toBeGreaterThan(0);
+    await expect.poll(() => world.metric('svc_key_table_read_failures_total'), { interval: 500 }).toBeGreaterThan(0);
     await (section === 'key-table'
       ? follow('key-table', STORE_PAGE, { also: mend })
       : follow('dynamodb', STORE_PAGE, { also: mend }));
@@ -165,8 +163,8 @@ it('docs/runbooks/key-compromise.md#state-table: a state that was put back reviv
   const path = `/api/v1/auth/tokens/${revoked.accessor}`;
   expect((await ask(world.address, path, world.root, undefined, 'DELETE')).status).toBe(204);
   for (const row of rows) if (row !== undefined) await world.custody.putRow(world.table, row);
-  await expect.poll(() => world.metric('svc_auth_heads_rejected_total'), { timeout: 100_000 }).toBeGreaterThan(0);
-  await expect.poll(() => world.vote(keyAt(0), now, { token: client }), { timeout: 100_000 }).toBe('state_stale');
+  await expect.poll(() => world.metric('svc_auth_heads_rejected_total')).toBeGreaterThan(0);
+  await expect.poll(() => world.vote(keyAt(0), now, { token: client })).toBe('state_stale');
 
   const found = await follow('state-table', KEY_PAGE);
   expect(said(found)).toContain('problem="rolled_back"');

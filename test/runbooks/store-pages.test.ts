@@ -110,8 +110,8 @@ it('docs/runbooks/store-unavailable.md#slashing-store, #slow: the server is gone
   const server = servers.get('db-2.example');
   const pid = world.unit.signer?.pid;
   await server?.stop('immediate');
-  await expect.poll(() => world.vote(keyAt(KEY), now), { timeout: 100_000 }).toBe('slashing_unavailable');
-  await expect.poll(() => healthOf(world.address), { timeout: 100_000 }).toBe(503);
+  await expect.poll(() => world.vote(keyAt(KEY), now)).toBe('slashing_unavailable');
+  await expect.poll(() => healthOf(world.address)).toBe(503);
   await follow('slashing-store', { page: STORE_PAGE });
   expect(await world.vote(keyAt(KEY), now)).toBe('signed');
 
@@ -123,7 +123,7 @@ it('docs/runbooks/store-unavailable.md#slashing-store, #slow: the server is gone
   await follow('slow', {
     page: STORE_PAGE,
     around: async ({ commands }) => {
-      if (commands.includes('pg_terminate_backend')) await expect.poll(isForgotten, { timeout: 100_000 }).toBe(true);
+      if (commands.includes('pg_terminate_backend')) await expect.poll(isForgotten).toBe(true);
     },
   });
   await waiting;

@@ -10,6 +10,7 @@ import { envelopeReader, MAX_WAITING_BODIES } from '../../enclave/signing/envelo
 import { publicNetwork } from '../../enclave/signing/networks.ts';
 import { computeSigningRoot } from '../../enclave/signing/roots/root.ts';
 import { envelope, messageAt } from '../support/fork-messages.ts';
+import { LONGEST_WAIT_MS } from '../support/patience.ts';
 import { recordingLog } from '../support/recording-log.ts';
 
 const SEPOLIA = publicNetwork('sepolia');
@@ -131,7 +132,7 @@ describe('reading', () => {
   it('fails for each body alone when no worker can be started, and never keeps the next one waiting', async () => {
     const failing = envelopeReader({ log, workerUrl: new URL('http://127.0.0.1/no-worker.js') });
     for (let bodies = 0; bodies < 2; bodies++) {
-      const read = failing.read(body(), AbortSignal.timeout(30_000));
+      const read = failing.read(body(), AbortSignal.timeout(LONGEST_WAIT_MS));
       await expect(read).rejects.toMatchObject({ reason: 'internal_error', cause: { code: 'ERR_INVALID_URL_SCHEME' } });
     }
     await failing.close();

@@ -11,6 +11,7 @@ import type { CompiledImage } from '../../enclave/compiled.ts';
 import { tracked } from '../../rehearsal/children.ts';
 import type { NsmEmulator } from '../../rehearsal/nsm/emulator.ts';
 import { cleanEnvironment } from '../../rehearsal/signer.ts';
+import { LONGEST_WAIT_MS } from './patience.ts';
 
 /** What the child process reads. */
 export interface ProgramImage {
@@ -23,8 +24,8 @@ export interface ProgramImage {
 const PROGRAM = join(import.meta.dirname, 'enclave-program.ts');
 const PINNED_NODE = join(import.meta.dirname, '../../bin/pinned-node');
 const ALIAS_PORT = 24_443;
-/** A start that fails is to fail soon; one that waits for its parent has the time of a loaded machine. */
-const PATIENCE_MS = 20_000;
+/** Whoever waits for a start that finds nothing at its parent gives less. */
+const PATIENCE_MS = LONGEST_WAIT_MS;
 
 export interface EnclaveProcess {
   /** The NSM that this start has: its registers, as a document would show them. */

@@ -9,6 +9,7 @@ import { runEnclave } from '../../enclave/main.ts';
 import { FETCH_LIMITS } from '../../enclave/tee/parent/configuration-source.ts';
 import type { ProgramImage } from './enclave-process.ts';
 import { nsmOverSocket } from './nsm-socket.ts';
+import { LONGEST_WAIT_MS } from './patience.ts';
 import { unixTransport } from './unix-transport.ts';
 
 const folder = process.argv[2] ?? '';
@@ -25,6 +26,6 @@ await runEnclave(
   },
   {
     configurationPath: join(folder, 'baked.yaml'),
-    patience: { configuration: { ...FETCH_LIMITS, ...quick, attemptMs: 2_000 }, credentials: quick },
+    patience: { configuration: { ...FETCH_LIMITS, ...quick, attemptMs: LONGEST_WAIT_MS }, credentials: quick },
   },
 );

@@ -1,11 +1,12 @@
 // What most tests of the DynamoDB backend stand on: the service, a proxy before it whose faults a test decides, and
 // backends that are closed when the test ends.
 
-import { afterAll, afterEach, beforeAll } from 'vitest';
+import { afterAll, afterEach, beforeAll, vi } from 'vitest';
 import type { Item } from '../../enclave/aws/dynamodb.ts';
 import { partitionOf } from '../../enclave/slashing/dynamodb/tables/items.ts';
 import type { SlashableMessage, SlashingBackend } from '../../enclave/slashing/types.ts';
 import { type FaultProxy, startFaultProxy } from './fault-proxy.ts';
+import { GIVES_UP, LONGEST_WAIT_MS } from './patience.ts';
 import { checkOne, publicKeyOf, verdictName } from './slashing.ts';
 import { type OpenOptions, type SlashingTables, startSlashingTables } from './slashing-dynamodb.ts';
 
@@ -44,6 +45,16 @@ export class SlashingTablesBehindProxy {
     return backend;
   };
 
+  /**
+   * A backend that asks once and gives up what is not answered, for what is never answered. A busy machine may be as
+   * late: then it is opened again.
+   */
+  readonly openImpatient = async (): Promise<SlashingBackend> => {
+    const table = await this.tables.create();
+    const client = { ...GIVES_UP, maxAttempts: 1 };
+    return vi.waitFor(() => this.open({ table, client }), LONGEST_WAIT_MS);
+  };
+
   readonly itemAt = async (pk: string): Promise<Item> => {
     const item = await this.tables.item(this.tableName, pk);
     if (item === undefined) throw new Error(`no item at ${pk}`);
@@ -54,4 +65,15 @@ export class SlashingTablesBehindProxy {
 /** The verdict's name, or the fault. */
 export function outcome(backend: SlashingBackend, message: SlashableMessage): Promise<string> {
   return checkOne(backend, message).then(verdictName, (error: { reason?: string }) => `503 ${error.reason}`);
+}
+
+/**
+ * What it says that is not a fault, of a backend that gives up soon: on a busy machine it is asked again, and may then
+ * find its own record.
+ */
+export async function answered(backend: SlashingBackend, message: SlashableMessage): Promise<string> {
+  for (;;) {
+    const said = await outcome(backend, message);
+    if (!said.startsWith('503')) return said;
+  }
 }

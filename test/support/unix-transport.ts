@@ -11,11 +11,13 @@ import {
   TransportError,
   type TransportListener,
 } from '../../enclave/native/transport.ts';
+import { LONGEST_WAIT_MS } from './patience.ts';
 
 export type Side = 'enclave' | 'parent';
 
 const DEFAULT_BACKLOG = 1024;
-const DEFAULT_CONNECT_TIMEOUT_MS = 3000;
+/** A test that stood still for seconds has not lost its connection. */
+const DEFAULT_CONNECT_TIMEOUT_MS = LONGEST_WAIT_MS;
 /** sockaddr_un: 108 bytes with the NUL. */
 const MAX_PATH_BYTES = 107;
 /** What a Unix socket says where vsock says ECONNRESET: no file, nobody listening, a full queue. */

@@ -10,6 +10,7 @@ import { systemClock } from '../../../parent-proxy/clock.ts';
 import { listenEgress } from '../../../parent-proxy/forwarding/egress.ts';
 import { createMetrics, type Metrics } from '../../../parent-proxy/metrics.ts';
 import { type ProxyUnderTest, startProxyUnderTest, tcpServer } from '../../support/parent-proxy.ts';
+import { LONGEST_WAIT_MS } from '../../support/patience.ts';
 import { hear, hearBytes } from '../../support/streams.ts';
 import { unixTransport } from '../../support/unix-transport.ts';
 
@@ -120,7 +121,7 @@ describe('egress', () => {
 
 describe('egress by name', () => {
   /** One listener alone, with names that the test resolves. */
-  async function listen(lookup: LookupFunction, port: number, connectTimeoutMs = 5000) {
+  async function listen(lookup: LookupFunction, port: number, connectTimeoutMs = LONGEST_WAIT_MS) {
     const proxy = await start({});
     const lines: string[] = [];
     const output = { ...nowhere, write: (line: string) => lines.push(line) > 0 };
@@ -132,7 +133,7 @@ describe('egress by name', () => {
       metrics,
       output,
     };
-    const limits = { maxConnections: 100, idleTimeoutMs: 60_000, connectTimeoutMs, connectRetryMs: 0 };
+    const limits = { maxConnections: 100, idleTimeoutMs: LONGEST_WAIT_MS, connectTimeoutMs, connectRetryMs: 0 };
     const endpoint = { hostname: 'kms.eu-west-1.amazonaws.com', loopback: '127.0.1.1', vsock_port: 8001, port };
     const listener = await listenEgress(endpoint, limits, world, lookup);
     opened.push({

@@ -5,18 +5,21 @@ import { describe, expect, it } from 'vitest';
 import type { SlashableMessage } from '../../../enclave/slashing/types.ts';
 import { FAULTS, type FaultName, faultTimes, randomFaults } from '../../support/fault-proxy.ts';
 import { vote } from '../../support/slashing.ts';
-import { outcome } from '../../support/slashing-dynamodb-world.ts';
+import { answered, outcome } from '../../support/slashing-dynamodb-world.ts';
 import { areSlashable } from '../../support/slashing-model.ts';
 import {
   all,
-  impatient,
   KEYS,
+  ONE_ATTEMPT,
   observe,
   open,
+  openImpatient,
   openWarm,
   operations,
+  storedTarget,
   together,
   votes,
+  warmed,
   world,
 } from './gathered-writes.ts';
 
@@ -41,19 +44,25 @@ describe('a shared request whose answer is lost', () => {
   });
 
   it('for good: all get 503, and later only the same messages may be signed there', async () => {
-    const backend = await openWarm(impatient);
+    const backend = await warmed(await openImpatient());
+    const { faults } = world.proxy;
     observe(({ operation }) => (operation === 'BatchExecuteStatement' ? FAULTS.hang : undefined));
-    expect(await together(backend, votes(3, 'a'))).toEqual(all('503 slashing_unavailable'));
+    do expect(await together(backend, votes(3, 'a'))).toEqual(all('503 slashing_unavailable'));
+    while (world.proxy.faults === faults);
+    const stored = () => Promise.all(Array.from({ length: KEYS }, (_, key) => storedTarget(key)));
+    await expect.poll(stored).toEqual(all('3'));
     observe();
-    expect(await together(backend, votes(3, 'b'))).toEqual(all('double_vote'));
-    expect(await together(backend, votes(3, 'a'))).toEqual(all('repeat'));
-    expect(await together(backend, votes(4, 'b'))).toEqual(all('safe'));
+    const togetherAtLast = (messages: readonly SlashableMessage[]) =>
+      Promise.all(messages.map((message) => answered(backend, message)));
+    expect(await togetherAtLast(votes(3, 'b'))).toEqual(all('double_vote'));
+    expect(await togetherAtLast(votes(3, 'a'))).toEqual(all('repeat'));
+    expect(await togetherAtLast(votes(4, 'b'))).toEqual(Array(KEYS).fill(expect.stringMatching(/^(?:safe|repeat)$/)));
   });
 
   it.each(['throttled', 'unavailable', 'resetBefore', 'provisionedThroughputExceeded'] as const)(
     'that %s without end is 503 for all and never 412, and records nothing',
     async (name) => {
-      const backend = await openWarm(impatient);
+      const backend = await openWarm(ONE_ATTEMPT);
       observe(({ operation }) => (operation === 'BatchExecuteStatement' ? FAULTS[name] : undefined));
       expect(await together(backend, votes(3, 'a'))).toEqual(all('503 slashing_unavailable'));
       expect(operations()).toEqual(['BatchExecuteStatement']);

@@ -10,8 +10,8 @@ import { block, history, publicKeyOf, stream, vote } from '../../support/slashin
 import { outcome } from '../../support/slashing-dynamodb-world.ts';
 import {
   all,
-  impatient,
   KEYS,
+  ONE_ATTEMPT,
   observe,
   open,
   openWarm,
@@ -171,7 +171,7 @@ describe('a service that takes no statements from this role', () => {
   });
 
   it('a role that has lost its credentials is 503, and is asked again', async () => {
-    const backend = await openWarm(impatient);
+    const backend = await openWarm(ONE_ATTEMPT);
     const expired: Fault = { kind: 'error', status: 400, name: 'ExpiredTokenException' };
     observe(() => expired);
     expect(await together(backend, votes(3, 'a'))).toEqual(all('503 slashing_unavailable'));

@@ -5,18 +5,21 @@ import type { SlashableMessage, SlashingBackend } from '../../../enclave/slashin
 import type { Fault, ProxiedRequest } from '../../support/fault-proxy.ts';
 import { publicKeyOf, vote } from '../../support/slashing.ts';
 import type { OpenOptions } from '../../support/slashing-dynamodb.ts';
-import { outcome, SlashingTablesBehindProxy } from '../../support/slashing-dynamodb-world.ts';
+import { answered, outcome, SlashingTablesBehindProxy } from '../../support/slashing-dynamodb-world.ts';
 
 export const KEYS = 10;
 
 export const world = new SlashingTablesBehindProxy();
-export const { open } = world;
+export const { open, openImpatient } = world;
 export let requests: ProxiedRequest[] = [];
 
 /** A signer that has signed for so many keys before, source 1 and target 2: it knows their items. */
 export async function openWarm(options: OpenOptions & { readonly keys?: number } = {}): Promise<SlashingBackend> {
-  const backend = await open(options);
-  await together(backend, votes(2, 'warm', options.keys));
+  return warmed(await open(options), options.keys);
+}
+
+export async function warmed(backend: SlashingBackend, keys = KEYS): Promise<SlashingBackend> {
+  await Promise.all(votes(2, 'warm', keys).map((message) => answered(backend, message)));
   observe();
   return backend;
 }
@@ -58,4 +61,4 @@ export async function storedTarget(key: number): Promise<string | undefined> {
   return (await world.tables.item(world.tableName, pk))?.['target_epoch']?.N;
 }
 
-export const impatient: OpenOptions = { client: { requestTimeoutMs: 1_000, maxAttempts: 1 } };
+export const ONE_ATTEMPT: OpenOptions = { client: { maxAttempts: 1 } };

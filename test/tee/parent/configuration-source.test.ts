@@ -12,11 +12,12 @@ import {
   fetchConfiguration,
   readBakedConfiguration,
 } from '../../../enclave/tee/parent/configuration-source.ts';
+import { LONGEST_WAIT_MS } from '../../support/patience.ts';
 import { recordingLog } from '../../support/recording-log.ts';
 import { unixTransport } from '../../support/unix-transport.ts';
 
-const ONE_ATTEMPT: FetchLimits = { patienceMs: 0, attemptMs: 5_000, firstPauseMs: 1, maxPauseMs: 1 };
-const MANY_ATTEMPTS: FetchLimits = { ...ONE_ATTEMPT, patienceMs: 20_000 };
+const ONE_ATTEMPT: FetchLimits = { patienceMs: 0, attemptMs: LONGEST_WAIT_MS, firstPauseMs: 1, maxPauseMs: 1 };
+const MANY_ATTEMPTS: FetchLimits = { ...ONE_ATTEMPT, patienceMs: LONGEST_WAIT_MS };
 const YAML = Buffer.from('network: hoodi\n');
 
 let folder: string;

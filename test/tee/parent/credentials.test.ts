@@ -178,7 +178,7 @@ describe('credentials of the parent', () => {
   });
 
   it('are waited for at the start, for a bounded time', async () => {
-    const patience = { patienceMs: 30_000, firstPauseMs: 1, maxPauseMs: 5 };
+    const patience = { patienceMs: LONGEST_WAIT_MS, firstPauseMs: 1, maxPauseMs: 5 };
     await serve((_, response) => void (answers < 3 ? response.writeHead(503).end() : response.end(body())));
     await firstCredentials(provider(), { log, patience });
     expect(answers).toBe(3);
