@@ -67,7 +67,7 @@ const ENCLAVE_ORDER = [
   ['tee'],
   ['native'],
   ['metrics'],
-  ['api', 'compiled.ts'],
+  ['api', 'compiled.ts', 'parallel.ts'],
 ];
 
 /** Its 503 is what was asked for, and no refusal. */

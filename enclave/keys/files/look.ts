@@ -6,13 +6,13 @@ import { setImmediate } from 'node:timers/promises';
 import type { Clock } from '../../../observe/clock.ts';
 import type { Log } from '../../../observe/log.ts';
 import { SignerError } from '../../api/errors.ts';
+import { inParallel } from '../../parallel.ts';
 import type { KeystorePool, PoolAnswer } from '../keystores/pool.ts';
 import type { AddedKey, KeyRefusal } from '../loaded-key.ts';
 import type { KeyStore } from '../store.ts';
 import { type DescribedKey, type KeyDescriptor, MAX_DESCRIPTOR_BYTES, parseDescriptors } from './descriptor.ts';
 import { digestPassword, type KeyCache } from './key-cache.ts';
 import type { ReadKeystore } from './keystore-file.ts';
-import { forEach } from './lanes.ts';
 import type { Listing } from './listing.ts';
 import type { LoadProgress, LoadReport, OrderedPlace } from './load-report.ts';
 import { documentOf, inFolder, type KeystoreAt, orderOf, placeName } from './places.ts';
@@ -69,8 +69,11 @@ export class Look {
     this.#report.expectKeystores(all.length);
     try {
       await this.#parts.cache?.open(() => this.#ahead.passwords(all, signal));
-      // More lanes than workers: the next keystore is read while the workers are busy.
-      await forEach(all, pool.concurrency + 2, signal, (place) => this.#loadKeystore(place));
+      // More at once than workers: the next keystore is read while the workers are busy.
+      await inParallel(all, pool.concurrency + 2, async (place) => {
+        signal?.throwIfAborted();
+        await this.#loadKeystore(place);
+      });
     } finally {
       this.#ahead.wipe();
     }
@@ -79,7 +82,8 @@ export class Look {
   /** Reads every descriptor, loads the raw keys, and answers the keystores, which are still to be loaded, in order. */
   async #loadRawKeys(files: readonly string[], concurrency: number): Promise<KeystoreAt[]> {
     const keystores: KeystoreAt[] = [];
-    await forEach([...files.entries()], concurrency, this.#parts.signal, async ([order, file]) => {
+    await inParallel([...files.entries()], concurrency, async ([order, file]) => {
+      this.#parts.signal?.throwIfAborted();
       const described = await this.#readDescriptors(file, order);
       try {
         for (const { place, descriptor } of described) {

@@ -1,13 +1,13 @@
 // Keystores and passwords that were read before they are loaded: the key cache opens with the passwords of all of them
 // or not at all. Each password is handed on once, or wiped.
 
+import { inParallel } from '../../parallel.ts';
 import { digestPassword, keystoreName } from './key-cache.ts';
 import { type KeystoreFile, readKeystoreFile } from './keystore-file.ts';
-import { forEach } from './lanes.ts';
 import { type KeystoreAt, placeName } from './places.ts';
 
 /** Small files read at once. */
-const READ_LANES = 16;
+const READS_AT_ONCE = 16;
 
 export class ReadAhead {
   /** What was read ahead, by its place, until somebody takes it. */
@@ -21,7 +21,8 @@ export class ReadAhead {
   async passwords(places: readonly KeystoreAt[], signal: AbortSignal | undefined): Promise<Map<string, Buffer>> {
     const digests = new Map<string, Buffer>();
     try {
-      await forEach(places, READ_LANES, signal, async (place) => {
+      await inParallel(places, READS_AT_ONCE, async (place) => {
+        signal?.throwIfAborted();
         const read = await readKeystoreFile(place);
         this.#read.set(placeName(place), read);
         if ('refused' in read) return;

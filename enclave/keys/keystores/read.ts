@@ -1,6 +1,7 @@
 // From keystores as a request brings them to secret keys: parsed, decrypted in the pool, and compared with the public
 // key that each names. Trusts nothing in them; one that is bad is answered with why, and does not stop the others.
 
+import { inParallel } from '../../parallel.ts';
 import { publicKeyOfSecret } from '../generation/derive.ts';
 import type { Keystore } from './cipher.ts';
 import { parseKeystore, parseKeystoreJson } from './keystore.ts';
@@ -55,18 +56,16 @@ export async function openKeystores(
   from: 'request' | 'load' = 'request',
 ): Promise<(OpenedKeystore | KeystoreProblem)[]> {
   const opened: (OpenedKeystore | KeystoreProblem)[] = [];
-  const remaining = items.entries();
-  const lane = async (): Promise<void> => {
-    for (const [index, item] of remaining) {
+  try {
+    await inParallel([...items.entries()], pool.concurrency, async ([index, item]) => {
       signal.throwIfAborted();
       opened[index] = item.kind === 'problem' ? item : await openKeystore(item, pool, from);
-    }
-  };
-  const lanes = await Promise.allSettled(Array.from({ length: pool.concurrency }, lane));
-  const failed = lanes.find((result) => result.status === 'rejected');
-  if (failed === undefined) return opened;
-  wipeKeystores(opened);
-  throw failed.reason;
+    });
+    return opened;
+  } catch (error) {
+    wipeKeystores(opened);
+    throw error;
+  }
 }
 
 export function wipeKeystores(opened: readonly (OpenedKeystore | KeystoreProblem | undefined)[]): void {

@@ -6,6 +6,7 @@ import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promi
 import type { Clock } from '../../../observe/clock.ts';
 import type { Log } from '../../../observe/log.ts';
 import { SignerError } from '../../api/errors.ts';
+import { inParallel } from '../../parallel.ts';
 import type { KeyStore } from '../store.ts';
 import { readRevisions, type TableConnection } from './calls.ts';
 import type { TableFreshness } from './freshness.ts';
@@ -188,7 +189,7 @@ export class TableLoader implements KeyTableLoader {
     const problems: unknown[] = [];
     const reads = new Map<number, ShardRead>();
     await store.batch((batch) =>
-      forEach(moved, this.#options.maxConcurrentReads, async (shard) => {
+      inParallel(moved, this.#options.maxConcurrentReads, async (shard) => {
         try {
           reads.set(shard, await this.#readShard(shard, this.#revisionOf(shard, revisions[shard] ?? 0), batch));
         } catch (error) {
@@ -239,12 +240,4 @@ export class TableLoader implements KeyTableLoader {
     }
     return { refusedRows, keys };
   }
-}
-
-async function forEach<T>(things: readonly T[], lanes: number, run: (thing: T) => Promise<void>): Promise<void> {
-  const rest = things.values();
-  const lane = async (): Promise<void> => {
-    for (const thing of rest) await run(thing);
-  };
-  await Promise.all(Array.from({ length: Math.min(lanes, things.length) }, lane));
 }

@@ -5,9 +5,9 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { SignerError } from '../../../api/errors.ts';
 import { jittered } from '../../../aws/dynamodb-transact.ts';
+import { inParallel } from '../../../parallel.ts';
 import type { RowIntegrity } from '../../history/integrity.ts';
 import type { PublicKeyHex } from '../../types.ts';
-import { inParallel } from '../parallel.ts';
 import { MARK_KINDS, type MarkItem, type MarkKey, sealItem } from '../tables/items.ts';
 import { MAX_BATCH_ITEMS, type Replacement, type SlashingTable, type Stored } from '../tables/table.ts';
 import type { VerifiedItems } from './check.ts';

@@ -1,0 +1,30 @@
+// Work on many items, some of them at once. All that was started ends before a failure is thrown: nothing goes on
+// behind the caller's back.
+
+import { strict as assert } from 'node:assert';
+
+/**
+ * Starts the work on the items in their order, at most `atOnce` at the same time. After the first failure no further
+ * item starts; all that were started are awaited; then the first failure is thrown, and the later ones are lost.
+ */
+export async function inParallel<Item>(
+  list: readonly Item[],
+  atOnce: number,
+  work: (item: Item) => Promise<void>,
+): Promise<void> {
+  assert(atOnce >= 1); // with less, it would leave everything undone and say nothing
+  const items = list.values();
+  let failure: { readonly error: unknown } | undefined;
+  const workers = Array.from({ length: Math.min(atOnce, list.length) }, async () => {
+    for (const item of items) {
+      if (failure !== undefined) return;
+      try {
+        await work(item);
+      } catch (error) {
+        failure ??= { error };
+      }
+    }
+  });
+  await Promise.all(workers);
+  if (failure !== undefined) throw failure.error;
+}
