@@ -2,6 +2,8 @@
 // not listed is `failed`. Only `condition_failed` is an answer about the data: everything else says that the outcome
 // is unknown or that nothing was done, and must never be shown as a refusal.
 
+import { type ErrorReason, SignerError } from '../api/errors.ts';
+
 export type AwsFault =
   | 'condition_failed' // the service compared, and the stored data is not what the caller required
   | 'conflict' // another transaction holds the item at this moment
@@ -56,6 +58,16 @@ export function awsFault(error: unknown): AwsFault {
   // Errors of Node's sockets (ECONNRESET, ENOTFOUND, EPIPE, TLS) carry `code`; those of the service carry the status.
   if (typeof code === 'string' || ($metadata?.httpStatusCode ?? 0) >= 500) return 'unreachable';
   return 'failed';
+}
+
+/** @throws SignerError of this reason for whatever the call fails with, the fault in its detail */
+export async function faultsAs<T>(reason: ErrorReason, call: () => Promise<T>): Promise<T> {
+  try {
+    return await call();
+  } catch (cause) {
+    const problem = cause instanceof Error ? cause.message : String(cause);
+    throw new SignerError(reason, { cause, detail: { fault: awsFault(cause), problem } });
+  }
 }
 
 function cancellation(error: Error): AwsFault {

@@ -3,7 +3,6 @@
 
 import { strict as assert } from 'node:assert';
 import { setTimeout as pause } from 'node:timers/promises';
-import { SignerError } from '../api/errors.ts';
 import { readBatchOfItems } from '../aws/batch-read.ts';
 import {
   type DynamoDBClient,
@@ -13,7 +12,7 @@ import {
   type TransactWriteItem,
 } from '../aws/dynamodb.ts';
 import { jittered, RETRY_PAUSE_MS, transactWrite, type WriteOutcome } from '../aws/dynamodb-transact.ts';
-import { awsFault } from '../aws/errors.ts';
+import { awsFault, faultsAs } from '../aws/errors.ts';
 
 /** Rounds of one batch read while the service leaves rows unprocessed. */
 const MAX_READ_ROUNDS = 5;
@@ -62,12 +61,8 @@ export function transact(client: DynamoDBClient, items: readonly TransactWriteIt
   return reading(() => transactWrite(client, items));
 }
 
-export async function reading<T>(read: () => Promise<T>): Promise<T> {
-  try {
-    return await read();
-  } catch (error) {
-    throw tableFault(error);
-  }
+export function reading<T>(read: () => Promise<T>): Promise<T> {
+  return faultsAs('state_stale', read);
 }
 
 /** The service cancels a read transaction that meets a write to one of its rows: that is no fault. */
@@ -80,9 +75,4 @@ async function sendReadTransaction(client: DynamoDBClient, command: TransactGetI
     }
     await pause(jittered(RETRY_PAUSE_MS * tries));
   }
-}
-
-function tableFault(cause: unknown): SignerError {
-  const problem = cause instanceof Error ? cause.message : String(cause);
-  return new SignerError('state_stale', { cause, detail: { fault: awsFault(cause), problem } });
 }

@@ -1,11 +1,10 @@
 // How the key table is called: consistent reads that are complete or fail, and transactions that are tried again with
 // one token until their outcome is known. A fault that stays is SignerError `key_table_unavailable`.
 
-import { SignerError } from '../../api/errors.ts';
 import { readBatchOfItems } from '../../aws/batch-read.ts';
 import { type DynamoDBClient, type Item, QueryCommand, type TransactWriteItem } from '../../aws/dynamodb.ts';
 import { transactWrite, type WriteOutcome } from '../../aws/dynamodb-transact.ts';
-import { awsFault } from '../../aws/errors.ts';
+import { faultsAs } from '../../aws/errors.ts';
 import { keyOfRevision, partitionOf, revisionIn, SHARDS } from './rows.ts';
 
 /** Rounds of one batch read while the service leaves rows unprocessed. */
@@ -69,15 +68,6 @@ export function transact({ client }: TableConnection, items: readonly TransactWr
   return reading(() => transactWrite(client, items));
 }
 
-async function reading<T>(read: () => Promise<T>): Promise<T> {
-  try {
-    return await read();
-  } catch (error) {
-    throw unavailable(error);
-  }
-}
-
-function unavailable(cause: unknown): SignerError {
-  const problem = cause instanceof Error ? cause.message : String(cause);
-  return new SignerError('key_table_unavailable', { cause, detail: { fault: awsFault(cause), problem } });
+function reading<T>(read: () => Promise<T>): Promise<T> {
+  return faultsAs('key_table_unavailable', read);
 }
