@@ -15,7 +15,7 @@ export interface BlockProposal {
   readonly signingRoot: Uint8Array;
 }
 
-export interface AttestationVote {
+export interface Vote {
   readonly kind: 'attestation';
   readonly publicKey: PublicKeyHex;
   readonly sourceEpoch: number;
@@ -24,7 +24,7 @@ export interface AttestationVote {
   readonly signingRoot: Uint8Array;
 }
 
-export type SlashableMessage = BlockProposal | AttestationVote;
+export type SlashableMessage = BlockProposal | Vote;
 
 /**
  * Why a message is refused. The conditions are those of EIP-3076:

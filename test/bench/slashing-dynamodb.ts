@@ -11,7 +11,7 @@ import { slashingTable } from '../../enclave/slashing/dynamodb/tables/table.ts';
 import { rowIntegrity } from '../../enclave/slashing/history/integrity.ts';
 import { NO_MARKS } from '../../enclave/slashing/history/rules.ts';
 import { SlashingProtection } from '../../enclave/slashing/protection.ts';
-import type { AttestationVote } from '../../enclave/slashing/types.ts';
+import type { Vote } from '../../enclave/slashing/types.ts';
 import { decodeHex } from '../../formats/hex.ts';
 import { systemClock } from '../../observe/clock.ts';
 import { dynamoDBClientOptions } from '../../rehearsal/dynamodb.ts';
@@ -59,7 +59,7 @@ async function startDelay({ hostname, port }: URL) {
   };
 }
 
-type Check = (message: AttestationVote) => Promise<string | undefined>;
+type Check = (message: Vote) => Promise<string | undefined>;
 
 async function compare(name: string, endpoint: string): Promise<void> {
   const backend = await tables.open(await importedTable(), { endpoint, client: PATIENT });
@@ -115,7 +115,7 @@ function separateWrites(endpoint: string, tableName: string): { readonly check: 
 }
 
 /** The next vote of the next key, in turn. */
-function voteSource(): () => AttestationVote {
+function voteSource(): () => Vote {
   let count = 0;
   return () => {
     const epoch = 1 + Math.floor(count / KEYS);
@@ -126,7 +126,7 @@ function voteSource(): () => AttestationVote {
 
 async function measure(
   concurrency: number,
-  next: () => AttestationVote,
+  next: () => Vote,
   check: Check,
   count = Number.POSITIVE_INFINITY,
 ): Promise<Measurement> {

@@ -5,7 +5,7 @@
 
 import { NO_MARKS } from '../../enclave/slashing/history/rules.ts';
 import { SlashingProtection } from '../../enclave/slashing/protection.ts';
-import type { AttestationVote } from '../../enclave/slashing/types.ts';
+import type { Vote } from '../../enclave/slashing/types.ts';
 import { systemClock } from '../../observe/clock.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { history, quietLog, stream, vote } from '../support/slashing.ts';
@@ -34,8 +34,8 @@ try {
   await backend.importHistories(stream(Array.from({ length: KEYS }, (_, key) => history(key, [], votesOf(key)))));
   console.log(`imported ${KEYS} keys of ${HISTORY} votes in ${((performance.now() - start) / 1000).toFixed(1)} s`);
 
-  const grouped = async (message: AttestationVote) => (await protection.check(message)).kind;
-  const single = async (message: AttestationVote) => (await backend.checkAndRecord([message], [NO_MARKS]))[0]?.kind;
+  const grouped = async (message: Vote) => (await protection.check(message)).kind;
+  const single = async (message: Vote) => (await backend.checkAndRecord([message], [NO_MARKS]))[0]?.kind;
   const next = voteSource();
   for (const concurrency of CONCURRENCIES) {
     const [groupedRuns, singleRuns]: [Measurement[], Measurement[]] = [[], []];
@@ -61,7 +61,7 @@ function votesOf(key: number): [number, number, string][] {
 }
 
 /** The next vote of the next key, in turn. */
-function voteSource(): () => AttestationVote {
+function voteSource(): () => Vote {
   let count = 0;
   return () => {
     const epoch = HISTORY + Math.floor(count / KEYS);
@@ -72,8 +72,8 @@ function voteSource(): () => AttestationVote {
 
 async function measure(
   concurrency: number,
-  next: () => AttestationVote,
-  check: (message: AttestationVote) => Promise<string | undefined>,
+  next: () => Vote,
+  check: (message: Vote) => Promise<string | undefined>,
 ): Promise<Measurement> {
   const latencies: number[] = [];
   const start = performance.now();

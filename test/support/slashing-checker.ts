@@ -2,7 +2,7 @@
 // (EIP-3076's own definitions of double and surrounding messages) and nothing of how this program avoids them: its only
 // input is what left a signer.
 
-import type { AttestationVote, BlockProposal, SlashableMessage } from '../../enclave/slashing/types.ts';
+import type { BlockProposal, SlashableMessage, Vote } from '../../enclave/slashing/types.ts';
 
 export interface SlashablePair {
   readonly offence: 'double_block' | 'double_vote' | 'surround_vote';
@@ -27,7 +27,7 @@ function doubleBlocks(blocks: readonly BlockProposal[]): SlashablePair[] {
   return differing(blocks, (block) => block.slot).map(([one, other]) => ({ offence: 'double_block', one, other }));
 }
 
-function doubleVotes(votes: readonly AttestationVote[]): SlashablePair[] {
+function doubleVotes(votes: readonly Vote[]): SlashablePair[] {
   return differing(votes, (vote) => vote.targetEpoch).map(([one, other]) => ({ offence: 'double_vote', one, other }));
 }
 
@@ -45,10 +45,10 @@ function differing<Message extends SlashableMessage>(
 }
 
 /** In ascending order of sources: a vote is surrounded when one with a smaller source had a larger target. */
-function surroundVotes(votes: readonly AttestationVote[]): SlashablePair[] {
+function surroundVotes(votes: readonly Vote[]): SlashablePair[] {
   const pairs: SlashablePair[] = [];
   const bySource = [...Map.groupBy(votes, (vote) => vote.sourceEpoch)].toSorted(([one], [other]) => one - other);
-  let widest: AttestationVote | undefined;
+  let widest: Vote | undefined;
   for (const [_source, sameSource] of bySource) {
     for (const inner of sameSource) {
       if (widest !== undefined && widest.targetEpoch > inner.targetEpoch) {

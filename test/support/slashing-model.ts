@@ -1,13 +1,13 @@
 // EIP-3076 read literally, over plain lists: the yardstick for the real backends. Slow and obvious on purpose.
 
-import type { AttestationVote, BlockProposal, SlashableMessage } from '../../enclave/slashing/types.ts';
+import type { BlockProposal, SlashableMessage, Vote } from '../../enclave/slashing/types.ts';
 import { block, vote } from './slashing.ts';
 
 /** Whether signing both would be slashable (or, for one message twice, not). */
 export function areSlashable(one: SlashableMessage, other: SlashableMessage): boolean {
   if (one.publicKey !== other.publicKey || one.kind !== other.kind || isSame(one, other)) return false;
   if (one.kind === 'block') return one.slot === (other as BlockProposal).slot;
-  const vote = other as AttestationVote;
+  const vote = other as Vote;
   return one.targetEpoch === vote.targetEpoch || surrounds(one, vote) || surrounds(vote, one);
 }
 
@@ -63,7 +63,7 @@ export function randomMessages(options: {
   });
 }
 
-function surrounds(outer: AttestationVote, inner: AttestationVote): boolean {
+function surrounds(outer: Vote, inner: Vote): boolean {
   return outer.sourceEpoch < inner.sourceEpoch && inner.targetEpoch < outer.targetEpoch;
 }
 

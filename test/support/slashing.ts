@@ -2,12 +2,12 @@
 
 import { NO_MARKS } from '../../enclave/slashing/history/rules.ts';
 import type {
-  AttestationVote,
   BlockProposal,
   SlashableMessage,
   SlashingBackend,
   ValidatorHistory,
   Verdict,
+  Vote,
 } from '../../enclave/slashing/types.ts';
 import { canonicalPublicKey, decodeHex } from '../../formats/hex.ts';
 import type { Log } from '../../observe/log.ts';
@@ -30,7 +30,7 @@ export function block(key: number, slot: number, root: string | number): BlockPr
   return { kind: 'block', publicKey: publicKeyOf(key), slot, signingRoot: rootOf(root) };
 }
 
-export function vote(key: number, sourceEpoch: number, targetEpoch: number, root: string | number): AttestationVote {
+export function vote(key: number, sourceEpoch: number, targetEpoch: number, root: string | number): Vote {
   return { kind: 'attestation', publicKey: publicKeyOf(key), sourceEpoch, targetEpoch, signingRoot: rootOf(root) };
 }
 
@@ -128,7 +128,7 @@ export function blockOf(entry: InterchangeBlock & { readonly pubkey: string }): 
   return { kind: 'block', publicKey: keyOf(entry.pubkey), slot: Number(entry.slot), signingRoot: requiredRoot(entry) };
 }
 
-export function voteOf(entry: InterchangeAttestation & { readonly pubkey: string }): AttestationVote {
+export function voteOf(entry: InterchangeAttestation & { readonly pubkey: string }): Vote {
   return {
     kind: 'attestation',
     publicKey: keyOf(entry.pubkey),

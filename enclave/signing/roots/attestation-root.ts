@@ -6,7 +6,7 @@
 import { hashInto } from '@chainsafe/persistent-merkle-tree';
 import type { SignRequest } from '../../api/sign-request.ts';
 
-type Vote = Extract<SignRequest, { operation: 'ATTESTATION' }>['message'];
+type Attestation = Extract<SignRequest, { operation: 'ATTESTATION' }>['message'];
 
 const CHUNK = 32;
 /** slot, index, beacon_block_root, source, target, and three of zeros: a tree has a power of two. */
@@ -28,7 +28,7 @@ const checkpointRoots = leaves.subarray(SOURCE, SOURCE + 2 * CHUNK);
 const dataRoot = signingData.subarray(0, CHUNK);
 
 /** hash_tree_root(SigningData(hash_tree_root(vote), domain)). @param domain 32 bytes @returns 32 bytes */
-export function attestationSigningRoot(vote: Vote, domain: Uint8Array): Uint8Array {
+export function attestationSigningRoot(vote: Attestation, domain: Uint8Array): Uint8Array {
   writeCheckpoint(vote.source, 0);
   writeCheckpoint(vote.target, 2 * CHUNK);
   hashInto(checkpoints, checkpointRoots);
@@ -46,7 +46,7 @@ export function attestationSigningRoot(vote: Vote, domain: Uint8Array): Uint8Arr
   return root;
 }
 
-function writeCheckpoint({ epoch, root }: Vote['source'], at: number): void {
+function writeCheckpoint({ epoch, root }: Attestation['source'], at: number): void {
   writeUint64(checkpointNumbers, at + EPOCH, epoch);
   checkpoints.set(root, at + ROOT);
 }

@@ -4,7 +4,7 @@
 // the head or one row can refuse it. To call it safe, the store has to read the whole history and prove it complete,
 // because a missing row proves nothing by itself.
 
-import type { AttestationVote, BlockProposal, SlashableMessage, StoreFloor } from '../types.ts';
+import type { BlockProposal, SlashableMessage, StoreFloor, Vote } from '../types.ts';
 import { type EntryCodes, type HistoryCodes, withEntry } from './codes.ts';
 import { type Decision, decideAttestation, decideBlock, isBeyondHistory, raiseMarks, refused } from './rules.ts';
 import { type BlockEntry, effectiveLowWater, type KeyHistory, type KeyState, type VoteEntry } from './state.ts';
@@ -32,7 +32,7 @@ export function judgeBlock(
  * cheaply: a refusal then rests on one row or on the head, and the history need not be read for it.
  */
 export function judgeVote(
-  message: AttestationVote,
+  message: Vote,
   state: KeyState,
   floor: StoreFloor | null,
   atTarget: readonly VoteEntry[],
@@ -89,7 +89,7 @@ export function stateAfter(
 const NO_VOTES = { attestations: [] };
 
 function decideVote(
-  message: AttestationVote,
+  message: Vote,
   state: KeyState,
   floor: StoreFloor | null,
   { attestations }: Pick<KeyHistory, 'attestations'>,

@@ -6,7 +6,7 @@
 // its last message (dynamodb) passes the highest slot and epochs as low-water marks and its last message as the entry:
 // the same conditions then say "source never decreases, target always increases, the same data may be signed again".
 
-import type { AttestationVote, BlockProposal, HighWaterMarks, SlashableMessage, SlashingRefusal } from '../types.ts';
+import type { BlockProposal, HighWaterMarks, SlashableMessage, SlashingRefusal, Vote } from '../types.ts';
 import { higher } from './higher.ts';
 
 /** What is known of a key about one block proposal. */
@@ -44,7 +44,7 @@ export function decideBlock(message: BlockProposal, facts: BlockFacts): Decision
   return safe;
 }
 
-export function decideAttestation(message: AttestationVote, facts: AttestationFacts): Decision {
+export function decideAttestation(message: Vote, facts: AttestationFacts): Decision {
   if (message.sourceEpoch > message.targetEpoch) return refused('source_after_target');
   if (facts.entry !== null) {
     // Condition 3, double votes: the root commits to both epochs, so the same root with another source is a damaged

@@ -5,18 +5,17 @@
 
 import { higher } from '../history/higher.ts';
 import { RETAINED_EPOCHS, RETAINED_SLOTS } from '../history/prune.ts';
+import type { BlockEntry, VoteEntry } from '../history/state.ts';
 import type { LeftOutEntries, ValidatorHistory } from '../types.ts';
 
 /** Blocks of a key that are kept, and votes: a vote an epoch for as long as pruning keeps them, and once more. */
 export const KEPT_ENTRIES = 1024;
 
-type Block = ValidatorHistory['blocks'][number];
-type Vote = ValidatorHistory['attestations'][number];
 export type ReducedHistory = Omit<ValidatorHistory, 'publicKey'>;
 
 export interface HistoryReducer {
-  addBlock(entry: Block): void;
-  addVote(entry: Vote): void;
+  addBlock(entry: BlockEntry): void;
+  addVote(entry: VoteEntry): void;
   /** Another part of the same history. */
   add(part: ReducedHistory): void;
   result(): ReducedHistory;
@@ -33,13 +32,13 @@ export function historyReducer(): HistoryReducer {
       attestations: (left?.attestations ?? 0) + more.attestations,
     };
   };
-  const blocks = lastEntries<Block>({
+  const blocks = lastEntries<BlockEntry>({
     placeOf: ({ slot }) => slot,
     rankOf: () => 0,
     retained: RETAINED_SLOTS,
     leaveOut: ({ slot }) => leaveOut({ ...NOTHING, blockSlot: slot, blocks: 1 }),
   });
-  const votes = lastEntries<Vote>({
+  const votes = lastEntries<VoteEntry>({
     placeOf: ({ targetEpoch }) => targetEpoch,
     rankOf: ({ sourceEpoch }) => sourceEpoch,
     retained: RETAINED_EPOCHS,

@@ -14,14 +14,7 @@ import {
   type KeyState,
   type VoteEntry,
 } from '../../history/state.ts';
-import type {
-  AttestationVote,
-  BlockProposal,
-  HighWaterMarks,
-  SlashableMessage,
-  StoreFloor,
-  Verdict,
-} from '../../types.ts';
+import type { BlockProposal, HighWaterMarks, SlashableMessage, StoreFloor, Verdict, Vote } from '../../types.ts';
 import { type Connection, commit } from '../connection/connections.ts';
 import type { Lineage } from '../lineage.ts';
 import { execute, executeAndLocate, insertBlocks, insertVotes, type NewEntry, signHeads } from '../tables/record.ts';
@@ -143,7 +136,7 @@ function judgeBlockRows(
 
 function judgeVoteRows(
   codes: HistoryCodes,
-  { message, head, state, floor, rows }: Case<AttestationVote, VoteRow>,
+  { message, head, state, floor, rows }: Case<Vote, VoteRow>,
 ): Judgement | undefined {
   const votes = readVoteRows(codes, head.public_key, rows)?.entries;
   const targets = votes?.map(({ targetEpoch }) => targetEpoch);
@@ -210,7 +203,7 @@ async function recordAll(
     return null;
   }
   const blocks: NewEntry<BlockProposal>[] = [];
-  const votes: NewEntry<AttestationVote>[] = [];
+  const votes: NewEntry<Vote>[] = [];
   for (const { message, head, codes: entryCodes } of safe) {
     const { code } = entryCodes;
     if (message.kind === 'block') blocks.push({ id: head.id, entry: { ...message, code } });

@@ -2,6 +2,7 @@
 // in whatever order and parts, and come out key by key, all parts of a key together.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { BlockEntry, VoteEntry } from '../../history/state.ts';
 import { historyReducer, type ReducedHistory } from '../../interchange/reduce.ts';
 import type { LeftOutEntries, PublicKeyHex, ValidatorHistory } from '../../types.ts';
 import type { Connection } from '../connection/connections.ts';
@@ -107,10 +108,10 @@ export async function readStaged(connection: Connection, publicKey: Buffer): Pro
   // Sent at once; a key with more than a page of entries is rare.
   const [left] = await Promise.all([
     connection.query<LeftOutMarks>({ name: 'staged_key', text: STAGED_KEY, values }),
-    readPages<Block>(connection, { name: 'staged_blocks', text: STAGED_BLOCKS, publicKey }, (blocks) =>
+    readPages<BlockEntry>(connection, { name: 'staged_blocks', text: STAGED_BLOCKS, publicKey }, (blocks) =>
       reducer.add({ blocks, attestations: [] }),
     ),
-    readPages<Vote>(connection, { name: 'staged_votes', text: STAGED_VOTES, publicKey }, (attestations) =>
+    readPages<VoteEntry>(connection, { name: 'staged_votes', text: STAGED_VOTES, publicKey }, (attestations) =>
       reducer.add({ blocks: [], attestations }),
     ),
   ]);
@@ -123,8 +124,6 @@ export async function readStaged(connection: Connection, publicKey: Buffer): Pro
 }
 
 type LeftOutMarks = Omit<LeftOutEntries, 'blocks' | 'attestations'>;
-type Block = ValidatorHistory['blocks'][number];
-type Vote = ValidatorHistory['attestations'][number];
 
 async function readPages<Entry>(
   connection: Connection,

@@ -8,7 +8,7 @@ import { CUSTODY_KEYS, FIRST_VOTE_EPOCH, GUEST, type GuestSettings } from '../se
 import { hasEnded, type RunningEnclave, run, shown, start } from './processes.ts';
 import type { StandIns } from './stand-ins.ts';
 import { type Chapter, deleteLatch, demand, nsmRoot, operator, rootToken, type Step, until } from './steps.ts';
-import { type Vote, vote } from './votes.ts';
+import { type VoteAnswer, vote } from './votes.ts';
 
 export interface LifeParts {
   readonly settings: GuestSettings;
@@ -166,7 +166,7 @@ function access({ standIns, settings }: LifeParts, found: Found): readonly Step[
 }
 
 function signing(found: Found): readonly Step[] {
-  const sign = (epoch: number, head?: string): Promise<Vote> => voteThroughTunnel(found, epoch, head);
+  const sign = (epoch: number, head?: string): Promise<VoteAnswer> => voteThroughTunnel(found, epoch, head);
   return [
     {
       name: 'operator tunnel verifies the enclave and signs for a validator client that has no token',
@@ -192,7 +192,7 @@ function signing(found: Found): readonly Step[] {
 }
 
 function breakGlass({ bootEnclave, standIns, heartbeats }: LifeParts, found: Found): readonly Step[] {
-  const sign = (epoch: number, head?: string): Promise<Vote> => voteThroughTunnel(found, epoch, head);
+  const sign = (epoch: number, head?: string): Promise<VoteAnswer> => voteThroughTunnel(found, epoch, head);
   return [
     {
       name: 'break glass seals: nothing is signed any more',
@@ -253,7 +253,7 @@ function breakGlass({ bootEnclave, standIns, heartbeats }: LifeParts, found: Fou
 }
 
 /** The signer's own word for it, which no refusal of the tunnel has. */
-function isSealed({ status, text }: Vote): boolean {
+function isSealed({ status, text }: VoteAnswer): boolean {
   return status === 503 && text.includes('"reason":"sealed"');
 }
 
@@ -263,7 +263,7 @@ function startTunnel(token: string): ChildProcess {
 }
 
 /** Status 0 while the tunnel does not listen. */
-async function voteThroughTunnel({ publicKey, tunnel }: Found, epoch: number, head?: string): Promise<Vote> {
+async function voteThroughTunnel({ publicKey, tunnel }: Found, epoch: number, head?: string): Promise<VoteAnswer> {
   demand(!hasEnded(held(tunnel)), 'the tunnel has ended');
   return vote(TUNNEL, held(publicKey), epoch, head).catch((error: Error) => ({ status: 0, text: error.message }));
 }

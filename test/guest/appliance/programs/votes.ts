@@ -2,7 +2,7 @@
 
 import { attestation } from '../../../support/messages.ts';
 
-export interface Vote {
+export interface VoteAnswer {
   readonly status: number;
   readonly text: string;
 }
@@ -12,7 +12,7 @@ export function voteRequest(target: number, head?: string): object {
   return attestation({ source: target - 1, target, ...(head === undefined ? {} : { head }) });
 }
 
-export async function vote(url: string, publicKey: string, target: number, head?: string): Promise<Vote> {
+export async function vote(url: string, publicKey: string, target: number, head?: string): Promise<VoteAnswer> {
   const response = await fetch(`${url}/api/v1/eth2/sign/${publicKey}`, {
     method: 'POST',
     headers: { accept: 'application/json', 'content-type': 'application/json' },
