@@ -11,10 +11,6 @@ import { type NetworkConstants, PRESET_SLOTS_PER_EPOCH, type Preset, PUBLIC_NETW
 /** Every constant of theirs is built in. */
 export type PublicNetworkName = Exclude<keyof typeof PUBLIC_NETWORKS, 'ephemery'>;
 
-export const PUBLIC_NETWORK_NAMES = (Object.keys(PUBLIC_NETWORKS) as (keyof typeof PUBLIC_NETWORKS)[]).filter(
-  (name) => name !== 'ephemery',
-);
-
 export interface Fork {
   readonly name: ForkName;
   /** 4 bytes. */

@@ -3,7 +3,8 @@
 
 import { describe, expect, it } from 'vitest';
 import { forkOfVersion, judgeForkVersion, possibleForksAt } from '../../enclave/signing/forks.ts';
-import { type Fork, PUBLIC_NETWORK_NAMES, publicNetwork } from '../../enclave/signing/networks.ts';
+import { type Fork, publicNetwork } from '../../enclave/signing/networks.ts';
+import { PUBLIC_NETWORK_NAMES } from '../support/networks.ts';
 import { scheduledForkAt } from '../support/scheduled-fork.ts';
 
 const UNKNOWN = Uint8Array.of(9, 9, 9, 9);

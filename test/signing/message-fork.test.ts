@@ -6,10 +6,11 @@ import { describe, expect, it } from 'vitest';
 import type { ForkName } from '../../enclave/api/forks.ts';
 import { parseSignRequest, type SignRequest } from '../../enclave/api/sign-request.ts';
 import { containerFork, forkRefusal } from '../../enclave/signing/message-fork.ts';
-import { type Network, PUBLIC_NETWORK_NAMES, publicNetwork } from '../../enclave/signing/networks.ts';
+import { type Network, publicNetwork } from '../../enclave/signing/networks.ts';
 import { computeSigningRoot } from '../../enclave/signing/roots/root.ts';
 import { encodeHex } from '../../formats/hex.ts';
 import { MESSAGES_OF_GLOAS, messageAt, versionOf } from '../support/fork-messages.ts';
+import { PUBLIC_NETWORK_NAMES } from '../support/networks.ts';
 
 const SCHEDULED = PUBLIC_NETWORK_NAMES.map(publicNetwork).filter((network) => gloasEpoch(network) !== null);
 

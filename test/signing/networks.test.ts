@@ -3,9 +3,10 @@
 
 import { describe, expect, it } from 'vitest';
 import { FORK_NAMES } from '../../enclave/api/forks.ts';
-import { ephemeryNetwork, type Network, PUBLIC_NETWORK_NAMES, publicNetwork } from '../../enclave/signing/networks.ts';
+import { ephemeryNetwork, type Network, publicNetwork } from '../../enclave/signing/networks.ts';
 import { computeDomain, DOMAIN_TYPES } from '../../enclave/signing/roots/domains.ts';
 import { encodeHex } from '../../formats/hex.ts';
+import { PUBLIC_NETWORK_NAMES } from '../support/networks.ts';
 import { scheduledForkAt } from '../support/scheduled-fork.ts';
 import { vectorJson } from '../support/vectors.ts';
 

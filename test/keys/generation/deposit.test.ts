@@ -13,8 +13,9 @@ import {
   withdrawalCredentialsOf,
 } from '../../../enclave/keys/generation/withdrawal.ts';
 import type { StoredDeposit } from '../../../enclave/keys/table/types.ts';
-import { PUBLIC_NETWORK_NAMES, publicNetwork } from '../../../enclave/signing/networks.ts';
+import { publicNetwork } from '../../../enclave/signing/networks.ts';
 import { publicKeyOf, testSecret } from '../../support/keys.ts';
+import { PUBLIC_NETWORK_NAMES } from '../../support/networks.ts';
 import { vectorJson, vectorNames } from '../../support/vectors.ts';
 
 const ADDRESS = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed';
