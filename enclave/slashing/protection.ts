@@ -22,7 +22,7 @@ const MAX_QUEUED_CHECKS = 16_384;
  * Closing waits so long for the batches under way, at most; then the store is closed, and what it has not answered is
  * 503.
  */
-export const CLOSE_WAIT_MS = 10_000;
+export const BATCHES_CLOSE_WAIT_MS = 10_000;
 
 export interface SlashingProtectionOptions extends AnswerHooks {
   readonly maxQueuedChecks?: number;
@@ -115,7 +115,7 @@ export class SlashingProtection {
    * Queued checks are refused, batches under way finish if they do so in time, then the backend is closed.
    * @param waitMs for all of it; half of it at most for the batches
    */
-  async close(waitMs = 2 * CLOSE_WAIT_MS): Promise<void> {
+  async close(waitMs = 2 * BATCHES_CLOSE_WAIT_MS): Promise<void> {
     const until = this.#clock.monotonic() + waitMs;
     this.#closed = true;
     clearTimeout(this.#wakeUp);
@@ -129,7 +129,7 @@ export class SlashingProtection {
         this.#log.error({ batches: this.#batches.size }, 'the slashing store does not answer: it is closed');
         late.resolve();
       },
-      Math.min(CLOSE_WAIT_MS, waitMs / 2),
+      Math.min(BATCHES_CLOSE_WAIT_MS, waitMs / 2),
     );
     await Promise.race([Promise.all(this.#batches), late.promise]);
     clearTimeout(timer);

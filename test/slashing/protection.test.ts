@@ -1,7 +1,7 @@
 // Grouping, order, limits and doubt: slashing protection in front of a backend whose answers the test gives itself.
 
 import { describe, expect, it, vi } from 'vitest';
-import { CLOSE_WAIT_MS } from '../../enclave/slashing/protection.ts';
+import { BATCHES_CLOSE_WAIT_MS } from '../../enclave/slashing/protection.ts';
 import { block } from '../support/slashing.ts';
 import { attempt, SAFE, setUp, start, turn } from './stalled-protection.ts';
 
@@ -134,7 +134,7 @@ it('closing does not wait for ever for a store that does not answer', async () =
   start(protection.check(block(1, 1, 'a')));
   await turn();
   const closing = protection.close();
-  await vi.advanceTimersByTimeAsync(CLOSE_WAIT_MS - 1);
+  await vi.advanceTimersByTimeAsync(BATCHES_CLOSE_WAIT_MS - 1);
   expect(closed()).toBe(0);
   await vi.advanceTimersByTimeAsync(1);
   await closing;

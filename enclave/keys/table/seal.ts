@@ -10,9 +10,9 @@
 import { strict as assert } from 'node:assert';
 import { createCipheriv, createDecipheriv, randomFillSync } from 'node:crypto';
 import { SignerError } from '../../api/errors.ts';
+import { SECRET_KEY_BYTES } from '../vault.ts';
 import type { TableRow } from './rows.ts';
 
-export const SECRET_KEY_BYTES = 32;
 const FORMAT_VERSION = 1;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;

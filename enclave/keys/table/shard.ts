@@ -11,11 +11,11 @@ import { SignerError } from '../../api/errors.ts';
 import type { Item } from '../../aws/dynamodb.ts';
 import type { KeyRefusal } from '../loaded-key.ts';
 import type { KeyBatch, KeyStore } from '../store.ts';
-import type { HeldKey } from '../vault.ts';
+import { type HeldKey, SECRET_KEY_BYTES } from '../vault.ts';
 import { readPage, type TableConnection } from './calls.ts';
 import type { TableFreshness } from './freshness.ts';
 import { decodeRow, LOAD_PROJECTION, partitionOf, type TableRow } from './rows.ts';
-import { type KeySealer, SECRET_KEY_BYTES } from './seal.ts';
+import type { KeySealer } from './seal.ts';
 import type { KeyStatus } from './types.ts';
 
 export interface ShardReaderParts extends TableConnection {

@@ -2,14 +2,13 @@
 // share this code. When a batch fails, it removes all of these keys from the core, because nobody gets their handles.
 // It removes a secret that blst refuses alone.
 
-import type { HeldKey, KeyHandle } from '../../keys/vault.ts';
+import { type HeldKey, type KeyHandle, SECRET_KEY_BYTES } from '../../keys/vault.ts';
 import { MAX_KEYS_AT_ONCE } from './bls.ts';
 import { signingUnavailable } from './queue.ts';
 
 /** Keys of one batch: 1.3 ms of a thread, which is less than what a batch of signatures takes. */
 const MAX_DERIVATIONS = 16;
 export const PUBLIC_KEY_BYTES = 48;
-export const SECRET_KEY_BYTES = 32;
 
 /** Derives the public keys of at most MAX_DERIVATIONS; undefined for a secret that is refused. */
 export type DerivePublicKeys = (handles: readonly KeyHandle[]) => Promise<readonly (Uint8Array | undefined)[]>;

@@ -3,8 +3,8 @@
 // reads half a key or another one. The memory is neither locked nor left out of core dumps: that takes the addon.
 
 import { SignerError } from '../../api/errors.ts';
-import type { KeyHandle } from '../../keys/vault.ts';
-import { countSecretKeys, SECRET_KEY_BYTES } from './derivation.ts';
+import { type KeyHandle, SECRET_KEY_BYTES } from '../../keys/vault.ts';
+import { countSecretKeys } from './derivation.ts';
 
 /** Keys one core can hold. The address range is reserved at the start, the memory taken as keys come. */
 const MAX_KEYS = 1_048_576;

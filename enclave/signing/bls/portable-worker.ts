@@ -5,7 +5,8 @@
 import assert from 'node:assert/strict';
 import { parentPort, workerData } from 'node:worker_threads';
 import { SecretKey } from '@chainsafe/blst';
-import { PUBLIC_KEY_BYTES, SECRET_KEY_BYTES } from './derivation.ts';
+import { SECRET_KEY_BYTES } from '../../keys/vault.ts';
+import { PUBLIC_KEY_BYTES } from './derivation.ts';
 import {
   type BatchMessage,
   type DerivationMessage,

@@ -6,9 +6,9 @@ import assert from 'node:assert/strict';
 import { availableParallelism } from 'node:os';
 import { SecretKey } from '@chainsafe/blst';
 import type { Log } from '../../../observe/log.ts';
-import type { HeldKey, KeyHandle } from '../../keys/vault.ts';
+import { type HeldKey, type KeyHandle, SECRET_KEY_BYTES } from '../../keys/vault.ts';
 import type { BlsCore, GroupSignature, Lane } from './bls.ts';
-import { heldKeys, SECRET_KEY_BYTES, splitPublicKeys } from './derivation.ts';
+import { heldKeys, splitPublicKeys } from './derivation.ts';
 import {
   type BatchMessage,
   type DerivationMessage,

@@ -11,7 +11,7 @@ import type { FileName } from './file/open-files.ts';
 const FIRST_RESTART_MS = 50;
 const LARGEST_RESTART_MS = 10_000;
 /** Closing waits so long for the worker, which may hang on its disk, at most. */
-export const CLOSE_WAIT_MS = 5_000;
+export const WORKER_CLOSE_WAIT_MS = 5_000;
 
 interface PendingCall {
   readonly resolve: (result: never) => void;
@@ -59,7 +59,7 @@ export class DatabaseClient {
     });
   }
 
-  async close(waitMs = CLOSE_WAIT_MS): Promise<void> {
+  async close(waitMs = WORKER_CLOSE_WAIT_MS): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
     clearTimeout(this.#restart);
@@ -75,7 +75,7 @@ export class DatabaseClient {
           this.#rejectPending({ worker: 'given up' });
           ended.resolve();
         },
-        Math.min(CLOSE_WAIT_MS, waitMs),
+        Math.min(WORKER_CLOSE_WAIT_MS, waitMs),
       );
       this.call('close', {}).catch(() => undefined);
       this.#worker = undefined;

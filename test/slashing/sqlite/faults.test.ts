@@ -10,7 +10,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { fileURLToPath } from 'node:url';
 import type { Worker } from 'node:worker_threads';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { CLOSE_WAIT_MS } from '../../../enclave/slashing/sqlite/client.ts';
+import { WORKER_CLOSE_WAIT_MS } from '../../../enclave/slashing/sqlite/client.ts';
 import type { SlashingBackend } from '../../../enclave/slashing/types.ts';
 import { block, checkOne, verdictName } from '../../support/slashing.ts';
 import { ownDatabase } from './own-database.ts';
@@ -153,7 +153,7 @@ describe('closing', () => {
   });
 
   it.each([
-    ['', undefined, CLOSE_WAIT_MS],
+    ['', undefined, WORKER_CLOSE_WAIT_MS],
     [', in less time when there is less', 700, 700],
   ])('gives up a worker that does not answer, with 503 for what was asked of it%s', async (_when, given, waited) => {
     const backend = await open();

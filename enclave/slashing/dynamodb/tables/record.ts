@@ -11,7 +11,6 @@ import { isStill, NETWORK_PARTITION, safeInteger } from './items.ts';
 
 const FORMAT_VERSION = 2;
 const FIRST_FORMAT_VERSION = 1;
-export const STORE_ID_BYTES = 16;
 
 export interface StoreRecord {
   /** 32 hex digits. */

@@ -18,7 +18,7 @@ import {
 import { jittered } from '../../../aws/dynamodb-transact.ts';
 import { awsFault } from '../../../aws/errors.ts';
 import { coversFloor, higherFloor } from '../../jump.ts';
-import { NEW_STORE } from '../../new-store.ts';
+import { NEW_STORE, STORE_ID_BYTES } from '../../new-store.ts';
 import type { StoreFloor } from '../../types.ts';
 import { checkReplication, replicationOf } from '../replicas.ts';
 import { contended, recordLost, recordRolledBack, refuseRegion, startFault, storeReplaced } from '../store-faults.ts';
@@ -30,7 +30,6 @@ import {
   isStillRecord,
   type RecordBinding,
   type RecordReading,
-  STORE_ID_BYTES,
   type StoreRecord,
 } from './record.ts';
 import { unavailable } from './table.ts';

@@ -6,6 +6,7 @@ import { randomBytes } from 'node:crypto';
 import { SignerError } from '../../../api/errors.ts';
 import type { HistoryCodes } from '../../history/codes.ts';
 import type { IntegrityField } from '../../history/integrity.ts';
+import { STORE_ID_BYTES } from '../../new-store.ts';
 import type { StoreFloor, StoreIdentity } from '../../types.ts';
 import type { Connection } from '../connection/connections.ts';
 import type { ServerIdentity, ServerPlace, ServerQuestions } from '../connection/server.ts';
@@ -105,7 +106,7 @@ export function storeReader(
 /** A new record, of the keys that are there. */
 export async function createStore(connection: Connection, codes: HistoryCodes, server: ServerIdentity): Promise<void> {
   const keys = await listKeys(connection);
-  const record = { id: randomBytes(16).toString('hex'), revision: 1, floor: null, keys, server };
+  const record = { id: randomBytes(STORE_ID_BYTES).toString('hex'), revision: 1, floor: null, keys, server };
   await connection.query(INSERT_STORE, valuesOf(codes, record));
 }
 

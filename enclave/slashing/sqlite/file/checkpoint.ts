@@ -4,7 +4,7 @@
 
 import { Worker } from 'node:worker_threads';
 import type { Log } from '../../../../observe/log.ts';
-import { CLOSE_WAIT_MS } from '../client.ts';
+import { WORKER_CLOSE_WAIT_MS } from '../client.ts';
 import type { CheckpointData, CheckpointReply, CheckpointRequest } from './checkpoint-messages.ts';
 
 /**
@@ -60,7 +60,7 @@ export function checkpointsBesideCommits(
       worker ??= start();
       worker.postMessage('checkpoint' satisfies CheckpointRequest);
     },
-    async close(waitMs = CLOSE_WAIT_MS) {
+    async close(waitMs = WORKER_CLOSE_WAIT_MS) {
       const closing = worker;
       if (closing === undefined || isOver) return;
       isOver = true;
@@ -72,7 +72,7 @@ export function checkpointsBesideCommits(
           void closing.terminate();
           resolve();
         },
-        Math.min(CLOSE_WAIT_MS, waitMs),
+        Math.min(WORKER_CLOSE_WAIT_MS, waitMs),
       );
       closing.postMessage('close' satisfies CheckpointRequest);
       await ended;

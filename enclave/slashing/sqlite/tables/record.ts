@@ -11,8 +11,6 @@ import type { DatabaseOptions } from '../options.ts';
 import { bytesOf, damaged, numberOf, numberOrNull } from './cells.ts';
 import { SCHEMA_VERSION } from './tables.ts';
 
-export const STORE_ID_BYTES = 16;
-
 export interface DecidedImport {
   readonly importId: number;
   readonly strategy: MergeStrategy;

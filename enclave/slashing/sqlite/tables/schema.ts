@@ -5,8 +5,9 @@
 import { randomFillSync } from 'node:crypto';
 import { DatabaseSync } from 'node:sqlite';
 import type { RowIntegrity } from '../../history/integrity.ts';
+import { STORE_ID_BYTES } from '../../new-store.ts';
 import type { DatabaseOptions } from '../options.ts';
-import { newRecord, STORE_ID_BYTES, storeRecord } from './record.ts';
+import { newRecord, storeRecord } from './record.ts';
 import { METADATA_TABLE, SCHEMA, SCHEMA_VERSION } from './tables.ts';
 import { upgradeFromVersion1 } from './upgrade.ts';
 

@@ -7,10 +7,11 @@ import { randomFillSync } from 'node:crypto';
 import type { DatabaseSync } from 'node:sqlite';
 import { entrySum, historyCodes } from '../../history/codes.ts';
 import type { KeyState } from '../../history/state.ts';
+import { STORE_ID_BYTES } from '../../new-store.ts';
 import type { DatabaseOptions } from '../options.ts';
 import { bytesOf, bytesOrNull, cellsOf, damaged, isDamage, numberOf, numberOrNull } from './cells.ts';
 import { type Head, headTable } from './heads.ts';
-import { newRecord, STORE_ID_BYTES, storeRecord, withKeys } from './record.ts';
+import { newRecord, storeRecord, withKeys } from './record.ts';
 import { METADATA_TABLE, STAGED_TABLE, VALIDATORS_TABLE } from './tables.ts';
 
 export type UpgradeOutcome =
