@@ -15,7 +15,7 @@ export interface CeremonyPlan {
   /** What PCR17 of an enclave with this ceremony is: the register, not the digest. */
   readonly pcr17: string;
   readonly losses: readonly Loss[];
-  readonly warnings: readonly Warning[];
+  readonly warnings: readonly PlanWarning[];
 }
 
 /**
@@ -28,7 +28,7 @@ export interface Loss {
   readonly survivable: boolean;
 }
 
-export interface Warning {
+export interface PlanWarning {
   readonly code:
     | 'threshold_one'
     | 'no_loss_survivable'
@@ -65,8 +65,8 @@ function lossesOf({ kmsKeys, kmsThreshold }: Ceremony, of: Loss['of']): Loss[] {
   });
 }
 
-function thresholdWarnings(ceremony: Ceremony): Warning[] {
-  const warnings: Warning[] = [];
+function thresholdWarnings(ceremony: Ceremony): PlanWarning[] {
+  const warnings: PlanWarning[] = [];
   if (ceremony.kmsThreshold === 1) {
     warnings.push({
       code: 'threshold_one',
@@ -83,7 +83,7 @@ function thresholdWarnings(ceremony: Ceremony): Warning[] {
   return warnings;
 }
 
-function placeWarnings(ceremony: Ceremony): Warning[] {
+function placeWarnings(ceremony: Ceremony): PlanWarning[] {
   const { kmsKeys, kmsThreshold } = ceremony;
   const held = namesOf(kmsKeys, 'account').map((name) => ({
     name,
@@ -94,19 +94,19 @@ function placeWarnings(ceremony: Ceremony): Warning[] {
     ...held
       .filter(({ count }) => count >= kmsThreshold)
       .map(
-        ({ name, count }): Warning => ({
+        ({ name, count }): PlanWarning => ({
           code: 'account_holds_threshold',
           message: `account ${name} holds ${count} custody keys and ${kmsThreshold} suffice: whoever administers it can open the master key alone`,
         }),
       ),
     ...lost('account').map(
-      ({ name, keysLeft }): Warning => ({
+      ({ name, keysLeft }): PlanWarning => ({
         code: 'account_loss',
         message: `the loss of account ${name} leaves ${keysLeft} of the ${kmsThreshold} custody keys that are needed`,
       }),
     ),
     ...lost('region').map(
-      ({ name, keysLeft }): Warning => ({
+      ({ name, keysLeft }): PlanWarning => ({
         code: 'region_loss',
         message: `while region ${name} is down, ${keysLeft} of the ${kmsThreshold} custody keys that are needed are left: no signer can start`,
       }),
@@ -114,8 +114,8 @@ function placeWarnings(ceremony: Ceremony): Warning[] {
   ];
 }
 
-function restWarnings({ kmsKeys, retiredKmsKeys, rootTokenRecipients }: Ceremony): Warning[] {
-  const warnings: Warning[] = [];
+function restWarnings({ kmsKeys, retiredKmsKeys, rootTokenRecipients }: Ceremony): PlanWarning[] {
+  const warnings: PlanWarning[] = [];
   for (const [at, { arns }] of kmsKeys.entries()) {
     const [only = ''] = arns;
     if (arns.length === 1 && isMultiRegion(keyArn(only))) {

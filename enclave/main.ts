@@ -14,7 +14,7 @@ import { openEnclaveLog } from './boot/enclave/log.ts';
 import { ConfigurationRefused, type EnclaveParts, measureEnclave } from './boot/enclave/measure.ts';
 import { reloadOnHangUps } from './boot/hang-ups.ts';
 import type { World } from './boot/world.ts';
-import { reportCheck, type Said, sayWarnings, type Warning } from './commands/check.ts';
+import { reportCheck, type Said, type SaidWarning, sayWarnings } from './commands/check.ts';
 import { lookAtStart } from './commands/check-start.ts';
 import { runSlashingCommand } from './commands/slashing.ts';
 import { hasSlashingRecords } from './commands/slashing-open.ts';
@@ -44,7 +44,7 @@ export async function main(command: 'server' | 'slashing', argv: readonly string
  * @param input also how the front of Web3Signer's command line gives a configuration that is no file
  * @param said its warnings
  */
-export async function serve(input: LoadInput, said: readonly Warning[] = []): Promise<void> {
+export async function serve(input: LoadInput, said: readonly SaidWarning[] = []): Promise<void> {
   const read = (): Loaded => loadConfig(input, { compiledCeremony: false });
   const loaded = read();
   if (!loaded.ok) {

@@ -12,7 +12,7 @@ import { bounded } from '../command-line/text.ts';
 import { errorCode } from '../formats/error-code.ts';
 import type { AttestationPolicy } from './attestation/peer-evidence.ts';
 import type { DocumentProvider } from './attestation/provider.ts';
-import { type Given, readReferenceValues } from './attestation/reference-values.ts';
+import { type GivenText, readReferenceValues } from './attestation/reference-values.ts';
 import {
   COMMON_FLAGS,
   DEFAULT_MAX_AGE_SECONDS,
@@ -57,7 +57,7 @@ export function resolveSettings(
   if (flags['token'] !== undefined && flags['auth-token'] !== undefined) {
     throw new UsageFailure('--token and --auth-token are the same: give one of them');
   }
-  const fromFlagOrVariable = (name: SettingName): Given | undefined => {
+  const fromFlagOrVariable = (name: SettingName): GivenText | undefined => {
     const flag = name === 'token' && flags['auth-token'] !== undefined ? 'auth-token' : name;
     const value = flags[flag];
     // A list's members are joined by commas, as in its variable.
@@ -66,7 +66,7 @@ export function resolveSettings(
     return variable === undefined || variable === '' ? undefined : { text: variable, origin: variableOf(name) };
   };
   const profile = readProfile(fromFlagOrVariable('profile')?.text, env);
-  const given = (name: SettingName): Given | undefined => {
+  const given = (name: SettingName): GivenText | undefined => {
     const fromProfile = profile?.values[name];
     return (
       fromFlagOrVariable(name) ??
@@ -81,7 +81,7 @@ export function resolveSettings(
   };
 }
 
-type GivenOf = (name: SettingName) => Given | undefined;
+type GivenOf = (name: SettingName) => GivenText | undefined;
 
 function readPeer(given: GivenOf, provider: DocumentProvider): Peer {
   const url = readUrl(given('signer-url'), readSwitch(given('allow-plaintext-signer')));
@@ -136,7 +136,7 @@ function refuseUnknownVariables(env: Terminal['env']): void {
   );
 }
 
-function readUrl(given: Given | undefined, allowPlaintext: boolean): URL {
+function readUrl(given: GivenText | undefined, allowPlaintext: boolean): URL {
   const { text, origin } = given ?? { text: DEFAULT_SIGNER_URL, origin: 'the default' };
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !['https:', 'http:'].includes(url.protocol) || url.hostname === '') {
@@ -159,13 +159,13 @@ function readUrl(given: Given | undefined, allowPlaintext: boolean): URL {
   return url;
 }
 
-function readSwitch(given: Given | undefined): boolean {
+function readSwitch(given: GivenText | undefined): boolean {
   if (given === undefined) return false;
   if (given.text !== 'true' && given.text !== 'false') throw new UsageFailure(`${given.origin} is true or false`);
   return given.text === 'true';
 }
 
-function readCertificates(given: Given | undefined): Buffer | undefined {
+function readCertificates(given: GivenText | undefined): Buffer | undefined {
   if (given === undefined) return undefined;
   let pem: Buffer;
   try {
@@ -181,15 +181,15 @@ function readCertificates(given: Given | undefined): Buffer | undefined {
   return pem;
 }
 
-function formerVariable(env: Terminal['env']): Given | undefined {
+function formerVariable(env: Terminal['env']): GivenText | undefined {
   const text = env[FORMER_VARIABLE];
   return text === undefined || text === '' ? undefined : { text, origin: FORMER_VARIABLE };
 }
 
 /** The higher layers first; what was called `output` once is still read. */
 function readFormat(
-  above: Given | undefined,
-  json: Given | undefined,
+  above: GivenText | undefined,
+  json: GivenText | undefined,
   profile: Profile | undefined,
 ): Pick<Settings, 'output' | 'warnings'> {
   const former = profile?.values['output'];
@@ -203,7 +203,7 @@ function readFormat(
   return { output, warnings: [`${given.origin} is ${now} now; a later version will not know it`] };
 }
 
-export function readSeconds(given: Given | undefined, defaultSeconds: number): number {
+export function readSeconds(given: GivenText | undefined, defaultSeconds: number): number {
   if (given === undefined) return defaultSeconds;
   const seconds = /^[0-9]{1,6}$/.test(given.text) ? Number(given.text) : 0;
   if (seconds < 1 || seconds > MAX_SECONDS) {

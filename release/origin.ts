@@ -18,14 +18,14 @@ const TIME_VARIABLE = 'SOURCE_DATE_EPOCH';
 /** The times of an archive have 33 bits. */
 const MAX_TIME_SECONDS = 8_589_934_591;
 
-export interface Given {
+export interface OriginInput {
   /** For sources without git's folder, such as an archive of a tag; whoever gives it vouches for it. */
   readonly commit: string | undefined;
   readonly env: NodeJS.ProcessEnv;
 }
 
 /** @throws BuildError for a commit or a time that is none, or another commit than git's */
-export function originOf(root: string, { commit, env }: Given): Origin {
+export function originOf(root: string, { commit, env }: OriginInput): Origin {
   const time = env[TIME_VARIABLE] ?? (isCheckout(root) ? git(root, 'log', '-1', '--format=%ct') : '0');
   return {
     version: VERSION,

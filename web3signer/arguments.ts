@@ -3,7 +3,7 @@
 // value, other sub-commands. Two words are our own, and help is printed before they are read.
 
 import { renderName, suggest, type Violation } from '../command-line/violations.ts';
-import type { Given, GivenLayer } from './given.ts';
+import type { GivenLayer, GivenOption } from './given.ts';
 import { flagOf, type Web3SignerOption } from './option.ts';
 import { ETH1_OPTIONS, OPTION_OF_NAME, OPTIONS } from './options/options.ts';
 
@@ -29,7 +29,7 @@ const LETTERS = new Map(
 
 interface Reading {
   readonly rest: string[];
-  readonly given: Given[];
+  readonly given: GivenOption[];
   readonly violations: Violation[];
   readonly own: Set<string>;
   isEth2: boolean;
@@ -103,7 +103,7 @@ function isValue(word: string | undefined): word is string {
 }
 
 /** One of each: lists are joined, and what is given twice otherwise is refused, as picocli does. */
-function joined(given: readonly Given[], violations: Violation[]): Given[] {
+function joined(given: readonly GivenOption[], violations: Violation[]): GivenOption[] {
   return [...Map.groupBy(given, ({ option }) => option)].flatMap(([option, uses]) => {
     const [first] = uses;
     if (first === undefined) return [];

@@ -4,7 +4,7 @@
 import { readFileSync } from 'node:fs';
 import { renderName, suggest, type Violation, yamlViolations } from '../command-line/violations.ts';
 import { parseStrictYaml, type StrictDocument } from '../formats/yaml.ts';
-import type { Given, GivenLayer, Warning } from './given.ts';
+import type { GivenLayer, GivenOption, OptionWarning } from './given.ts';
 import { keysOf, type Web3SignerOption } from './option.ts';
 import { CONFIG_FILE, OPTIONS } from './options/options.ts';
 
@@ -20,7 +20,7 @@ const OTHER_COMMAND = /^(?:eth1|filecoin)\./;
 const NOTHING: GivenLayer = { given: [], violations: [], warnings: [] };
 
 /** @param file what `--config-file` says, if it was given */
-export function readConfigFile(file: Given | undefined): GivenLayer {
+export function readConfigFile(file: GivenOption | undefined): GivenLayer {
   if (file === undefined) return NOTHING;
   const path = file.value;
   const refused = (problem: string, remedy: string): GivenLayer => ({
@@ -46,9 +46,9 @@ export function readConfigFile(file: Given | undefined): GivenLayer {
 }
 
 function readKeys(keys: object, document: StrictDocument, path: string): GivenLayer {
-  const given: Given[] = [];
+  const given: GivenOption[] = [];
   const violations: Violation[] = [];
-  const warnings: Warning[] = [];
+  const warnings: OptionWarning[] = [];
   for (const [key, value] of Object.entries(keys)) {
     const origin = `${path} line ${document.lineAt([key])}`;
     const option = OPTION_OF_KEY.get(key);

@@ -4,7 +4,7 @@
 
 import { nearest } from '../command-line/nearest.ts';
 import { renderName } from '../command-line/violations.ts';
-import type { Given, GivenLayer, Warning } from './given.ts';
+import type { GivenLayer, GivenOption, OptionWarning } from './given.ts';
 import { variablesOf } from './option.ts';
 import { OPTIONS } from './options/options.ts';
 
@@ -16,7 +16,7 @@ const SERVICE =
 const LINK = /^WEB3SIGNER(?:_[A-Z0-9_]+)?_PORT$/;
 
 export function readEnvironment(env: Environment): GivenLayer {
-  const given: Given[] = [];
+  const given: GivenOption[] = [];
   const known = new Set<string>();
   for (const option of OPTIONS) {
     const variables = variablesOf(option);
@@ -31,7 +31,7 @@ export function readEnvironment(env: Environment): GivenLayer {
   return { given, violations: [], warnings };
 }
 
-function unknownVariable(name: string, known: ReadonlySet<string>): Warning {
+function unknownVariable(name: string, known: ReadonlySet<string>): OptionWarning {
   const near = nearest(name, known);
   const advice = near === undefined ? '' : `; did you mean ${near}?`;
   return { at: `environment ${renderName(name)}`, says: `is not the variable of an option, and does nothing${advice}` };

@@ -4,7 +4,7 @@
 import type { Violation } from '../command-line/violations.ts';
 import type { Web3SignerOption } from './option.ts';
 
-export interface Given {
+export interface GivenOption {
   readonly option: Web3SignerOption;
   readonly value: string;
   /** `flag --network`, `environment WEB3SIGNER_ETH2_NETWORK`, `config.yaml line 3`. */
@@ -12,25 +12,25 @@ export interface Given {
 }
 
 /** What somebody should know of an option that keeps nothing from starting. */
-export interface Warning {
+export interface OptionWarning {
   readonly at: string;
   /** Completes it to a sentence, and says what happens. */
   readonly says: string;
 }
 
 export interface GivenLayer {
-  readonly given: readonly Given[];
+  readonly given: readonly GivenOption[];
   readonly violations: readonly Violation[];
-  readonly warnings: readonly Warning[];
+  readonly warnings: readonly OptionWarning[];
 }
 
 /** By the name of the option, which no two share. */
-export type GivenOptions = ReadonlyMap<string, Given>;
+export type GivenOptions = ReadonlyMap<string, GivenOption>;
 
 /** @param layers the highest first */
 export function merged(layers: readonly GivenLayer[]): GivenOptions {
   return new Map(
-    layers.toReversed().flatMap(({ given }) => given.map((one): [string, Given] => [one.option.names[0], one])),
+    layers.toReversed().flatMap(({ given }) => given.map((one): [string, GivenOption] => [one.option.names[0], one])),
   );
 }
 

@@ -16,7 +16,7 @@ import { type Arguments, type Command, readArguments } from './arguments.ts';
 import { readConfigFile } from './config-file.ts';
 import { DATABASE_URL, importCommand } from './database.ts';
 import { type Environment, readEnvironment } from './environment.ts';
-import { type GivenOptions, merged, type Warning } from './given.ts';
+import { type GivenOptions, merged, type OptionWarning } from './given.ts';
 import { settleImported } from './imported-keystores.ts';
 import { flagOf } from './option.ts';
 import { CONFIG_FILE } from './options/options.ts';
@@ -188,11 +188,11 @@ function isOpen({ config }: Translation): boolean {
 }
 
 /** Only while it is so: a token may be asked for by SVC_STATIC_AUTH. */
-function openDoors({ config }: Extract<Loaded, { ok: true }>): readonly Warning[] {
+function openDoors({ config }: Extract<Loaded, { ok: true }>): readonly OptionWarning[] {
   return config.static_auth.anonymous.policies.includes(POLICY) ? [OPEN] : [];
 }
 
-const OPEN: Warning = {
+const OPEN: OptionWarning = {
   at: 'static_auth',
   says:
     'lets callers without a token in, as Web3Signer does: whoever reaches the port signs with every key. To close ' +

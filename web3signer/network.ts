@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import type { Violation } from '../command-line/violations.ts';
 import { decodeHex, encodeHex } from '../formats/hex.ts';
-import type { Given, GivenOptions } from './given.ts';
+import type { GivenOption, GivenOptions } from './given.ts';
 import { GENESIS_VALIDATORS_ROOT, MOVED_FORKS } from './options/network.ts';
 import type { Translation } from './translation.ts';
 
@@ -51,7 +51,7 @@ export function numberOf(text: string): number | string {
   return /^[0-9]{1,15}$/.test(text) ? Number(text) : text;
 }
 
-function customRoot(file: string, root: Given | undefined, origin: string, to: Translation): void {
+function customRoot(file: string, root: GivenOption | undefined, origin: string, to: Translation): void {
   const path = join(dirname(file), ROOT_FILE);
   const beside = rootBeside(path);
   const stated = statedRoot(root, to);
@@ -74,7 +74,7 @@ function setRoot(root: string | undefined, from: string, origin: string, to: Tra
   }
 }
 
-function statedRoot(root: Given | undefined, to: Translation): string | undefined {
+function statedRoot(root: GivenOption | undefined, to: Translation): string | undefined {
   if (root === undefined) return undefined;
   const bytes = decodeHex(root.value.toLowerCase(), 32);
   if (bytes !== undefined) return encodeHex(bytes);
@@ -94,7 +94,7 @@ function rootBeside(path: string): string | 'malformed' | undefined {
   return bytes === undefined ? 'malformed' : encodeHex(bytes);
 }
 
-function needless(name: string, { origin }: Given): Violation {
+function needless(name: string, { origin }: GivenOption): Violation {
   const problem = `is for the path of a config.yaml and for ephemery; strongroom has that of ${name}`;
   return { path: ROOT_OPTION, problem, remedy: 'leave it out', origin };
 }

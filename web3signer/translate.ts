@@ -5,7 +5,7 @@
 import { join, resolve } from 'node:path';
 import { translateAccess } from './access.ts';
 import { DATABASE_URL, importCommand } from './database.ts';
-import { type Given, type GivenOptions, isOn } from './given.ts';
+import { type GivenOption, type GivenOptions, isOn } from './given.ts';
 import { numberOf, translateNetwork } from './network.ts';
 import { flagOf } from './option.ts';
 import { Translation } from './translation.ts';
@@ -27,7 +27,7 @@ export function translate(given: GivenOptions, folder: string): Translation {
   return to;
 }
 
-function translateOne(one: Given, given: GivenOptions, to: Translation): void {
+function translateOne(one: GivenOption, given: GivenOptions, to: Translation): void {
   const { option, value, origin } = one;
   const flag = flagOf(option);
   const lower = value.trim().toLowerCase();
@@ -64,7 +64,7 @@ function translateListening(given: GivenOptions, hasMetrics: boolean, to: Transl
 }
 
 /** The container image sets it for everybody (release/image.ts): nobody who starts one has to be told. */
-function isOfImage({ option, value, origin }: Given): boolean {
+function isOfImage({ option, value, origin }: GivenOption): boolean {
   return origin.startsWith('environment ') && option.names[0] === 'metrics-host' && value === '0.0.0.0';
 }
 

@@ -2,13 +2,13 @@
 // ours), and what is refused or said.
 
 import type { Violation } from '../command-line/violations.ts';
-import type { Warning } from './given.ts';
+import type { OptionWarning } from './given.ts';
 import type { Section } from './yaml-text.ts';
 
 export class Translation {
   readonly config: Section = {};
   readonly violations: Violation[] = [];
-  readonly warnings: Warning[] = [];
+  readonly warnings: OptionWarning[] = [];
   readonly #origins = new Map<string, string>();
 
   /** @param path with dots @param origin where the value was given */

@@ -14,10 +14,10 @@ export interface Found {
 }
 
 /** That of an option, or of what was translated to options. */
-export type Warning = Pick<ConfigWarning, 'says'> & { readonly at: string };
+export type SaidWarning = Pick<ConfigWarning, 'says'> & { readonly at: string };
 
 export interface Said {
-  readonly warnings: readonly Warning[];
+  readonly warnings: readonly SaidWarning[];
   readonly ignoredVariables: readonly string[];
 }
 

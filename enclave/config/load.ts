@@ -20,7 +20,7 @@ import {
   type SectionPath,
 } from './options.ts';
 import { remedyFor } from './remedy.ts';
-import type { Facts, Finding } from './rules/rule.ts';
+import type { ConfigFinding, Facts } from './rules/rule.ts';
 import { RULES } from './rules/rules.ts';
 import { resolveSettings } from './settings.ts';
 import { Secret, wipeSecrets } from './values/secret.ts';
@@ -156,13 +156,13 @@ function sentence(message: string): string {
   return /^(?:must|is|has|refers) /.test(shown) ? shown : `is refused: ${shown}`;
 }
 
-function findings(config: Config, facts: Facts, failed: ReadonlySet<string>): Finding[] {
+function findings(config: Config, facts: Facts, failed: ReadonlySet<string>): ConfigFinding[] {
   const isSound = (at: string): boolean => ![...failed].some((path) => isWithin(path, at));
   return RULES.filter(({ reads }) => reads.every(isSound)).flatMap((rule) => rule.broken(config, facts));
 }
 
 function locate(
-  { at, within = [], problem, remedy }: Finding,
+  { at, within = [], problem, remedy }: ConfigFinding,
   settings: ReadonlyMap<OptionPath, Setting>,
   layers: readonly Layer[],
 ): Violation {

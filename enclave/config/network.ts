@@ -8,13 +8,13 @@ import { type ConsensusConfig, MAX_CONSENSUS_CONFIG_BYTES, readConsensusConfig }
 import { extendSchedule } from '../signing/fork-schedule.ts';
 import { ephemeryNetwork, type Fork, makeNetwork, type Network, publicNetwork } from '../signing/networks.ts';
 import type { Config } from './options.ts';
-import type { Finding } from './rules/rule.ts';
+import type { ConfigFinding } from './rules/rule.ts';
 
 export type NetworkOptions = Pick<Config, 'network' | 'custom_network'>;
 
 export type NetworkReading =
   | { readonly network: Network; readonly unknownForks: ConsensusConfig['unknownForks'] }
-  | { readonly findings: readonly Finding[] };
+  | { readonly findings: readonly ConfigFinding[] };
 
 /** How `custom_network.config_file` is read. Throws when it cannot be. */
 export type ReadFile = (path: string) => Uint8Array;
@@ -84,7 +84,7 @@ const DEFAULT_SLOT_DURATION_MS = 12_000;
 function readConfigFile(
   path: string,
   readFile: ReadFile,
-): { readonly config: ConsensusConfig } | { readonly findings: readonly Finding[] } {
+): { readonly config: ConsensusConfig } | { readonly findings: readonly ConfigFinding[] } {
   const at = 'custom_network.config_file';
   let bytes: Uint8Array;
   try {

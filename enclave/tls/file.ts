@@ -107,7 +107,7 @@ export function certificateWarning(
   return days < WARN_DAYS ? `holds a certificate that expires at ${notAfter}. Renew it` : undefined;
 }
 
-export interface ReloadParts {
+export interface CertificateReloadParts {
   readonly intervalSeconds: number;
   readonly log: Log;
   /** Milliseconds since the Unix epoch. */
@@ -120,7 +120,7 @@ export function reloadCertificate(
   server: TlsServer,
   files: CertificateFiles,
   current: CertificatePair,
-  { intervalSeconds, log, now = Date.now, onReload }: ReloadParts,
+  { intervalSeconds, log, now = Date.now, onReload }: CertificateReloadParts,
 ): { stop(): void; poll(): Promise<void> } {
   let inForce = identityOf(current);
   let reported = '';

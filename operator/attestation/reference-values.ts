@@ -20,7 +20,7 @@ const MAX_FILE_BYTES = 1024 * 1024;
 const MAX_PATH_CHARACTERS = 200;
 
 /** A value and who gave it: a flag, a variable, a profile. */
-export interface Given {
+export interface GivenText {
   readonly text: string;
   readonly origin: string;
 }
@@ -33,8 +33,8 @@ export interface Given {
  * @throws CommandFailure
  */
 export function readReferenceValues(
-  file: Given | undefined,
-  registers: Given | undefined,
+  file: GivenText | undefined,
+  registers: GivenText | undefined,
   anyConfiguration: boolean,
 ): ReferenceValues | undefined {
   if (file === undefined && registers === undefined) return undefined;
@@ -54,7 +54,7 @@ function configurationMissing(origins: string): UsageFailure {
   );
 }
 
-function readReferenceFile({ text: path, origin }: Given): ReferenceValues {
+function readReferenceFile({ text: path, origin }: GivenText): ReferenceValues {
   const place = `${origin}: ${bounded(path, MAX_PATH_CHARACTERS)}`;
   let content: Buffer;
   try {

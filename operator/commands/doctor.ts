@@ -6,7 +6,7 @@ import { EXIT } from '../../command-line/exit-codes.ts';
 import { createClient } from '../client.ts';
 import type { LocalCall } from '../command.ts';
 import type { doctor } from '../descriptions/replicas.ts';
-import { type Finding, findingsJson, renderFindings, skipped, verdictOf } from '../doctor/finding.ts';
+import { type DoctorFinding, findingsJson, renderFindings, skipped, verdictOf } from '../doctor/finding.ts';
 import { type Asked, checkName, checkProfile, checkSettings, checkTokenSource } from '../doctor/settings-checks.ts';
 import {
   checkClock,
@@ -22,7 +22,7 @@ import { CommandFailure } from '../exit.ts';
 import { createOutput } from '../output.ts';
 
 export async function findTrouble({ values, terminal, provider }: LocalCall<typeof doctor.flags>): Promise<void> {
-  const findings: Finding[] = [];
+  const findings: DoctorFinding[] = [];
   await examineAll({ flags: values, terminal, provider }, (finding) => findings.push(finding));
   const { SVC_OPERATOR_JSON: json, SVC_OPERATOR_OUTPUT: former } = terminal.env;
   const format = values.json || json === 'true' || (json === undefined && former === 'json') ? 'json' : 'table';
@@ -33,7 +33,7 @@ export async function findTrouble({ values, terminal, provider }: LocalCall<type
   throw new CommandFailure(failed[0]?.exitCode ?? EXIT.failed, `failed: ${names}`, failed[0]?.todo ?? undefined);
 }
 
-async function examineAll(asked: Asked, found: (finding: Finding) => void): Promise<void> {
+async function examineAll(asked: Asked, found: (finding: DoctorFinding) => void): Promise<void> {
   const profile = checkProfile(asked);
   found(profile);
   if (profile.status === 'fail') return;

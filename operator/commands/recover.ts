@@ -13,7 +13,7 @@ import type { Client } from '../client.ts';
 import type { RemoteCall } from '../command.ts';
 import type { recover } from '../descriptions/replicas.ts';
 import { CommandFailure, ForeignAnswer, localFailure, SignerRefusal, UsageFailure } from '../exit.ts';
-import type { Latch, LatchTable, OpenLatchTable } from '../recovery/latch-table.ts';
+import type { LatchRow, LatchTable, OpenLatchTable } from '../recovery/latch-table.ts';
 import {
   afterDeletion,
   foreignAnswer,
@@ -43,7 +43,7 @@ export async function recoverFleet({
 interface Report {
   readonly troubles: readonly Trouble[];
   /** The latch that was deleted. */
-  readonly removed: Latch | null;
+  readonly removed: LatchRow | null;
 }
 
 async function healthOf(client: Client): Promise<Health | CommandFailure> {
@@ -68,7 +68,7 @@ interface RemovalParts {
   readonly openLatchTable: OpenLatchTable | undefined;
 }
 
-async function removeLatch(table: string, { health, terminal, openLatchTable }: RemovalParts): Promise<Latch> {
+async function removeLatch(table: string, { health, terminal, openLatchTable }: RemovalParts): Promise<LatchRow> {
   if (health instanceof ForeignAnswer) {
     throw new CommandFailure(
       EXIT.refused,
@@ -102,7 +102,7 @@ async function removeFrom(
   rows: LatchTable,
   table: string,
   chamber: Health['checks'][number] | undefined,
-): Promise<Latch> {
+): Promise<LatchRow> {
   const latch = await rows.read();
   if (latch === undefined) {
     throw localFailure(
@@ -121,7 +121,7 @@ async function removeFrom(
 }
 
 /** A time that is none is not told by the signer. */
-function isSame(latch: Latch, { sealed_at, reason, accessor }: Health['checks'][number]): boolean {
+function isSame(latch: LatchRow, { sealed_at, reason, accessor }: Health['checks'][number]): boolean {
   const time = Date.parse(latch.sealedAt ?? '');
   const told = Number.isNaN(time) ? null : new Date(time).toISOString();
   const sameAccessor = accessor === undefined || latch.accessor === accessor; // earlier versions do not tell it
@@ -148,7 +148,7 @@ function render({ troubles, removed }: Report, columns: number): string {
 }
 
 /** What it said is worth keeping: the row that said it is gone. */
-function renderRemoved({ sealedAt, reason, accessor }: Latch, columns: number): string {
+function renderRemoved({ sealedAt, reason, accessor }: LatchRow, columns: number): string {
   const fields: (readonly [string, string])[] = [
     ['deleted', 'the latch, SEAL_OVERRIDE'],
     ['sealed at', sealedAt ?? 'a time not recorded'],

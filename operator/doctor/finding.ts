@@ -7,7 +7,7 @@ import { CommandFailure, type OperatorExitCode } from '../exit.ts';
 
 export type FindingStatus = 'ok' | 'warn' | 'fail' | 'skipped';
 
-export interface Finding {
+export interface DoctorFinding {
   readonly check: string;
   readonly status: FindingStatus;
   readonly detail: string;
@@ -17,33 +17,37 @@ export interface Finding {
   readonly exitCode?: OperatorExitCode;
 }
 
-export function ok(check: string, detail: string): Finding {
+export function ok(check: string, detail: string): DoctorFinding {
   return { check, status: 'ok', detail, todo: null };
 }
 
-export function warn(check: string, detail: string, todo: string): Finding {
+export function warn(check: string, detail: string, todo: string): DoctorFinding {
   return { check, status: 'warn', detail, todo };
 }
 
-export function skipped(check: string, detail: string): Finding {
+export function skipped(check: string, detail: string): DoctorFinding {
   return { check, status: 'skipped', detail, todo: null };
 }
 
 /** @param error rethrown unless it is a failure of the command: a bug is no finding */
-export function fail(check: string, error: unknown, todo?: string): Finding {
+export function fail(check: string, error: unknown, todo?: string): DoctorFinding {
   if (!(error instanceof CommandFailure)) throw error;
   const { exitCode, message, advice } = error;
   return { check, status: 'fail', detail: message, todo: todo ?? advice ?? 'see docs/guides/doctor.md', exitCode };
 }
 
 /** The worst of them. */
-export function verdictOf(findings: readonly Finding[]): 'ok' | 'warn' | 'fail' {
+export function verdictOf(findings: readonly DoctorFinding[]): 'ok' | 'warn' | 'fail' {
   const has = (status: FindingStatus): boolean => findings.some((finding) => finding.status === status);
   return has('fail') ? 'fail' : has('warn') ? 'warn' : 'ok';
 }
 
 /** `what to do` stands under its line, so that a line is a check; the verdict comes last. */
-export function renderFindings(findings: readonly Finding[], columns?: number, paint: Paint = (text) => text): string {
+export function renderFindings(
+  findings: readonly DoctorFinding[],
+  columns?: number,
+  paint: Paint = (text) => text,
+): string {
   const rows = findings.flatMap(({ check, status, detail, todo }) => [
     [check, status.toUpperCase(), detail],
     ...(todo === null ? [] : [['', '', `→ ${todo}`]]),
@@ -54,7 +58,7 @@ export function renderFindings(findings: readonly Finding[], columns?: number, p
 
 const TONES = { ok: 'good', warn: 'doubtful', fail: 'bad' } as const;
 
-function verdictText(findings: readonly Finding[]): string {
+function verdictText(findings: readonly DoctorFinding[]): string {
   const counted = (status: FindingStatus, words: string): string[] => {
     const count = findings.filter((finding) => finding.status === status).length;
     return count === 0 ? [] : [`${count} ${words}`];
@@ -65,7 +69,7 @@ function verdictText(findings: readonly Finding[]): string {
     : `of ${plural(findings.length, 'check')}: ${troubles.join(', ')}`;
 }
 
-export function findingsJson(findings: readonly Finding[]): string {
+export function findingsJson(findings: readonly DoctorFinding[]): string {
   const checks = findings.map(({ check, status, detail, todo }) => ({ check, status, detail, todo }));
   return JSON.stringify({ verdict: verdictOf(findings), checks });
 }

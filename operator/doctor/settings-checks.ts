@@ -11,7 +11,7 @@ import { readProfile } from '../profile.ts';
 import { profileNames, profilePath } from '../profile-file.ts';
 import { resolveSettings, type Settings } from '../settings.ts';
 import { readToken } from '../token.ts';
-import { type Finding, fail, ok, skipped, warn } from './finding.ts';
+import { type DoctorFinding, fail, ok, skipped, warn } from './finding.ts';
 
 export interface Asked {
   readonly flags: Readonly<Record<string, FlagValue>>;
@@ -19,7 +19,7 @@ export interface Asked {
   readonly provider: DocumentProvider;
 }
 
-export function checkProfile({ flags, terminal: { env } }: Asked): Finding {
+export function checkProfile({ flags, terminal: { env } }: Asked): DoctorFinding {
   const named = flags['profile'] ?? env[variableOf('profile')];
   try {
     const profile = readProfile(typeof named === 'string' && named !== '' ? named : undefined, env);
@@ -39,7 +39,7 @@ function withoutProfile(env: Terminal['env']): string {
 }
 
 export function checkSettings({ flags, terminal, provider }: Asked): {
-  readonly finding: Finding;
+  readonly finding: DoctorFinding;
   readonly settings?: Settings;
 } {
   try {
@@ -60,7 +60,7 @@ export function checkSettings({ flags, terminal, provider }: Asked): {
 export async function checkTokenSource(
   { token }: Settings,
   terminal: Terminal,
-): Promise<{ readonly finding: Finding; readonly token?: string }> {
+): Promise<{ readonly finding: DoctorFinding; readonly token?: string }> {
   if (token === undefined) {
     const todo = 'name one with --token, SVC_OPERATOR_TOKEN or a profile; probes need none';
     return { finding: warn('token', 'none is given: most commands need one', todo) };
@@ -84,7 +84,7 @@ function sourceOf(text: string): string {
   return /^(?:env:|@|file:)/.test(text) ? text : 'a profile or a variable';
 }
 
-export async function checkName(peer: Peer, timeoutSeconds: number): Promise<Finding> {
+export async function checkName(peer: Peer, timeoutSeconds: number): Promise<DoctorFinding> {
   try {
     const addresses = await resolveHost(peer.url);
     return addresses === undefined

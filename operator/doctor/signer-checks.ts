@@ -13,7 +13,7 @@ import { connect, type Peer } from '../connect.ts';
 import { connectionFailure } from '../connection-failure.ts';
 import { createDeadline } from '../deadline.ts';
 import { CommandFailure } from '../exit.ts';
-import { type Finding, fail, ok, skipped, warn } from './finding.ts';
+import { type DoctorFinding, fail, ok, skipped, warn } from './finding.ts';
 
 const DAY_MS = 86_400_000;
 const CERTIFICATE_WARNING_DAYS = 14;
@@ -23,7 +23,7 @@ const CLOCK_FAILURE_SECONDS = 30;
 const TOKEN_WARNING_DAYS = 7;
 
 /** The way in: TCP, then TLS or attestation, as every command goes it. Nothing is sent. */
-export async function checkConnection(peer: Peer, timeoutSeconds: number): Promise<Finding> {
+export async function checkConnection(peer: Peer, timeoutSeconds: number): Promise<DoctorFinding> {
   const deadline = createDeadline(timeoutSeconds);
   deadline.set();
   try {
@@ -45,7 +45,7 @@ interface Described {
   getPeerCertificate?(): { readonly valid_to?: string };
 }
 
-function describeConnection({ url, attestation }: Peer, socket: Described): Finding {
+function describeConnection({ url, attestation }: Peer, socket: Described): DoctorFinding {
   if (url.protocol === 'http:') return ok('connection', 'open, without TLS');
   const protocol = socket.getProtocol?.() ?? 'TLS';
   if (attestation !== undefined) return ok('connection', `${protocol}; the enclave is authentic and the expected one`);
@@ -60,7 +60,7 @@ function describeConnection({ url, attestation }: Peer, socket: Described): Find
 }
 
 export interface Answered {
-  readonly finding: Finding;
+  readonly finding: DoctorFinding;
   /** When the answer was made, by the signer's clock. */
   readonly date?: Date | undefined;
   readonly startedAtMs: number;
@@ -76,7 +76,7 @@ export async function checkUpcheck(client: Client): Promise<Answered> {
   }
 }
 
-export function checkClock({ date, startedAtMs }: Answered): Finding {
+export function checkClock({ date, startedAtMs }: Answered): DoctorFinding {
   if (date === undefined) return skipped('clock', 'the answer has no date');
   const [first, last] = [startedAtMs - date.getTime(), Date.now() - date.getTime()];
   // Its second began somewhere between the request and the answer.
@@ -89,7 +89,7 @@ export function checkClock({ date, startedAtMs }: Answered): Finding {
   return fail('clock', new CommandFailure(EXIT.failed, detail, todo));
 }
 
-export async function checkHealth(client: Client): Promise<Finding> {
+export async function checkHealth(client: Client): Promise<DoctorFinding> {
   try {
     const { value } = await client.request({ method: 'GET', path: '/healthcheck', alsoAnswers: 503 }, healthSchema);
     const chamber = value.checks.find(({ id }) => id === 'chamber');
@@ -109,7 +109,7 @@ export async function checkHealth(client: Client): Promise<Finding> {
 const RECOVER = '`strongroom operator recover` says what recovery takes';
 
 /** Whose token it is, as far as the signer tells it to its holder; undefined where tokens are static. */
-export async function checkOwnToken(client: Client): Promise<Finding> {
+export async function checkOwnToken(client: Client): Promise<DoctorFinding> {
   try {
     const { value } = await client.request({ method: 'GET', path: SELF }, tokenRecordSchema);
     const policies = value.policies.length === 0 ? '' : `, policies ${value.policies.join(', ')}`;
@@ -136,7 +136,7 @@ const publicKeysSchema = z.array(z.string());
 /** The two scopes that are asked for without changing or exporting anything. */
 export async function checkScopes(
   client: Client,
-): Promise<{ readonly finding: Finding; readonly status?: ChamberStatus }> {
+): Promise<{ readonly finding: DoctorFinding; readonly status?: ChamberStatus }> {
   const [status, keys] = [await statusOf(client), await publicKeysOf(client)];
   const may = [
     ...('value' in status ? ['chamber_status'] : []),
@@ -176,7 +176,7 @@ async function tried<Value>(asked: Promise<{ readonly value: Value }>): Promise<
   }
 }
 
-export function checkStatus(status: ChamberStatus | undefined): Finding {
+export function checkStatus(status: ChamberStatus | undefined): DoctorFinding {
   if (status === undefined) return skipped('status', 'needs the scope chamber_status');
   const { slashing, custody, state_watcher: watcher, memory } = status;
   const concerns = [
@@ -199,7 +199,7 @@ export function checkStatus(status: ChamberStatus | undefined): Finding {
 }
 
 /** The status alone says the signer's version: that of its OpenAPI description is the API's. */
-export function checkVersions(status: ChamberStatus | undefined): Finding {
+export function checkVersions(status: ChamberStatus | undefined): DoctorFinding {
   if (status === undefined) return skipped('versions', 'the status says the version of the signer');
   if (status.version === VERSION) return ok('versions', `both ${VERSION}`);
   const todo = 'use the operator of the same version: an answer that it does not know is refused';

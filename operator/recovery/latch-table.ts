@@ -2,7 +2,7 @@
 // table by itself: the program that the command belongs to hands this in (bin/strongroom.ts).
 
 /** What the row SEAL_OVERRIDE says of itself; one that was made by hand may say nothing. */
-export interface Latch {
+export interface LatchRow {
   readonly sealedAt: string | null;
   readonly reason: string | null;
   readonly accessor: string | null;
@@ -10,9 +10,9 @@ export interface Latch {
 
 export interface LatchTable {
   /** Strongly consistent. @throws Error in the service's words */
-  read(): Promise<Latch | undefined>;
+  read(): Promise<LatchRow | undefined>;
   /** On the condition that the row still says exactly this. */
-  delete(latch: Latch): Promise<'deleted' | 'changed'>;
+  delete(latch: LatchRow): Promise<'deleted' | 'changed'>;
   close(): void;
 }
 

@@ -4,7 +4,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { loadConfig } from '../../enclave/config/load.ts';
-import type { Given, GivenOptions } from '../../web3signer/given.ts';
+import type { GivenOption, GivenOptions } from '../../web3signer/given.ts';
 import { flagOf, type Web3SignerOption } from '../../web3signer/option.ts';
 import { ETH1_OPTIONS, OPTION_OF_NAME, OPTIONS } from '../../web3signer/options/options.ts';
 import { translate } from '../../web3signer/translate.ts';
@@ -75,7 +75,7 @@ function valueFor({ names: [name], form }: Web3SignerOption): string {
 
 function givenOf(...pairs: readonly (readonly [name: string, value: string])[]): GivenOptions {
   return new Map(
-    pairs.map(([name, value]): [string, Given] => {
+    pairs.map(([name, value]): [string, GivenOption] => {
       const option = OPTION_OF_NAME.get(name);
       if (option === undefined) throw new Error(`there is no option ${name}`);
       return [option.names[0], { option, value, origin: `flag --${name}` }];

@@ -44,7 +44,7 @@ export interface TokenRow extends VerifiedRowBase, TokenContent {
 
 export type VerifiedRow = PolicyRow | TokenRow;
 
-export interface BoundCaller {
+export interface TokenCaller {
   readonly caller: Caller;
   readonly token: TokenRow;
 }
@@ -56,7 +56,7 @@ export interface AuthSnapshot {
   /** By pk. Exactly the rows that count: the manifest names them, code and all. */
   readonly rows: ReadonlyMap<string, VerifiedRow>;
   /** By token digest. */
-  readonly callers: ReadonlyMap<string, BoundCaller>;
+  readonly callers: ReadonlyMap<string, TokenCaller>;
 }
 
 /** Undefined: the row counts as missing. */
@@ -85,7 +85,7 @@ export function snapshotOf(
     const row = candidates.get(pk);
     if (row?.code === code) rows.set(pk, row);
   }
-  const callers = new Map<string, BoundCaller>();
+  const callers = new Map<string, TokenCaller>();
   for (const token of rows.values()) {
     if (token.row === 'token') callers.set(token.digest, { caller: callerOf(token, rows), token });
   }
@@ -118,7 +118,7 @@ export function findToken({ rows }: AuthSnapshot, accessor: string): TokenRow | 
   return row?.row === 'token' ? row : undefined;
 }
 
-export function findCaller(snapshot: AuthSnapshot, accessor: string): BoundCaller | undefined {
+export function findCaller(snapshot: AuthSnapshot, accessor: string): TokenCaller | undefined {
   const token = findToken(snapshot, accessor);
   return token === undefined ? undefined : snapshot.callers.get(token.digest);
 }

@@ -12,7 +12,7 @@ import type { Credential } from '../credentials.ts';
 import { tokenDigest } from '../tokens.ts';
 import { AuthHeadRejected, loadAuth } from './load.ts';
 import { type RejectionHooks, Rejections } from './rejections.ts';
-import { type AuthSnapshot, type BoundCaller, findCaller, isExpired } from './snapshot.ts';
+import { type AuthSnapshot, findCaller, isExpired, type TokenCaller } from './snapshot.ts';
 import type { AuthHead, AuthKeys, AuthState } from './state.ts';
 import { type Change, isApplied, prepare } from './write.ts';
 
@@ -158,11 +158,11 @@ export class StatefulAuthenticator implements Authenticator {
     return this.#judge(this.#snapshot.callers.get(tokenDigest(this.#keys.tokens, credential.token)), peerAddress);
   }
 
-  #judge(bound: BoundCaller | undefined, peerAddress: string | undefined): Authentication {
-    if (bound === undefined || isExpired(bound.token, this.#parts.clock.now())) return refused('invalid_token');
-    const { cidrs } = bound.token;
+  #judge(found: TokenCaller | undefined, peerAddress: string | undefined): Authentication {
+    if (found === undefined || isExpired(found.token, this.#parts.clock.now())) return refused('invalid_token');
+    const { cidrs } = found.token;
     const isFromBoundNetwork = cidrs.length === 0 || (peerAddress !== undefined && anyCidrContains(cidrs, peerAddress));
-    return isFromBoundNetwork ? { kind: 'caller', caller: bound.caller } : refused('peer_not_allowed');
+    return isFromBoundNetwork ? { kind: 'caller', caller: found.caller } : refused('peer_not_allowed');
   }
 
   async #refresh(): Promise<void> {
@@ -204,11 +204,11 @@ export class StatefulAuthenticator implements Authenticator {
 
   /** A token that was revoked on another replica changes nothing, even before this replica knows. */
   #actorRefusal({ accessor, needsManagement }: Actor, snapshot: AuthSnapshot): ChangeRefused | undefined {
-    const bound = findCaller(snapshot, accessor);
-    if (bound === undefined || isExpired(bound.token, this.#parts.clock.now())) {
+    const found = findCaller(snapshot, accessor);
+    if (found === undefined || isExpired(found.token, this.#parts.clock.now())) {
       return { kind: 'refused', reason: 'invalid_token' };
     }
-    if (!needsManagement || bound.caller.management) return undefined;
+    if (!needsManagement || found.caller.management) return undefined;
     return { kind: 'refused', reason: 'denied', hint: 'a management token is needed' };
   }
 

@@ -21,7 +21,7 @@ export interface OpenedKeyTable {
   readonly loader: TableLoader;
 }
 
-export interface KeyTableParts {
+export interface ConfiguredKeyTableParts {
   readonly aws: AwsAccess;
   /** Unsealed. */
   readonly custody: Custody;
@@ -32,7 +32,7 @@ export interface KeyTableParts {
 /** Undefined without `key_sources.dynamodb`. */
 export async function openConfiguredKeyTable(
   config: Config['key_sources']['dynamodb'],
-  { aws, custody, store, telemetry: { metrics, dynamodbCalled } }: KeyTableParts,
+  { aws, custody, store, telemetry: { metrics, dynamodbCalled } }: ConfiguredKeyTableParts,
   { logger, clock }: World,
   opened: AsyncDisposableStack,
 ): Promise<OpenedKeyTable | undefined> {

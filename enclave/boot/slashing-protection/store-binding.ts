@@ -12,7 +12,7 @@ import type { OnJump, SlashingBackend } from '../../slashing/types.ts';
 import type { Custody } from '../custody.ts';
 import type { World } from '../world.ts';
 
-export interface StoreBindingParts {
+export interface BindStoreParts {
   /** Unsealed. */
   readonly custody: Custody;
   readonly backend: SlashingBackend;
@@ -23,7 +23,7 @@ export interface StoreBindingParts {
 /** Undefined where there is nothing to bind; otherwise after the first look at the row. */
 export async function bindStore(
   config: Pick<Config, 'anti_slashing' | 'signer_state'>,
-  { custody, backend, jumpFloor, onJump }: StoreBindingParts,
+  { custody, backend, jumpFloor, onJump }: BindStoreParts,
   { clock, logger }: Pick<World, 'clock' | 'logger'>,
   opened: AsyncDisposableStack,
 ): Promise<StoreBinding | undefined> {

@@ -6,7 +6,7 @@ import { type Ceremony, ceremonyArns } from '../../../ceremony/definition.ts';
 import { parsePostgresUrl } from '../../slashing/postgres/connection/address.ts';
 import { type Destination, dynamodbRegions, isDeclared, kmsDestination, usesDynamoDB } from '../egress-needs.ts';
 import type { Config } from '../options.ts';
-import { type Finding, type Rule, when } from './rule.ts';
+import { type ConfigFinding, type Rule, when } from './rule.ts';
 
 /** Half of the descriptors that init allows (eif/init/settings.c): the rest is for egress, two for each connection. */
 const MAX_ENCLAVE_CONNECTIONS = 32_768;
@@ -140,7 +140,7 @@ function inEnclave(broken: Rule['broken']): Rule['broken'] {
 }
 
 /** The parent is on the way to the database: whoever is not proven to be it could forget what was signed. */
-function postgresTrust({ anti_slashing: { backend, url } }: Config): readonly Finding[] {
+function postgresTrust({ anti_slashing: { backend, url } }: Config): readonly ConfigFinding[] {
   const address = backend === 'postgres' ? addressIn(url) : undefined;
   if (address === undefined) return [];
   return [
@@ -157,7 +157,7 @@ function postgresTrust({ anti_slashing: { backend, url } }: Config): readonly Fi
   ];
 }
 
-function dynamodbUndeclared(config: Config): readonly Finding[] {
+function dynamodbUndeclared(config: Config): readonly ConfigFinding[] {
   if (!usesDynamoDB(config)) return [];
   const regions = dynamodbRegions(config.tee.nitro.egress.endpoints);
   return [
@@ -174,7 +174,7 @@ function dynamodbUndeclared(config: Config): readonly Finding[] {
   ];
 }
 
-function undeclared(config: Config, who: string, destinations: readonly Destination[]): readonly Finding[] {
+function undeclared(config: Config, who: string, destinations: readonly Destination[]): readonly ConfigFinding[] {
   return destinations
     .filter((destination) => !isDeclared(destination, config.tee.nitro.egress.endpoints))
     .map(({ hostname, port }) => ({

@@ -3,7 +3,7 @@
 import { isIP } from 'node:net';
 import { canonicalPeerAddress } from '../../auth/cidr.ts';
 import type { Config } from '../options.ts';
-import { type Finding, type Rule, when } from './rule.ts';
+import { type ConfigFinding, type Rule, when } from './rule.ts';
 
 export const LISTENER_RULES: readonly Rule[] = [
   {
@@ -70,7 +70,7 @@ export const LISTENER_RULES: readonly Rule[] = [
   },
 ];
 
-function collidingListeners({ server, metrics, tls, tee }: Config): Finding[] {
+function collidingListeners({ server, metrics, tls, tee }: Config): ConfigFinding[] {
   const listeners = [
     { at: 'server.listen_port', address: server.listen_address, port: server.listen_port },
     { at: 'metrics.listen_port', address: metrics.listen_address, port: metrics.listen_port },

@@ -4,7 +4,7 @@
 
 import { readNetwork } from '../network.ts';
 import type { Config, OptionPath } from '../options.ts';
-import { type Facts, type Finding, type Rule, when } from './rule.ts';
+import { type ConfigFinding, type Facts, type Rule, when } from './rule.ts';
 
 /** What a config.yaml states too. */
 const IN_FILE = [
@@ -94,7 +94,7 @@ export const NETWORK_RULES: readonly Rule[] = [
   },
 ];
 
-function missingRoot({ network: { name }, custom_network }: Config): readonly Finding[] {
+function missingRoot({ network: { name }, custom_network }: Config): readonly ConfigFinding[] {
   return when(custom_network.genesis_validators_root === undefined, {
     at: 'custom_network.genesis_validators_root',
     problem:
@@ -105,7 +105,7 @@ function missingRoot({ network: { name }, custom_network }: Config): readonly Fi
   });
 }
 
-function missingVersions({ custom_network: custom }: Config): readonly Finding[] {
+function missingVersions({ custom_network: custom }: Config): readonly ConfigFinding[] {
   if (custom.config_file !== undefined) return [];
   const { fork_versions: versions } = custom;
   const missing: readonly (readonly [OptionPath, readonly string[]])[] =
@@ -123,7 +123,7 @@ function missingVersions({ custom_network: custom }: Config): readonly Finding[]
   }));
 }
 
-function strayOfEphemery({ isSet }: Facts): readonly Finding[] {
+function strayOfEphemery({ isSet }: Facts): readonly ConfigFinding[] {
   return [...IN_FILE, 'config_file' as const].flatMap((member) =>
     when(!EPHEMERY.includes(member) && isSet(`custom_network.${member}`), {
       at: `custom_network.${member}`,

@@ -4,7 +4,7 @@
 import type { Ceremony } from '../../../ceremony/definition.ts';
 import type { Config, OptionPath, SectionPath } from '../options.ts';
 
-export interface Finding {
+export interface ConfigFinding {
   readonly at: OptionPath | SectionPath;
   /** The member of the value, when the option is an object or a list. */
   readonly within?: readonly PropertyKey[];
@@ -28,11 +28,11 @@ export interface Rule {
   readonly startupFailure?: number;
   readonly says: string;
   readonly reads: readonly (OptionPath | SectionPath)[];
-  readonly broken: (config: Config, facts: Facts) => readonly Finding[];
+  readonly broken: (config: Config, facts: Facts) => readonly ConfigFinding[];
 }
 
 /** No finding, or the one. */
-export function when(broken: boolean, finding: Finding): readonly Finding[] {
+export function when(broken: boolean, finding: ConfigFinding): readonly ConfigFinding[] {
   return broken ? [finding] : [];
 }
 

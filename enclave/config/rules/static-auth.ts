@@ -1,7 +1,7 @@
 // Rules on stateless authorization: its place beside stateful mode, and names and secrets that must not be ambiguous.
 
 import type { Config } from '../options.ts';
-import { type Finding, type Rule, repeated, when } from './rule.ts';
+import { type ConfigFinding, type Rule, repeated, when } from './rule.ts';
 
 export const STATIC_AUTH_RULES: readonly Rule[] = [
   {
@@ -52,7 +52,7 @@ export const STATIC_AUTH_RULES: readonly Rule[] = [
   },
 ];
 
-function unknownPolicies({ policies, anonymous, tokens }: Config['static_auth']): Finding[] {
+function unknownPolicies({ policies, anonymous, tokens }: Config['static_auth']): ConfigFinding[] {
   const known = new Set(policies.map(({ name }) => name));
   const uses = [
     { names: anonymous.policies, at: ['anonymous', 'policies'] },

@@ -5,7 +5,7 @@ import { isCeremonyKey } from '../../aws/table-credentials.ts';
 import { parseTableArn } from '../../aws/table-name.ts';
 import { dynamodbRegions, usesDynamoDB } from '../egress-needs.ts';
 import type { Config, OptionPath } from '../options.ts';
-import { type Finding, type Rule, when } from './rule.ts';
+import { type ConfigFinding, type Rule, when } from './rule.ts';
 
 const MEMBERS = ['ciphertext', 'key_arn'] as const;
 const SECTION = 'tee.nitro.table_credentials';
@@ -79,7 +79,7 @@ function tablesOf({ signer_state, key_sources, anti_slashing }: Config): readonl
   return tables.filter((named): named is Named => named[1] !== undefined);
 }
 
-function otherRegion(at: OptionPath, table: string, region: string): readonly Finding[] {
+function otherRegion(at: OptionPath, table: string, region: string): readonly ConfigFinding[] {
   const arn = parseTableArn(table);
   return when(arn !== undefined && arn.region !== region, {
     at,

@@ -22,7 +22,7 @@ import type { SignHandler } from './sign.ts';
 const SIGN_BATCH_PATH = '/api/v1/eth2/sign';
 const ACCESS = { kind: 'scope', scope: 'sign', namesKey: false, needsSigning: true } as const;
 
-export interface BatchLimits {
+export interface SignBatchLimits {
   readonly requestTimeoutSeconds: number;
   /** signing.batch_max_keys */
   readonly batchMaxKeys: number;
@@ -36,7 +36,7 @@ export interface BatchParts extends ResultParts {
 }
 
 export function createSignBatchHandler(
-  { requestTimeoutSeconds, batchMaxKeys }: BatchLimits,
+  { requestTimeoutSeconds, batchMaxKeys }: SignBatchLimits,
   parts: BatchParts,
 ): SignHandler {
   const turns = turnsOfEventLoop();
