@@ -59,7 +59,9 @@ export async function startSigner(options: SignerOptions = {}): Promise<RunningS
   const log: Record<string, unknown>[] = [];
   const watchers = new Set<() => void>();
   const collected = collect(child, log, watchers);
-  const exited = once(child, 'exit') as Promise<[number | null]>;
+  /** The process ended, and all that it wrote was read: later than its exit. */
+  const closed = once(child, 'close') as Promise<[number | null]>;
+  let hasClosed = false;
 
   const logged: RunningSigner['logged'] = (message, fields = {}) =>
     new Promise((resolve, reject) => {
@@ -71,8 +73,8 @@ export async function startSigner(options: SignerOptions = {}): Promise<RunningS
       const look = (): void => {
         const line = log.find((entry) => matches(entry, { msg: message, ...fields }));
         if (line !== undefined) finish(() => resolve(line));
-        else if (child.exitCode !== null)
-          finish(() => reject(new Error(`exit ${child.exitCode}: ${collected.text()}`)));
+        else if (hasClosed)
+          finish(() => reject(new Error(`exit ${child.exitCode ?? child.signalCode}: ${collected.text()}`)));
       };
       const timer = setTimeout(
         () => finish(() => reject(new Error(`no "${message}" in the log: ${collected.text()}`))),
@@ -81,13 +83,14 @@ export async function startSigner(options: SignerOptions = {}): Promise<RunningS
       watchers.add(look);
       look();
     });
-  void exited.then(() => {
+  void closed.then(() => {
+    hasClosed = true;
     for (const look of watchers) look();
   });
 
   const end = async (signal: NodeJS.Signals): Promise<number | null> => {
     if (child.exitCode === null && child.signalCode === null) child.kill(signal);
-    const [code] = await exited;
+    const [code] = await closed;
     if (options.folder === undefined) rmSync(folder, { recursive: true, force: true });
     return code;
   };

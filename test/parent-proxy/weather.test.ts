@@ -215,7 +215,7 @@ describe('the end', () => {
     const client = await dial(proxy.ingressPorts.probes, host);
     client.write('sign this');
     const request = await asked.promise;
-    const exited = once(proxy.child, 'exit');
+    const exited = once(proxy.child, 'close');
     proxy.child.kill('SIGTERM');
     await settles(
       () => proxy.lines.filter((line) => line.includes('shutting down')).length,
