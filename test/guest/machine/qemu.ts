@@ -52,8 +52,13 @@ function build(debian: NewerDebian, work: string): void {
   run('ninja', ['-j', String(availableParallelism()), PROGRAM], options);
 }
 
-/** Firmware is not part of the build: Debian's packages have it, for any version of QEMU. */
-export const FIRMWARE_FOLDERS = ['/usr/share/qemu', '/usr/share/seabios'].filter((folder) => hasFiles(folder));
+/**
+ * Firmware is not part of the build: Debian's packages have it, for any version of QEMU. Asked for when it is needed:
+ * on a new machine an earlier suite of this run has installed it.
+ */
+export function firmwareFolders(): readonly string[] {
+  return ['/usr/share/qemu', '/usr/share/seabios'].filter((folder) => hasFiles(folder));
+}
 
 function hasFiles(folder: string): boolean {
   try {

@@ -17,7 +17,7 @@ import { createChecks } from '../outside-checks.ts';
 import type { OutsideSuite, Tally } from '../suite.ts';
 import { lifeOnTheMachine } from './life.ts';
 import { type ParentSide, startParentSide } from './parent.ts';
-import { FIRMWARE_FOLDERS, nitroQemu } from './qemu.ts';
+import { firmwareFolders, nitroQemu } from './qemu.ts';
 import { CMDLINE, CONFIGURATION, GUEST_CID } from './settings.ts';
 import { startVsockDevice, type VsockDevice, vsockDeviceProgram } from './vsock-device.ts';
 
@@ -131,7 +131,7 @@ function machineArguments({ file }: Appliance, { socket }: VsockDevice, acpi: Ke
     ...['-chardev', `socket,id=vsock,path=${socket}`, '-kernel', file],
     ...['-append', `cryptomgr.notests ${timestampCounter()}`],
     ...['-nodefaults', '-no-user-config', '-no-reboot', '-display', 'none', '-serial', 'stdio'],
-    ...FIRMWARE_FOLDERS.flatMap((folder) => ['-L', folder]),
+    ...firmwareFolders().flatMap((folder) => ['-L', folder]),
   ];
 }
 
