@@ -201,13 +201,13 @@ function body<O extends Operation, M extends z.ZodType, F extends z.ZodType<Fork
     fork_info: fork ?? forkInfo,
   });
   const names = typeof member === 'string' ? [member] : member;
-  const ofMessage = names.length === 1 ? message : message.optional();
+  const ofMessage = names.length === 1 ? message : message.nullish();
   return envelope.extend(Object.fromEntries(names.map((name) => [name, ofMessage]))).transform((members, context) => {
     const { signingRoot, signing_root: sameByOtherName, fork_info } = members as Envelope;
     if (signingRoot && sameByOtherName && !Buffer.from(signingRoot).equals(sameByOtherName)) {
       return refuse(context, members, 'signingRoot and signing_root differ');
     }
-    const [given, another] = names.filter((name) => members[name] !== undefined);
+    const [given, another] = names.filter((name) => members[name] !== undefined && members[name] !== null);
     if (given === undefined) return refuse(context, members, `${names[0]} is missing`);
     if (another !== undefined) return refuse(context, members, `carries both ${given} and ${another}`);
     return {

@@ -8,7 +8,7 @@ import { FORK_NAMES, type ForkName } from '../api/forks.ts';
 import { CONFIG_NAME_PATTERN, SLOT_DURATION_MS_LIMITS } from './config-limits.ts';
 import { orderProblems } from './fork-schedule.ts';
 import { PRESET_SLOTS_PER_EPOCH, type Preset } from './network-table.ts';
-import type { Fork } from './networks.ts';
+import type { Fork, UnknownFork } from './networks.ts';
 
 export interface ConsensusConfig {
   readonly configName: string | undefined;
@@ -17,7 +17,12 @@ export interface ConsensusConfig {
   readonly depositChainId: number | undefined;
   readonly forks: readonly Fork[];
   /** Forks that the file plans and this program does not know: name as in the file, and epoch. */
-  readonly unknownForks: readonly { readonly name: string; readonly epoch: number }[];
+  readonly unknownForks: readonly UnknownFork[];
+  /**
+   * The first of these that has a version and begins after all known forks: it ends the last of them. The others name
+   * features, which drafts of the specification gave epochs too.
+   */
+  readonly unknownFork?: UnknownFork | undefined;
 }
 
 export interface ConsensusConfigProblem {
@@ -46,13 +51,16 @@ export function readConsensusConfig(text: string): ConsensusConfigReading {
     return { problems: [{ line: 1, problem: 'it has no keys: it is not a consensus config.yaml' }] };
   }
   const reader = new Reader(value as Readonly<Record<string, unknown>>, (key) => document.lineAt([key]));
+  const known = forks(reader);
+  const unknown = unknownForks(reader);
   const config = {
     configName: reader.optional('CONFIG_NAME', configName),
     preset: preset(reader),
     slotDurationMs: slotDuration(reader),
     depositChainId: reader.optional('DEPOSIT_CHAIN_ID', wholeNumber),
-    forks: forks(reader),
-    unknownForks: unknownForks(reader),
+    forks: known,
+    unknownForks: unknown,
+    unknownFork: firstAfter(known, unknown, reader),
   };
   const { preset: itsPreset, slotDurationMs, ...rest } = config;
   if (reader.problems.length > 0 || itsPreset === undefined || slotDurationMs === undefined) {
@@ -168,6 +176,13 @@ function unknownForks(reader: Reader): ConsensusConfig['unknownForks'] {
     const epoch = name === undefined || known.has(key) ? null : (reader.optional(key, forkEpoch) ?? null);
     return name === undefined || epoch === null ? [] : [{ name, epoch }];
   });
+}
+
+function firstAfter(known: readonly Fork[], unknown: readonly UnknownFork[], reader: Reader): UnknownFork | undefined {
+  const last = Math.max(...known.map(({ epoch }) => epoch ?? 0));
+  return unknown
+    .filter(({ name, epoch }) => epoch > last && reader.has(`${name}_FORK_VERSION`))
+    .toSorted((one, other) => one.epoch - other.epoch)[0];
 }
 
 function versionKey(name: ForkName): string {

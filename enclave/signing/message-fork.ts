@@ -6,7 +6,7 @@
 import { FORK_NAMES, type ForkName } from '../api/forks.ts';
 import { isOfMinimalSlot } from '../api/messages/messages.ts';
 import type { ForkInfo, SignRequest } from '../api/sign-request.ts';
-import { forkOfVersion, judgeForkVersion } from './forks.ts';
+import { type Contradiction, forkOfVersion, judgeForkVersion } from './forks.ts';
 import type { Network } from './networks.ts';
 
 export interface ForkRefusal {
@@ -15,13 +15,6 @@ export interface ForkRefusal {
   /** For the caller. */
   readonly hint: string;
 }
-
-/**
- * The schedule is held against a message when it or the message's version is of this fork or a later one. All networks
- * have left the forks before it behind: nobody can use a message that is signed for their epochs. Test chains that
- * hurry through those forks under a public network's root, and traffic that was recorded on one, go on as before.
- */
-const FIRST_SCHEDULED_FORK: ForkName = 'fulu';
 
 /** Undefined when its fork version, its container, what it states and the schedule agree. */
 export function forkRefusal(request: SignRequest, network: Network): ForkRefusal | undefined {
@@ -38,7 +31,7 @@ export function forkRefusal(request: SignRequest, network: Network): ForkRefusal
     }
     if (!SAME_IN_EVERY_FORK.has(request.operation)) return ofUnknownVersion(request, network);
   }
-  if (verdict.kind === 'contradicts' && isScheduled([verdict.fork, ...verdict.possible])) {
+  if (verdict.kind === 'contradicts' && !isOfTestChain(network, verdict)) {
     const possible = verdict.possible.map((fork) => upper(fork.name)).join(' or ');
     const selected = `fork_info: selects the fork version of ${upper(name)}`;
     return mismatch(`${selected}, but epoch ${signed.epoch} of the message is in ${possible}`);
@@ -151,8 +144,12 @@ export function isSince(first: ForkName, fork: ForkName): boolean {
   return FORK_NAMES.indexOf(fork) >= FORK_NAMES.indexOf(first);
 }
 
-function isScheduled(forks: readonly { readonly name: ForkName }[]): boolean {
-  return forks.some(({ name }) => isSince(FIRST_SCHEDULED_FORK, name));
+/**
+ * Test chains hurry through the forks before Fulu under a public network's root, at epochs that were phase 0's there.
+ * Their recorded traffic is signed as before. The network itself has left these epochs behind: nobody there can use it.
+ */
+function isOfTestChain({ name }: Network, { fork, possible }: Contradiction): boolean {
+  return name !== 'custom' && possible.every((one) => one.name === 'phase0') && !isSince('fulu', fork.name);
 }
 
 function mismatch(hint: string): ForkRefusal {
@@ -163,7 +160,7 @@ function unsupported(hint: string): ForkRefusal {
   return { kind: 'refused', reason: 'unsupported_fork', hint };
 }
 
-function upper(fork: ForkName): string {
+function upper(fork: string): string {
   return fork.toUpperCase();
 }
 

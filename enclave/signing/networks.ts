@@ -19,6 +19,13 @@ export interface Fork {
   readonly epoch: number | null;
 }
 
+/** A fork that has no name here. */
+export interface UnknownFork {
+  /** As in the network's config.yaml: `HEZE` of HEZE_FORK_EPOCH. */
+  readonly name: string;
+  readonly epoch: number;
+}
+
 export interface Network {
   readonly name: PublicNetworkName | 'ephemery' | 'custom';
   /** What the network calls itself (CONFIG_NAME): the name in deposit data. */
@@ -28,6 +35,8 @@ export interface Network {
   readonly genesisValidatorsRoot: Uint8Array;
   /** In the order of forks. Every one of a public network; of a custom network those that its configuration names. */
   readonly forks: readonly Fork[];
+  /** The first fork that the network plans after these and that we do not know: it ends the last of them. */
+  readonly unknownFork?: UnknownFork | undefined;
   /** 4 bytes, phase0's version; the domain of validator registrations and deposits. */
   readonly genesisForkVersion: Uint8Array;
   /** 4 bytes; the domain of voluntary exits (EIP-7044). */
@@ -43,7 +52,14 @@ export interface Network {
 /** What a network is made of: the rest of Network follows from it. */
 export type NetworkParts = Pick<
   Network,
-  'name' | 'configName' | 'preset' | 'genesisValidatorsRoot' | 'forks' | 'slotDurationMs' | 'depositChainId'
+  | 'name'
+  | 'configName'
+  | 'preset'
+  | 'genesisValidatorsRoot'
+  | 'forks'
+  | 'unknownFork'
+  | 'slotDurationMs'
+  | 'depositChainId'
 > & {
   /** Unix time, seconds. */
   readonly genesisTimeSeconds: number | undefined;

@@ -1,7 +1,9 @@
 // What the parser of signing requests takes and refuses in aggregates, their bits, and blocks: the shape of each fork.
 
 import { describe, expect, it } from 'vitest';
+import { publicNetwork } from '../../enclave/signing/networks.ts';
 import { encodeHex } from '../../formats/hex.ts';
+import { messageAt } from '../support/fork-messages.ts';
 import {
   accepted,
   aggregateAndProof,
@@ -241,6 +243,38 @@ describe('blocks', () => {
       malformed(
         'beacon_block.block.body.voluntary_exits.1.message.epoch: expected a uint64, as a decimal string or an integer',
       ),
+    );
+  });
+});
+
+describe('null in a message of Gloas', () => {
+  const sepolia = publicNetwork('sepolia');
+  const slot = 353_024 * sepolia.slotsPerEpoch;
+  const of = (type: string) => messageAt(sepolia, type, slot, { previous: 'fulu', current: 'gloas', epoch: 353_024 });
+
+  it.each([
+    ['PAYLOAD_ATTESTATION_MESSAGE', ['payload_attestation_data', 'payload_attestation']],
+    ['BUILDER_REQUEST_AUTH', ['request_auth']],
+  ])('is no second name of %s', (type, names) => {
+    const nulls = Object.fromEntries(names.map((name) => [name, null]));
+    expect(accepted({ ...of(type), ...nulls }).message).toEqual(accepted(of(type)).message);
+  });
+
+  it('is no message', () => {
+    const { payload_attestation_message: _, ...rest } = of('PAYLOAD_ATTESTATION_MESSAGE');
+    expect(parse({ ...rest, payload_attestation_message: null })).toEqual(
+      malformed('payload_attestation_message is missing'),
+    );
+  });
+
+  it('is no version, and no gas limit', () => {
+    const { proposer_preferences: preferences, ...rest } = of('PROPOSER_PREFERENCES');
+    const withNulls = { ...(preferences as object), version: null, gas_limit: null };
+    expect(accepted({ ...rest, proposer_preferences: withNulls }).message).toEqual(
+      accepted(of('PROPOSER_PREFERENCES')).message,
+    );
+    expect(parse({ ...rest, proposer_preferences: { ...withNulls, target_gas_limit: null } })).toEqual(
+      malformed('proposer_preferences: target_gas_limit is missing'),
     );
   });
 });

@@ -45,6 +45,7 @@ describe('a config.yaml', () => {
       slotDurationMs: 12_000,
       depositChainId: 3_151_908,
       unknownForks: [],
+      unknownFork: undefined,
     });
     expect(schedule(config)).toEqual([
       'phase0 0x10000038 0',
@@ -88,6 +89,20 @@ describe('a config.yaml', () => {
   it('tells the forks that it plans and nobody here knows', () => {
     const text = changed('HEZE_FORK_EPOCH', 'HEZE_FORK_EPOCH: 12');
     expect(good(text).unknownForks).toEqual([{ name: 'HEZE', epoch: 12 }]);
+  });
+
+  it.each([
+    ['a fork with a version after all known ones', 'HEZE_FORK_VERSION: 0x90000038\nHEZE_FORK_EPOCH: 12', 12],
+    [
+      'the first of two',
+      'HEZE_FORK_VERSION: 0x90000038\nHEZE_FORK_EPOCH: 12\nIOTA_FORK_VERSION: 0xa0000038\nIOTA_FORK_EPOCH: 9',
+      9,
+    ],
+    ['none at the epoch of a known one', 'HEZE_FORK_VERSION: 0x90000038\nHEZE_FORK_EPOCH: 1', undefined],
+    ['none without a version: a feature', 'HEZE_FORK_EPOCH: 12', undefined],
+  ])('says what ends the last known fork: %s', (_, lines, epoch) => {
+    const text = changed('HEZE_FORK_VERSION', '', changed('HEZE_FORK_EPOCH', lines));
+    expect(good(text).unknownFork?.epoch).toBe(epoch);
   });
 
   it('may have slots of no whole number of seconds', () => {

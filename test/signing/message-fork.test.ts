@@ -212,12 +212,65 @@ describe('where the epoch of Gloas is not known', () => {
   });
 });
 
-describe('forks that all networks have left behind', () => {
-  it('are not held to the schedule: test chains hurry through them under the root of a public network', () => {
+describe('forks before Fulu', () => {
+  const MESSAGES = ['AGGREGATE_AND_PROOF', 'ATTESTATION', 'BLOCK_V2', 'RANDAO_REVEAL', 'SYNC_COMMITTEE_MESSAGE'];
+  const changes = PUBLIC_NETWORK_NAMES.map(publicNetwork).flatMap((network) =>
+    network.forks.flatMap(({ name: after, epoch }, place) => {
+      const before = network.forks[place - 1];
+      const isOne = before?.epoch != null && before.epoch > 0 && epoch !== null && epoch > before.epoch;
+      return isOne && after !== 'gloas' ? [{ network, name: network.name, before: before.name, after, epoch }] : [];
+    }),
+  );
+
+  it.each(changes)('$name, $after: held to the schedule on both sides', ({ network, before, after, epoch }) => {
+    const first = epoch * network.slotsPerEpoch;
+    const right = { previous: before, current: after, epoch };
+    for (const type of MESSAGES.slice(1)) {
+      for (const slot of [first - 1, first]) {
+        expect(forkRefusal(request(network, type, slot, right), network)).toBeUndefined();
+      }
+    }
+    for (const type of MESSAGES) {
+      const late = request(network, type, first, { ...right, current: before });
+      expect(forkRefusal(late, network)?.hint).toContain(`but epoch ${epoch} of the message is in`);
+      const early = request(network, type, first - 1, { ...right, previous: after });
+      expect(forkRefusal(early, network)?.hint).toContain(`but epoch ${epoch - 1} of the message is in`);
+    }
+  });
+
+  it('are held to it on a network of one’s own from its first epoch on', () => {
+    const custom: Network = { ...publicNetwork('sepolia'), name: 'custom' };
+    const electra = request(custom, 'ATTESTATION', 161, { previous: 'deneb', current: 'electra', epoch: 5 });
+    expect(forkRefusal(electra, custom)?.hint).toBe(
+      'fork_info: selects the fork version of ELECTRA, but epoch 5 of the message is in PHASE0',
+    );
+  });
+
+  it('are not held to it in phase 0 of a public network: test chains hurry through them under its root', () => {
     const mainnet = publicNetwork('mainnet');
     const hurried = request(mainnet, 'ATTESTATION', 161, { previous: 'deneb', current: 'electra', epoch: 5 });
     expect(forkRefusal(hurried, mainnet)).toBeUndefined();
     const fulu = request(mainnet, 'ATTESTATION', 161, { previous: 'electra', current: 'fulu', epoch: 5 });
     expect(forkRefusal(fulu, mainnet)?.reason).toBe('fork_mismatch');
   });
+});
+
+describe('a fork that the network plans and that has no name here', () => {
+  const sepolia = publicNetwork('sepolia');
+  const network: Network = { ...sepolia, name: 'custom', unknownFork: { name: 'HEZE', epoch: 353_030 } };
+  const gloas = { previous: 'gloas', current: 'gloas', epoch: 353_024 } as const;
+
+  it.each(['AGGREGATE_AND_PROOF', 'ATTESTATION', 'RANDAO_REVEAL', 'PAYLOAD_ATTESTATION_MESSAGE'])(
+    'ends the last known one: %s',
+    (type) => {
+      const last = 353_030 * 32 - 1;
+      expect(forkRefusal(request(network, type, last, gloas), network)).toBeUndefined();
+      expect(forkRefusal(request(network, type, last + 1, gloas), network)).toEqual({
+        kind: 'refused',
+        reason: 'fork_mismatch',
+        hint: 'fork_info: selects the fork version of GLOAS, but epoch 353030 of the message is in HEZE',
+      });
+      expect(forkRefusal(request(sepolia, type, last + 1, gloas), sepolia)).toBeUndefined();
+    },
+  );
 });

@@ -32,6 +32,9 @@ describe('an aggregate of the minimal preset', () => {
     selectionProof: signature,
   });
   const sepolia = publicNetwork('sepolia');
+  /** Electra's first on Sepolia, and its slot where an epoch has 8. */
+  const EPOCH = 222_464;
+  const SLOT = EPOCH * 8;
   const minimal = makeNetwork({
     ...sepolia,
     name: 'custom',
@@ -42,10 +45,10 @@ describe('an aggregate of the minimal preset', () => {
   const point = `0x${'ab'.repeat(96)}`;
   const some = (byte: string) => `0x${byte.repeat(32)}`;
 
-  function parsed(committeeBits: string, aggregationBits = '0x0502') {
-    const source = { epoch: '99', root: some('22') };
-    const target = { epoch: '100', root: some('33') };
-    const votes = { slot: '800', index: '0', beacon_block_root: some('11'), source, target };
+  function parsed(committeeBits: string, aggregationBits = '0x0502', slot = SLOT) {
+    const source = { epoch: String(EPOCH - 1), root: some('22') };
+    const target = { epoch: String(EPOCH), root: some('33') };
+    const votes = { slot: String(slot), index: '0', beacon_block_root: some('11'), source, target };
     const aggregate = {
       aggregation_bits: aggregationBits,
       data: votes,
@@ -63,8 +66,8 @@ describe('an aggregate of the minimal preset', () => {
     };
     return parseSignRequest(Buffer.from(JSON.stringify(body)));
   }
-  function taken(committeeBits: string): SignRequest {
-    const outcome = parsed(committeeBits);
+  function taken(committeeBits: string, slot = SLOT): SignRequest {
+    const outcome = parsed(committeeBits, '0x0502', slot);
     if (outcome.kind === 'refused') throw new Error(outcome.hint);
     return outcome.request;
   }
@@ -78,11 +81,11 @@ describe('an aggregate of the minimal preset', () => {
       aggregate: {
         aggregationBits: BitArray.fromBoolArray([true, false, true, false, false, false, false, false, false]),
         data: {
-          slot: 800n,
+          slot: BigInt(SLOT),
           index: 0n,
           beaconBlockRoot: bytes(0x11),
-          source: { epoch: 99n, root: bytes(0x22) },
-          target: { epoch: 100n, root: bytes(0x33) },
+          source: { epoch: BigInt(EPOCH - 1), root: bytes(0x22) },
+          target: { epoch: BigInt(EPOCH), root: bytes(0x33) },
         },
         signature: bytes(0xab, 96),
         committeeBits: BitArray.fromBoolArray([true, true, false, false]),
@@ -95,7 +98,7 @@ describe('an aggregate of the minimal preset', () => {
 
   it('is signed for a network of that preset only, and one of another preset not for it', () => {
     const hint = 'aggregate_and_proof.aggregate.committee_bits: of preset';
-    expect(forkRefusal(taken('0x03'), sepolia)?.hint).toBe(`${hint} mainnet they have 8 bytes`);
+    expect(forkRefusal(taken('0x03', EPOCH * 32), sepolia)?.hint).toBe(`${hint} mainnet they have 8 bytes`);
     expect(forkRefusal(taken(`0x03${'00'.repeat(7)}`), minimal)?.hint).toBe(`${hint} minimal they have 1 byte`);
   });
 

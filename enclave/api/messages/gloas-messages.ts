@@ -24,15 +24,16 @@ export const proposerPreferences = bareOrVersioned(
     proposal_slot: slotOrEpoch,
     validator_index: uint64,
     fee_recipient: address,
-    target_gas_limit: uint64.optional(),
+    target_gas_limit: uint64.nullish(),
     /** What an early draft of Prysm calls target_gas_limit. */
-    gas_limit: uint64.optional(),
+    gas_limit: uint64.nullish(),
   },
   'proposal_slot',
 ).transform(({ gas_limit, ...preferences }, context) => {
   const target_gas_limit = preferences.target_gas_limit ?? gas_limit;
-  if (target_gas_limit === undefined) return refuse(context, undefined, 'target_gas_limit is missing');
-  return gas_limit === undefined || gas_limit === target_gas_limit
+  if (target_gas_limit === undefined || target_gas_limit === null)
+    return refuse(context, undefined, 'target_gas_limit is missing');
+  return gas_limit === undefined || gas_limit === null || gas_limit === target_gas_limit
     ? { ...preferences, target_gas_limit }
     : refuse(context, undefined, 'target_gas_limit and gas_limit differ');
 });

@@ -29,7 +29,8 @@ export type Stated<Message> = Message & { readonly version?: ForkName | undefine
  */
 export function bareOrVersioned<Fields extends z.ZodRawShape>(fields: Fields, marker: string) {
   type Message = Stated<z.output<z.ZodObject<Fields>>>;
-  const bare = z.object({ ...fields, version: anyStatedFork.optional() }) as unknown as z.ZodType<Message>;
+  const version = anyStatedFork.nullish().transform((stated) => stated ?? undefined);
+  const bare = z.object({ ...fields, version }) as unknown as z.ZodType<Message>;
   const versioned = z
     .object({ version: anyStatedFork, data: bare })
     .transform(
