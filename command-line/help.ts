@@ -20,14 +20,16 @@ export function renderHelp(path: readonly string[], description: Description, co
   const said = notes.map((note) => (/^\s/.test(note) ? [note] : wrap(note, columns)));
   const parts = [
     wrap(`${name}: ${summary}`, columns),
-    usage(path, description),
+    usage(path, description, columns),
     ...(isGroup ? [] : said),
     ...(argument === undefined ? [] : [section('Arguments', [[argument.name, argumentText(argument)]], columns)]),
     ...commands(description, columns),
     ...flags(description, columns),
     ...(isGroup ? said : []),
     ...sections.map(({ heading, entries }) => section(heading, entries, columns)),
-    ...(examples.length === 0 ? [] : [['Examples:', ...examples.map((line) => INDENT + line)]]),
+    ...(examples.length === 0
+      ? []
+      : [['Examples:', ...examples.flatMap((example) => example.split('\n').map((line) => INDENT + line))]]),
     ...(!isGroup ? [] : [wrap(`\`${name} COMMAND --help\` for a command`, columns)]),
   ];
   return parts.map((lines) => `${lines.join('\n')}\n`).join('\n');
@@ -68,10 +70,27 @@ function argumentText({
   return choices === undefined ? meaning : `${meaning}: ${choices.join(', ')}`;
 }
 
-function usage(path: readonly string[], description: Description): string[] {
+function usage(path: readonly string[], description: Description, columns: number): string[] {
   const ways = usageLines(path, description);
-  const [only] = ways;
-  return ways.length === 1 ? [`Usage: ${only}`] : ['Usage:', ...ways.map((way) => INDENT + way)];
+  const start = ways.length === 1 ? 'Usage: ' : INDENT;
+  const lines = ways.flatMap((way) =>
+    wrapUsage(way, columns - start.length).map((line, at) => (at === 0 ? start : ' '.repeat(start.length)) + line),
+  );
+  return ways.length === 1 ? lines : ['Usage:', ...lines];
+}
+
+/** What is left out or given as one stays on one line: a flag with its value, and what stands in brackets. */
+function wrapUsage(way: string, columns: number): string[] {
+  const [first = '', ...rest] = wrap(way.replaceAll(/\[[^\]]*\]|--?[a-z-]+ [A-Z]\S*/g, joined), columns);
+  const below = rest.length === 0 ? [] : wrap(rest.join(' '), columns - INDENT.length);
+  return [first, ...below.map((line) => INDENT + line)].map((line) => line.replaceAll(JOINT, ' '));
+}
+
+/** A blank at which no line is broken. */
+const JOINT = '\u{a0}';
+
+function joined(words: string): string {
+  return words.replaceAll(' ', JOINT);
 }
 
 function usageOf(description: Description): string {

@@ -79,8 +79,10 @@ export const KMS_POLICY = {
     },
   },
   examples: [
-    'strongroom setup kms-policy -c strongroom.yaml --pcrs pcrs.json --administrator arn:aws:iam::111122223333:role/custody-admin --signer arn:aws:iam::111122223333:role/strongroom-parent > key-policy.json',
-    'aws kms put-key-policy --key-id KEY --policy-name default --policy file://key-policy.json',
+    'strongroom setup kms-policy -c strongroom.yaml --pcrs pcrs.json \\\n' +
+      '  --administrator arn:aws:iam::111122223333:role/custody-admin \\\n' +
+      '  --signer arn:aws:iam::111122223333:role/strongroom-parent > key-policy.json',
+    'aws kms put-key-policy --key-id KEY --policy-name default \\\n  --policy file://key-policy.json',
   ],
 } as const satisfies Description;
 
@@ -124,7 +126,8 @@ export const IAM = {
   ],
   examples: [
     'strongroom setup iam -c strongroom.yaml --for signer --phase first-boot',
-    'strongroom setup iam -c enclave.yaml --for table --table state --keep-out arn:aws:iam::111122223333:role/strongroom-parent',
+    'strongroom setup iam -c enclave.yaml --for table --table state \\\n' +
+      '  --keep-out arn:aws:iam::111122223333:role/strongroom-parent',
   ],
 } as const satisfies Description;
 

@@ -75,6 +75,7 @@ export const OPEN_ROOT_TOKEN = {
   },
   examples: [
     'strongroom ceremony open-root-token --identity alice.age --row row.json',
-    `aws dynamodb get-item --table-name strongroom-state --key '{"pk":{"S":"ROOT_TOKEN_BOOTSTRAP"}}' | strongroom ceremony open-root-token --identity alice.age --row -`,
+    `aws dynamodb get-item --table-name strongroom-state --key '{"pk":{"S":"ROOT_TOKEN_BOOTSTRAP"}}' |\n` +
+      '  strongroom ceremony open-root-token --identity alice.age --row -',
   ],
 } as const satisfies Description;
