@@ -6,6 +6,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { renderPlace } from '../command-line/text.ts';
+import { renderPath, suggest } from '../command-line/violations.ts';
 import { isAgeRecipient } from './age-recipient.ts';
 import { isMultiRegion, parseKeyArn } from './key-arn.ts';
 
@@ -121,7 +122,7 @@ const wholeSchema = ceremonySchema.refine(thresholdIsReachable, {
 export function parseCeremony(value: unknown): Ceremony {
   const { data, error } = wholeSchema.safeParse(value, { error: missing });
   if (error !== undefined) {
-    throw new InvalidCeremony(error.issues.map(({ path, message }) => `${renderPlace(path)} ${message}`.trim()));
+    throw new InvalidCeremony(error.issues.flatMap(problemsOf));
   }
   return {
     generation: data.generation,
@@ -168,6 +169,16 @@ export function ceremonyDigest(ceremony: Ceremony): Buffer {
 /** Every ARN that may be called: the custody keys and the retired ones, in that order. */
 export function ceremonyArns(ceremony: Ceremony): readonly string[] {
   return [...ceremony.kmsKeys, ...ceremony.retiredKmsKeys].flatMap(({ arns }) => arns);
+}
+
+function problemsOf(issue: z.core.$ZodIssue): readonly string[] {
+  const { path, message } = issue;
+  if (issue.code !== 'unrecognized_keys') return [`${renderPlace(path)} ${message}`.trim()];
+  const known = Object.keys(path.length === 0 ? ceremonySchema.shape : custodyKeySchema.shape);
+  return issue.keys.map((key) => {
+    const advice = suggest(key, known, `remove it; there are: ${known.join(', ')}`);
+    return `${renderPath([...path, key])} is not an option: ${advice}`;
+  });
 }
 
 /** Zod's own words for a member that is not there would call it undefined. */
