@@ -33,8 +33,8 @@ export class OutputFileError extends Error {
 /** Before a command does what its output is of. @throws OutputFileError */
 export async function checkOutput(path: string, isForced: boolean): Promise<void> {
   const there = await stat(path).catch(() => undefined);
-  if (there !== undefined && !isForced) throw existsAlready(path);
   if (there?.isDirectory()) throw new OutputFileError(path, 'cannot be written (EISDIR)', adviceOn('EISDIR'));
+  if (there !== undefined && !isForced) throw existsAlready(path);
 }
 
 /**

@@ -6,7 +6,7 @@ import { readFileSync, statSync } from 'node:fs';
 import { type Ceremony, InvalidCeremony, parseCeremony } from '../ceremony/definition.ts';
 import { type Deployment, deploymentOf } from '../ceremony/deployment.ts';
 import { readCeremonyValue } from '../ceremony/yaml.ts';
-import { adviceOn } from '../command-line/file-faults.ts';
+import { fileFault } from '../command-line/file-faults.ts';
 import { bounded } from '../command-line/text.ts';
 import type { Violation } from '../command-line/violations.ts';
 import { CEREMONY_PCR, CONFIGURATION_PCR } from '../enclave/api/attestation.ts';
@@ -152,12 +152,8 @@ function readBytes(flag: string, file: string): Buffer {
     }
     return readFileSync(file);
   } catch (error) {
-    const code = errorCode(error);
-    if (code === undefined) throw error;
-    const advice = adviceOn(code);
-    throw new InputRefused(
-      `${flag} ${shown(file)} cannot be read (${code})${advice === undefined ? '' : `: ${advice}`}`,
-    );
+    if (errorCode(error) === undefined) throw error;
+    throw new InputRefused(fileFault(`${flag} ${shown(file)}`, 'read', error));
   }
 }
 

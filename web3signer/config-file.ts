@@ -2,7 +2,9 @@
 // is no option of Web3Signer is refused, as there; keys of its other sub-commands do nothing here, and are warned of.
 
 import { readFileSync } from 'node:fs';
+import { adviceOn } from '../command-line/file-faults.ts';
 import { renderName, suggest, type Violation, yamlViolations } from '../command-line/violations.ts';
+import { errorCode } from '../formats/error-code.ts';
 import { parseStrictYaml, type StrictDocument } from '../formats/yaml.ts';
 import type { GivenLayer, GivenOption, OptionWarning } from './given.ts';
 import { keysOf, type Web3SignerOption } from './option.ts';
@@ -31,8 +33,9 @@ export function readConfigFile(file: GivenOption | undefined): GivenLayer {
   try {
     bytes = readFileSync(path);
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? ` (${String(error.code)})` : '';
-    return refused(`names a file that cannot be read: ${path}${code}`, 'name a file that this user may read');
+    const code = errorCode(error);
+    const problem = `names a file that cannot be read: ${path}${code === undefined ? '' : ` (${code})`}`;
+    return refused(problem, adviceOn(code ?? '') ?? 'name a file that this user may read');
   }
   if (bytes.length > MAX_CONFIG_FILE_BYTES)
     return refused(`names a file of more than ${MAX_CONFIG_FILE_BYTES} bytes: ${path}`, 'make it smaller');

@@ -4,7 +4,9 @@
 
 import { readFileSync } from 'node:fs';
 import type { Ceremony } from '../../ceremony/definition.ts';
+import { adviceOn } from '../../command-line/file-faults.ts';
 import { renderPath, type Violation } from '../../command-line/violations.ts';
+import { errorCode } from '../../formats/error-code.ts';
 import { explainIssue } from '../api/issues.ts';
 import { type Environment, readEnvironment, unknownVariables } from './layers/environment.ts';
 import { EMPTY_LAYER, readConfigurationFile, refused } from './layers/file.ts';
@@ -122,9 +124,10 @@ function readFileLayer({ configPath }: Flags, readFile: (path: string) => Uint8A
   try {
     return readConfigurationFile(readFile(configPath), configPath);
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? ` (${String(error.code)})` : '';
-    const remedy = 'name a file that this user may read';
-    return refused([{ path: configPath, problem: `cannot be read${code}`, remedy, origin: 'flag --config' }]);
+    const code = errorCode(error);
+    const problem = `cannot be read${code === undefined ? '' : ` (${code})`}`;
+    const remedy = adviceOn(code ?? '') ?? 'name a file that this user may read';
+    return refused([{ path: configPath, problem, remedy, origin: 'flag --config' }]);
   }
 }
 

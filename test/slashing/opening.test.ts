@@ -97,7 +97,8 @@ describe('a store that cannot be opened', () => {
   it('names the SQLite path and the system’s code', async () => {
     const missing = loadGood({ yaml: `anti_slashing: {path: ${folder}/missing/db.sqlite}` });
     expect(await failure(missing)).toBe(
-      'anti_slashing.path FOLDER/missing/db.sqlite: the database file cannot be created or made private (ENOENT)',
+      'anti_slashing.path FOLDER/missing/db.sqlite: the database file cannot be created or made private (ENOENT): there ' +
+        'is no such file or folder: correct the path',
     );
     const directory = loadGood({ yaml: `anti_slashing: {path: ${folder}}` });
     expect(await failure(directory)).toContain('cannot be created or made private (not a regular file)');

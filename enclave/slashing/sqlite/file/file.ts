@@ -5,6 +5,8 @@
 import { chmodSync, closeSync, openSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { adviceOn } from '../../../../command-line/file-faults.ts';
+import { errorCode } from '../../../../formats/error-code.ts';
 import type { Log } from '../../../../observe/log.ts';
 import { SignerError } from '../../../api/errors.ts';
 import { misplacement } from './place.ts';
@@ -35,8 +37,11 @@ export function refuseMisplaced(realPath: string, log: Log): void {
   if (problem !== undefined) throw unusable(problem, { path: realPath });
 }
 
+/** With what to do about it, where that is known. */
 function codeOf(cause: unknown): string {
-  return cause instanceof Error && 'code' in cause ? ` (${String(cause.code)})` : '';
+  const code = errorCode(cause);
+  const advice = adviceOn(code ?? '');
+  return `${code === undefined ? '' : ` (${code})`}${advice === undefined ? '' : `: ${advice}`}`;
 }
 
 /** @throws SignerError slashing_unavailable while another opening of the same database holds the lock */
