@@ -4,6 +4,7 @@ import { ArgumentsError, withAdvice } from '../command-line/arguments.ts';
 import type { Description } from '../command-line/command.ts';
 import { completionScript, SHELLS } from '../command-line/completion.ts';
 import { EXIT } from '../command-line/exit-codes.ts';
+import { sayWrongUsage } from '../command-line/failure.ts';
 import { readCommand } from '../command-line/read-command.ts';
 
 /** What the scripts ask for the names of profiles with. */
@@ -25,7 +26,7 @@ export async function printCompletion(
     process.stdout.write(completionScript(shell, await described()));
   } catch (error) {
     if (!(error instanceof ArgumentsError)) throw error;
-    process.stderr.write(`strongroom: ${withAdvice(error)}\n  see strongroom completion --help\n`);
+    sayWrongUsage(process, 'strongroom completion', withAdvice(error));
     process.exitCode = EXIT.failed;
   }
 }

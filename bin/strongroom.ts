@@ -1,11 +1,12 @@
 // The command tree's root: which program a command belongs to, and the help of all of them. Each program reads its own
 // arguments and decides its exit code.
 
-import { asksForHelp, quoted } from '../command-line/arguments.ts';
+import { asksForHelp } from '../command-line/arguments.ts';
 import { followWords } from '../command-line/command.ts';
 import { EXIT } from '../command-line/exit-codes.ts';
+import { sayNoCommand } from '../command-line/failure.ts';
 import { renderHelp } from '../command-line/help.ts';
-import { nearest } from '../command-line/nearest.ts';
+import { note } from '../command-line/terminal.ts';
 import { columnsOf } from '../command-line/wrap.ts';
 import { described } from './described.ts';
 import { OVERVIEW, PROGRAMS } from './programs.ts';
@@ -33,12 +34,10 @@ if (name === '--version') {
 } else if (name === '--help' || name === '-h' || name === 'help') {
   process.stdout.write(renderHelp([], OVERVIEW, columnsOf(process.stdout)));
 } else if (program === undefined) {
-  const near = nearest(name, Object.keys(PROGRAMS));
-  const advice = near === undefined ? `there are: ${Object.keys(PROGRAMS).join(', ')}` : `did you mean ${near}?`;
-  process.stderr.write(`strongroom: there is no command ${quoted(name)}\n  ${advice}\n`);
+  sayNoCommand(process, 'strongroom', name, Object.keys(PROGRAMS));
   process.exitCode = EXIT.failed;
 } else if (name === 'operator' && rest[0] === 'completion' && !asksForHelp(rest)) {
-  process.stderr.write('warning: `strongroom operator completion` is `strongroom completion` now\n');
+  note(process, 'warning: `strongroom operator completion` is `strongroom completion` now');
   await PROGRAMS['completion']?.run(rest.slice(1));
 } else {
   const help = await wantedHelp(name);

@@ -2,10 +2,10 @@
 // files it is told to, runs age where an identity needs it, and reaches neither network nor cloud. Exit codes: 0 done,
 // 1 usage or local error, 70 a bug (specification/operating.md#exit-codes).
 
-import { quoted } from '../command-line/arguments.ts';
 import { EXIT } from '../command-line/exit-codes.ts';
+import { sayFailure, sayNoCommand, sayWrongUsage } from '../command-line/failure.ts';
 import { checkIdentity } from './commands/check-identity.ts';
-import { type Command, CommandError, type LoadedCommand, type Terminal } from './commands/command.ts';
+import { type Command, CommandError, type LoadedCommand, type Terminal, WrongUsage } from './commands/command.ts';
 import { keygen } from './commands/keygen.ts';
 import { openRootTokenCommand } from './commands/open-root-token.ts';
 import { plan } from './commands/plan.ts';
@@ -53,9 +53,8 @@ export async function main(
   }
   const group = [...commands.keys()].filter((known) => known.startsWith(`${first} `));
   const isGroup = group.length > 0;
-  const wrong = quoted(argv.slice(0, isGroup ? 2 : 1).join(' '));
-  const known = (isGroup ? group : [...commands.keys()]).join(', ');
-  terminal.stderr.write(`strongroom ceremony: there is no command ${wrong}; there are: ${known}\n`);
+  const known = isGroup ? group : [...new Set([...commands.keys()].map((command) => command.replace(/ .*/, '')))];
+  sayNoCommand(terminal, 'strongroom ceremony', argv.slice(0, isGroup ? 2 : 1).join(' '), known);
   return EXIT.failed;
 }
 
@@ -65,11 +64,12 @@ async function run(title: string, command: Command, argv: readonly string[], ter
     return EXIT.ok;
   } catch (error) {
     if (error instanceof CommandError) {
-      terminal.stderr.write(`${title}: ${error.message}\n`);
+      const say = error instanceof WrongUsage ? sayWrongUsage : sayFailure;
+      say(terminal, title, error.message);
       return EXIT.failed;
     }
     // The name alone: a message could quote an input.
-    terminal.stderr.write(`${title}: a bug: ${error instanceof Error ? error.name : typeof error}\n`);
+    sayFailure(terminal, title, `a bug: ${error instanceof Error ? error.name : typeof error}`);
     return EXIT.bug;
   }
 }

@@ -1,5 +1,6 @@
 // How an import tells of slashable messages: each by its key and place, and what became of it.
 
+import { note, type Printed } from './terminal.ts';
 import { plural } from './text.ts';
 
 /** A block by its slot, a vote by its epochs. */
@@ -9,7 +10,14 @@ export type Conflict = { readonly publicKey: string } & (
 );
 
 /** @param what they stand in: `the file` */
-export function conflictLines(what: string, count: number, listed: readonly Conflict[]): string[] {
+export function sayConflicts(said: Pick<Printed, 'stderr'>, what: string, count: number, listed: readonly Conflict[]) {
+  const [heading, ...records] = conflictLines(what, count, listed);
+  if (heading === undefined) return;
+  note(said, heading);
+  for (const record of records) said.stderr.write(`${record}\n`);
+}
+
+function conflictLines(what: string, count: number, listed: readonly Conflict[]): string[] {
   if (count === 0) return [];
   const more = count > listed.length ? [`  and ${count - listed.length} more`] : [];
   return [

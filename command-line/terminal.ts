@@ -1,5 +1,7 @@
 // The process as the commands see it.
 
+import { boundOf, type Shown, wrapFor } from './wrap.ts';
+
 /** The process as a command sees it whose data may be a file or a pipe of any kind. */
 export interface Piped {
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -17,11 +19,16 @@ export interface Terminal extends Piped {
 
 /** Data goes to stdout, everything else to stderr. */
 export interface Printed {
-  readonly stdout: { write(text: string): unknown };
-  readonly stderr: { write(text: string): unknown };
+  readonly stdout: Shown & { write(text: string): unknown };
+  readonly stderr: Shown & { write(text: string): unknown };
 }
 
-/** What is not data: notes, warnings, questions. Already fit for a terminal. */
-export function note({ stderr }: Pick<Printed, 'stderr'>, text: string): void {
-  stderr.write(`${text}\n`);
+/**
+ * What is not data: notes, warnings, questions, failures. Already fit for a terminal, whose width it gets here.
+ * @param copied what ends the text and is copied: where the line has no room for it, it has one to itself
+ */
+export function note({ stderr }: Pick<Printed, 'stderr'>, text: string, copied?: string): void {
+  const line = copied === undefined ? text : `${text} ${copied}`;
+  const isApart = copied !== undefined && line.length > boundOf(stderr);
+  stderr.write(`${(isApart ? [...wrapFor(stderr, text), copied] : wrapFor(stderr, line)).join('\n')}\n`);
 }

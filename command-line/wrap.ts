@@ -12,9 +12,17 @@ export function columnsOf({ columns = 0 }: { readonly columns?: number | undefin
   return Math.min(MAX_COLUMNS, Math.max(MIN_COLUMNS, columns));
 }
 
-/** Lines for a terminal; those of a file or a pipe stay whole, to be searched. */
+/**
+ * Lines for a terminal, each behind the indent that its line of the text has; those of a file or a pipe stay whole, to
+ * be searched. So does a word that is longer than a line: a digest or an ARN is copied.
+ */
 export function wrapFor(stream: Shown, text: string): string[] {
-  return wrap(text, boundOf(stream));
+  const columns = boundOf(stream);
+  return text.split('\n').flatMap((line) => {
+    const said = line.trimStart();
+    const indent = line.slice(0, line.length - said.length);
+    return wrap(said, columns - indent.length, 'whole words').map((part) => indent + part);
+  });
 }
 
 /** What is written to: a terminal has a width. */
@@ -28,13 +36,14 @@ export function boundOf(stream: Shown): number {
   return stream.isTTY === true ? columnsOf(stream) : Number.POSITIVE_INFINITY;
 }
 
-/** Lines of at most `columns`. */
-export function wrap(text: string, columns: number): string[] {
+/** Lines of at most `columns`, unless a longer word is to stay whole. */
+export function wrap(text: string, columns: number, longer: 'whole words' | 'broken words' = 'broken words'): string[] {
   const lines: string[] = [];
   let rest = text;
   while (rest.length > columns) {
     const space = rest.lastIndexOf(' ', columns);
-    const end = space > 0 ? space : columns;
+    const end = space > 0 ? space : longer === 'broken words' ? columns : rest.indexOf(' ', columns);
+    if (end === -1) break;
     lines.push(rest.slice(0, end).trimEnd());
     rest = rest.slice(end).trimStart();
   }

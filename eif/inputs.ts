@@ -26,6 +26,9 @@ export class BuildError extends Error {
   }
 }
 
+/** The words of the command line are wrong: the command's help says which are right. */
+export class WrongUsage extends BuildError {}
+
 /** Larger than a kernel or the Node.js binary by far. */
 const MAX_INPUT_BYTES = 512 * 1024 * 1024;
 

@@ -6,6 +6,7 @@ import { setFlagsFromString } from 'node:v8';
 import type { Worker } from 'node:worker_threads';
 import { parseCeremony } from '../ceremony/definition.ts';
 import { EXIT } from '../command-line/exit-codes.ts';
+import { sayFailure } from '../command-line/failure.ts';
 import { renderViolations, writeViolations } from '../command-line/violations.ts';
 import { systemClock } from '../observe/clock.ts';
 import { createLogger, type Logger } from '../observe/logger.ts';
@@ -76,7 +77,7 @@ async function run(
     await runSigner(config, { logger, clock: systemClock, readConfiguration });
   } catch (error) {
     await logger.end();
-    process.stderr.write(`strongroom: cannot start: ${messageOf(error)}\n`);
+    sayFailure(process, 'strongroom', `cannot start: ${messageOf(error)}`);
     process.exit(EXIT.failed);
   }
 }
@@ -107,7 +108,7 @@ async function runImage(image: CompiledImage): Promise<void> {
   try {
     platform = openNitroPlatform(process.env);
   } catch (error) {
-    process.stderr.write(`strongroom: cannot start: ${messageOf(error)}\n`); // only a debug console shows it
+    sayFailure(process, 'strongroom', `cannot start: ${messageOf(error)}`); // only a debug console shows it
     process.exit(EXIT.failed);
   }
   await runEnclave(image, platform);

@@ -4,10 +4,10 @@
 import { ArgumentsError } from '../command-line/arguments.ts';
 import type { Flags } from '../command-line/command.ts';
 import { EXIT } from '../command-line/exit-codes.ts';
+import { sayFailure } from '../command-line/failure.ts';
 import { type CommandWords, readCommand } from '../command-line/read-command.ts';
 import { note, type Terminal } from '../command-line/terminal.ts';
 import { bounded } from '../command-line/text.ts';
-import { boundOf, wrap } from '../command-line/wrap.ts';
 import { AWS_NITRO, type DocumentProvider } from './attestation/provider.ts';
 import { createClient } from './client.ts';
 import type { Command } from './command.ts';
@@ -94,18 +94,12 @@ function readArguments(command: Command, argv: readonly string[], terminal: Term
 
 function report(error: unknown, argv: readonly string[], terminal: Terminal): OperatorExitCode {
   if (error instanceof CommandFailure) {
-    say(terminal, '', `strongroom: ${error.message}`);
-    if (error.advice !== undefined) say(terminal, '  ', error.advice);
-    if (error instanceof UsageFailure) note(terminal, `  see ${[PROGRAM, ...followWords(argv).path].join(' ')} --help`);
-    return error.exitCode;
+    const { message, advice, exitCode } = error;
+    const help = error instanceof UsageFailure ? [`see ${[PROGRAM, ...followWords(argv).path].join(' ')} --help`] : [];
+    sayFailure(terminal, 'strongroom', message, [...(advice === undefined ? [] : [advice]), ...help]);
+    return exitCode;
   }
   const message = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
-  note(terminal, `strongroom: this is a bug, please report it: ${bounded(message, MAX_BUG_CHARACTERS)}`);
+  sayFailure(terminal, 'strongroom', `this is a bug, please report it: ${bounded(message, MAX_BUG_CHARACTERS)}`);
   return EXIT.bug;
-}
-
-/** A terminal gets lines that fit it, each behind the indent; a file or a pipe gets the text as it is. */
-function say(terminal: Terminal, indent: string, text: string): void {
-  const columns = boundOf(terminal.stderr) - indent.length;
-  for (const line of text.split('\n').flatMap((whole) => wrap(whole, columns))) note(terminal, indent + line);
 }

@@ -3,6 +3,8 @@
 
 import { readFileSync } from 'node:fs';
 import { EXIT } from '../command-line/exit-codes.ts';
+import { sayFailure } from '../command-line/failure.ts';
+import { adviceOn } from '../command-line/file-faults.ts';
 import { type Violation, writeViolations } from '../command-line/violations.ts';
 import { loadAddon } from '../enclave/native/load.ts';
 import type { Transport } from '../enclave/native/transport.ts';
@@ -61,7 +63,7 @@ async function run(configuration: ProxyConfiguration, openTransport: (enclaveCid
     answerSignals(proxy, logger, output);
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
-    process.stderr.write(`strongroom parent-proxy: cannot start: ${message}\n`);
+    sayFailure(process, 'strongroom parent-proxy', `cannot start: ${message}`);
     process.exit(EXIT.failed);
   }
 }
@@ -71,7 +73,7 @@ function load(path: string): LoadedConfiguration {
     return readProxyConfiguration(readFileSync(path), path);
   } catch (error) {
     const problem = `cannot be read (${errorCode(error)})`;
-    const remedy = 'name a file that this user may read';
+    const remedy = adviceOn(errorCode(error)) ?? 'name a file that this user may read';
     const violation: Violation = { path, problem, remedy, origin: 'flag --config' };
     return { ok: false, violations: [violation] };
   }

@@ -4,6 +4,8 @@
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { EXIT } from '../command-line/exit-codes.ts';
+import { sayFailure } from '../command-line/failure.ts';
+import { note } from '../command-line/terminal.ts';
 import { readArguments } from '../eif/commands/command.ts';
 import { hostArchitecture } from '../eif/host.ts';
 import { BuildError } from '../eif/inputs.ts';
@@ -38,8 +40,8 @@ async function main(argv: readonly string[]): Promise<number> {
   process.stdout.write(`strongroom ${origin.version}, commit ${origin.commit}\n`);
   for (const { name, data } of artefacts) process.stdout.write(`${String(data.length).padStart(12)} ${name}\n`);
   if (values.image === undefined)
-    process.stderr.write('strongroom: no pcrs.json: it takes a kernel (make release IMAGE=image.yaml)\n');
-  process.stderr.write(`strongroom: wrote ${folder}\n`);
+    note(process, 'strongroom: no pcrs.json: it takes a kernel (make release IMAGE=image.yaml)');
+  note(process, `strongroom: wrote ${folder}`);
   return EXIT.ok;
 }
 
@@ -60,8 +62,6 @@ try {
   process.exitCode = await main(process.argv.slice(2));
 } catch (error) {
   if (!(error instanceof BuildError)) throw error;
-  process.stderr.write(
-    [`strongroom release: ${error.message}`, ...error.details.map((line) => `  ${line}`), ''].join('\n'),
-  );
+  sayFailure(process, 'strongroom release', error.message, error.details);
   process.exitCode = EXIT.failed;
 }

@@ -4,8 +4,9 @@
 
 import { ArgumentsError, withAdvice } from '../command-line/arguments.ts';
 import { EXIT } from '../command-line/exit-codes.ts';
+import { sayFailure, sayNoCommand, sayWrongUsage } from '../command-line/failure.ts';
 import type { Piped } from '../command-line/terminal.ts';
-import { suggest, writeViolations } from '../command-line/violations.ts';
+import { writeViolations } from '../command-line/violations.ts';
 import type { SetupCommand } from './commands/command.ts';
 import { iam } from './commands/iam.ts';
 import { kmsPolicy } from './commands/kms-policy.ts';
@@ -22,19 +23,17 @@ export async function main(argv: readonly string[], terminal: Omit<Piped, 'stdin
   const [name = '', ...rest] = argv;
   if (name === 'tables') {
     const { runSetupCommand } = await import('./commands/tables.ts');
-    return runSetupCommand(argv, terminal);
+    return runSetupCommand(rest, terminal);
   }
   const command = COMMANDS.get(name);
   if (command === undefined) {
-    const advice = suggest(name, [...COMMANDS.keys(), 'tables'], 'see strongroom setup --help');
-    terminal.stderr.write(`strongroom setup: there is no command ${name}; ${advice}\n`);
+    sayNoCommand(terminal, 'strongroom setup', name, ['tables', ...COMMANDS.keys()]);
     return EXIT.failed;
   }
   return run(`strongroom setup ${name}`, () => command.run(rest, terminal), terminal);
 }
 
 function run(title: string, perform: () => void, terminal: Pick<Piped, 'stderr' | 'env'>): number {
-  const { stderr } = terminal;
   try {
     perform();
     return EXIT.ok;
@@ -43,11 +42,11 @@ function run(title: string, perform: () => void, terminal: Pick<Piped, 'stderr' 
       writeViolations(error.violations, terminal);
       return EXIT.configuration;
     }
-    if (error instanceof ArgumentsError) stderr.write(`${title}: ${withAdvice(error)}\nSee ${title} --help\n`);
+    if (error instanceof ArgumentsError) sayWrongUsage(terminal, title, withAdvice(error));
     else if (error instanceof InputRefused || error instanceof KeyPolicyRefused)
-      stderr.write(`${title}: ${error.message}\n`);
+      sayFailure(terminal, title, error.message);
     else {
-      stderr.write(`${title}: a bug: ${error instanceof Error ? error.name : typeof error}\n`);
+      sayFailure(terminal, title, `a bug: ${error instanceof Error ? error.name : typeof error}`);
       return EXIT.bug;
     }
     return EXIT.failed;

@@ -7,6 +7,8 @@
 import { accessSync, constants } from 'node:fs';
 import { dirname } from 'node:path';
 import { EXIT } from '../command-line/exit-codes.ts';
+import { sayFailure } from '../command-line/failure.ts';
+import { note } from '../command-line/terminal.ts';
 import { type Violation, writeViolations } from '../command-line/violations.ts';
 import { VERSION_LINE } from '../enclave/api/version.ts';
 import { type Loaded, type LoadInput, loadConfig } from '../enclave/config/load.ts';
@@ -116,7 +118,7 @@ function printConfig(translation: Translation, given: GivenOptions): void {
   ];
   process.stdout.write(notes.map((note) => `# ${note}\n`).join('') + yamlText(translation.config));
   const open = isOpen(translation) ? [OPEN] : [];
-  for (const { at, says } of [...translation.warnings, ...open]) process.stderr.write(`warning: ${at} ${says}\n`);
+  for (const { at, says } of [...translation.warnings, ...open]) note(process, `warning: ${at} ${says}`);
 }
 
 /** Web3Signer's commands for the record, on the record here. */
@@ -124,7 +126,7 @@ async function runCommand(command: Command, given: GivenOptions, input: LoadInpu
   const { needs, argv } = COMMANDS[command];
   const missing = needs.filter((name) => !given.has(name));
   if (missing.length > 0) {
-    process.stderr.write(`strongroom: eth2 ${command} needs --${missing.join(' and --')}\n`);
+    sayFailure(process, 'strongroom', `eth2 ${command} needs --${missing.join(' and --')}`);
     process.exitCode = EXIT.failed;
     return;
   }

@@ -9,7 +9,7 @@ import { CommandError, fileProblem } from './command.ts';
 /** @throws CommandError */
 export async function readCeremonyFile(file: string): Promise<Ceremony> {
   const text = await readFile(file, 'utf8').catch((error: unknown) => {
-    throw fileProblem(error);
+    throw fileProblem(error, file);
   });
   let value: unknown;
   try {

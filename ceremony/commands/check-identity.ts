@@ -4,6 +4,7 @@
 
 import { randomBytes, timingSafeEqual } from 'node:crypto';
 import { note } from '../../command-line/terminal.ts';
+import { wrapFor } from '../../command-line/wrap.ts';
 import { encryptToRecipients } from '../age.ts';
 import { type Ceremony, ceremonyDigest } from '../definition.ts';
 import { CHECK_IDENTITY } from '../descriptions/custody.ts';
@@ -27,7 +28,7 @@ export const checkIdentity: Command = {
       if (await opensChallenge(ceremony.rootTokenRecipients[at] ?? '', identity, terminal)) proven.push(at);
     }
     if (proven.length === 0) throw new CommandError(notProven(ceremony, recipient));
-    terminal.stdout.write(proof(ceremony, proven));
+    terminal.stdout.write(`${wrapFor(terminal.stdout, proof(ceremony, proven)).join('\n')}\n`);
     note(terminal, `strongroom: opened by ${identity.opener} (${identity.kind})`);
   },
 };
@@ -78,5 +79,5 @@ function proof(ceremony: Ceremony, proven: readonly number[]): string {
         `PROVEN: this identity opens what is encrypted to recipient ${at + 1} of ${recipients.length}, ${recipients[at]}`,
     ),
   ];
-  return `${lines.join('\n')}\n`;
+  return lines.join('\n');
 }

@@ -3,7 +3,7 @@
 
 import { withAdvice } from '../../command-line/arguments.ts';
 import type { Description } from '../../command-line/command.ts';
-import { adviceOn } from '../../command-line/file-faults.ts';
+import { fileFault } from '../../command-line/file-faults.ts';
 import { argumentsReader } from '../../command-line/read-command.ts';
 import type { Printed } from '../../command-line/terminal.ts';
 
@@ -30,15 +30,19 @@ export class CommandError extends Error {
   }
 }
 
-/** @throws CommandError for what the command line may not say */
-export const readArguments = argumentsReader((error) => new CommandError(withAdvice(error)));
+/** The words of the command line are wrong: the command's help says which are right. */
+export class WrongUsage extends CommandError {}
 
-/** What could not be done, to which file, and what to do about it. @throws the error, when no file operation failed */
-export function fileProblem(error: unknown): CommandError {
+/** @throws WrongUsage for what the command line may not say */
+export const readArguments = argumentsReader((error) => new WrongUsage(withAdvice(error)));
+
+/**
+ * What could not be done, to which file, and what to do about it. @throws the error, when no file operation failed
+ * @param file for a fault that does not name it
+ */
+export function fileProblem(error: unknown, file = 'a file'): CommandError {
   if (!(error instanceof Error && 'syscall' in error && 'code' in error)) throw error;
-  const code = String(error.code);
-  const path = 'path' in error ? String(error.path) : 'a file';
-  const verb = error.syscall === 'open' ? 'opened' : `used in ${String(error.syscall)}`;
-  const advice = adviceOn(code);
-  return new CommandError(`${path} cannot be ${verb} (${code})${advice === undefined ? '' : `: ${advice}`}`);
+  const { syscall } = error;
+  const verb = syscall === 'open' ? 'opened' : syscall === 'read' ? 'read' : syscall === 'write' ? 'written' : 'used';
+  return new CommandError(fileFault('path' in error ? String(error.path) : file, verb, error));
 }

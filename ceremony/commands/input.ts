@@ -18,7 +18,7 @@ export async function readInput(file: string, { stdin }: Terminal): Promise<stri
         throw new CommandError(`${file} has more than ${MAX_INPUT_BYTES} bytes: is it the right file?`);
     }
   } catch (error) {
-    throw error instanceof CommandError ? error : fileProblem(error);
+    throw error instanceof CommandError ? error : fileProblem(error, file);
   }
   return Buffer.concat(parts).toString('utf8');
 }

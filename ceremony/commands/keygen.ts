@@ -2,6 +2,7 @@
 // only its owner can read, as `age-keygen` writes it, and nowhere else; the recipient goes to stdout.
 
 import { open } from 'node:fs/promises';
+import { note } from '../../command-line/terminal.ts';
 import { generateAgeIdentity } from '../age.ts';
 import { KEYGEN } from '../descriptions/custody.ts';
 import { type Command, CommandError, fileProblem, readArguments } from './command.ts';
@@ -10,12 +11,11 @@ export const keygen: Command = {
   description: KEYGEN,
 
   async run(argv, terminal) {
-    const { stdout, stderr } = terminal;
     const { output: file } = readArguments(argv, KEYGEN, terminal).values;
     const { identity, recipient } = await generateAgeIdentity();
     await writeNew(file, `# recipient: ${recipient}\n${identity}\n`);
-    stdout.write(`${recipient}\n`);
-    stderr.write(`strongroom: the identity is in ${file}: keep it offline, it opens the root token\n`);
+    terminal.stdout.write(`${recipient}\n`);
+    note(terminal, `strongroom: the identity is in ${file}: keep it offline, it opens the root token`);
   },
 };
 
@@ -30,7 +30,7 @@ async function writeNew(file: string, text: string): Promise<void> {
     }
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'EEXIST') throw existsAlready(file);
-    throw fileProblem(error);
+    throw fileProblem(error, file);
   }
 }
 

@@ -1,6 +1,7 @@
 // What a command writes where `--output FILE` says (command-line/output-file.ts), and its refusals as those of a
 // ceremony's command.
 
+import { withAdvice } from '../../command-line/arguments.ts';
 import { checkOutput as check, OutputFileError, writeOutput as write } from '../../command-line/output-file.ts';
 import { CommandError } from './command.ts';
 
@@ -15,5 +16,5 @@ export async function writeOutput(path: string, text: string, isForced: boolean)
 }
 
 function refuse(error: unknown): never {
-  throw error instanceof OutputFileError ? new CommandError(error.message) : error;
+  throw error instanceof OutputFileError ? new CommandError(withAdvice(error)) : error;
 }

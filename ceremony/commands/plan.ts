@@ -1,6 +1,7 @@
 // `strongroom ceremony plan`: the ceremony of a file as the signer would take it, its digest, what it survives, and
 // warnings. It refuses, with every reason at once, what the signer would refuse.
 
+import { type Shown, wrapFor } from '../../command-line/wrap.ts';
 import { type Ceremony, ceremonyBlock } from '../definition.ts';
 import { PLAN } from '../descriptions/custody.ts';
 import { type CeremonyPlan, planCeremony, spareKeys } from '../plan.ts';
@@ -13,7 +14,7 @@ export const plan: Command = {
   async run(argv, terminal) {
     const { argument, values } = readArguments(argv, PLAN, terminal);
     const planned = planCeremony(await readCeremonyFile(argument));
-    terminal.stdout.write(values.json ? asJson(planned) : asTable(planned));
+    terminal.stdout.write(values.json ? asJson(planned) : asTable(planned, terminal.stdout));
   },
 };
 
@@ -30,7 +31,7 @@ function asJson({ ceremony, canonical, digest, pcr17, losses, warnings }: Ceremo
   return `${JSON.stringify(body, undefined, 2)}\n`;
 }
 
-function asTable(planned: CeremonyPlan): string {
+function asTable(planned: CeremonyPlan, stdout: Shown): string {
   const { ceremony, digest, pcr17, losses, warnings } = planned;
   const { generation, kmsThreshold, kmsKeys, retiredKmsKeys, rootTokenRecipients } = ceremony;
   const spare = spareKeys(ceremony);
@@ -51,7 +52,7 @@ function asTable(planned: CeremonyPlan): string {
     ...losses.map(({ of, name, keysLeft, survivable }) => lossRow(`${of} ${name}`, survivable, keysLeft)),
     '',
     warnings.length === 0 ? 'No warnings' : 'Warnings',
-    ...warnings.map(({ message }) => `  ${message}`),
+    ...warnings.flatMap(({ message }) => wrapFor(stdout, `  ${message}`)),
   ];
   return `${lines.join('\n')}\n`;
 }

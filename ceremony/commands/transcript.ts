@@ -1,6 +1,8 @@
 // `strongroom ceremony transcript …`: verifies the record of a ceremony, and makes a page of it to print and sign. It
 // trusts the record only after it is verified, and shows nothing of a refused one.
 
+import { note } from '../../command-line/terminal.ts';
+import { type Shown, wrapFor } from '../../command-line/wrap.ts';
 import { canonicalBytes } from '../definition.ts';
 import { TRANSCRIPT_PAGE, TRANSCRIPT_VERIFY } from '../descriptions/transcript.ts';
 import { headOf, isEnded, type Transcript } from '../transcript/chain.ts';
@@ -30,7 +32,8 @@ export const transcriptVerify: Command = {
       ...(await compareRegisters(transcript, pcrs, terminal)),
       ...compareHead(transcript, head),
     ];
-    terminal.stdout.write(verdict(file, transcript, compared, head !== undefined));
+    const { stdout } = terminal;
+    stdout.write(verdict(file, transcript, compared, { stdout, isHeadKnown: head !== undefined }));
   },
 };
 
@@ -42,13 +45,13 @@ export const transcriptPageCommand: Command = {
     const { output, force } = values;
     const transcript = await verified(file);
     await writeOutput(output, transcriptPage(transcript), force);
-    terminal.stderr.write(`strongroom: ${output} has head ${grouped(headOf(transcript))}\n`);
+    note(terminal, `strongroom: ${output} has head`, grouped(headOf(transcript)));
   },
 };
 
 async function verified(file: string): Promise<Transcript> {
   const read = await readTranscriptFile(file).catch((error: unknown) => {
-    throw fileProblem(error);
+    throw fileProblem(error, file);
   });
   if (read.ok) return read;
   const place = read.line === 0 ? file : `${file}: line ${read.line}`;
@@ -99,17 +102,24 @@ function compareHead(transcript: Transcript, noted: string | undefined): string[
   );
 }
 
-function verdict(file: string, transcript: Transcript, compared: readonly string[], isHeadKnown: boolean): string {
+function verdict(
+  file: string,
+  transcript: Transcript,
+  compared: readonly string[],
+  { stdout, isHeadKnown }: { readonly stdout: Shown; readonly isHeadKnown: boolean },
+): string {
   const { ceremony_digest_sha384: digest, ceremony } = startOf(transcript);
   const missing = isHeadKnown
     ? []
     : ['NOT compared: the head that you noted on paper (--head); the file could have been written anew'];
   const lines = [
-    `VERIFIED: ${file} has ${transcript.entries.length} lines in an unbroken chain${isEnded(transcript) ? ', and its end' : ', and has NOT ended'}`,
+    ...wrapFor(
+      stdout,
+      `VERIFIED: ${file} has ${transcript.entries.length} lines in an unbroken chain${isEnded(transcript) ? ', and its end' : ', and has NOT ended'}`,
+    ),
     `Head (SHA-256) ${grouped(headOf(transcript))}`,
     `Ceremony generation ${ceremony.generation}, digest (SHA-384) ${digest}`,
-    ...compared.map((line) => `Compared: ${line}`),
-    ...missing,
+    ...[...compared.map((line) => `Compared: ${line}`), ...missing].flatMap((line) => wrapFor(stdout, line)),
   ];
   return `${lines.join('\n')}\n`;
 }

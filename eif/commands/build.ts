@@ -3,13 +3,16 @@
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { fileFault } from '../../command-line/file-faults.ts';
 import type { CommandWords } from '../../command-line/read-command.ts';
+import { note } from '../../command-line/terminal.ts';
+import { type Shown, wrapFor } from '../../command-line/wrap.ts';
 import { VERSION } from '../../enclave/api/version.ts';
 import { type BuiltImage, buildImage } from '../build.ts';
 import { sourceCommit } from '../commit.ts';
 import { BUILD } from '../descriptions/build.ts';
 import { hostArchitecture } from '../host.ts';
-import { BuildError } from '../inputs.ts';
+import { BuildError, WrongUsage } from '../inputs.ts';
 import { type Command, json, readArguments, rows } from './command.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -22,7 +25,7 @@ export const buildCommand: Command = {
   description: BUILD,
 
   async run(argv, terminal) {
-    const { stdout, stderr } = terminal;
+    const { stdout } = terminal;
     const { values } = readArguments(argv, BUILD, terminal);
     const folder = values.directory ?? 'build/image';
     const built = await buildImage({
@@ -37,8 +40,8 @@ export const buildCommand: Command = {
       signing: signingOf(values),
     });
     await writeBoth(folder, built);
-    stdout.write(values.json ? json(built.record) : asTable(built));
-    stderr.write(`strongroom: wrote ${join(folder, IMAGE_FILE)} and ${join(folder, RECORD_FILE)}\n`);
+    stdout.write(values.json ? json(built.record) : asTable(built, stdout));
+    note(terminal, `strongroom: wrote ${join(folder, IMAGE_FILE)} and ${join(folder, RECORD_FILE)}`);
     return 0;
   },
 };
@@ -46,7 +49,7 @@ export const buildCommand: Command = {
 /** Said either way: an image that fetches because a flag was forgotten would run what its parent likes. */
 function configurationOf({ config: file, 'fetch-config': fetches }: Given): string | undefined {
   if ((file !== undefined) === fetches)
-    throw new BuildError('say where the configuration comes from: --config FILE, or --fetch-config');
+    throw new WrongUsage('say where the configuration comes from: --config FILE, or --fetch-config');
   return file;
 }
 
@@ -56,7 +59,7 @@ function signingOf({
 }: Given): { readonly keyFile: string; readonly certificateFile: string } | undefined {
   if (keyFile === undefined && certificateFile === undefined) return undefined;
   if (keyFile === undefined || certificateFile === undefined)
-    throw new BuildError('--signing-key and --signing-certificate are given together');
+    throw new WrongUsage('--signing-key and --signing-certificate are given together');
   return { keyFile, certificateFile };
 }
 
@@ -68,7 +71,8 @@ async function writeBoth(folder: string, { image, record }: BuiltImage): Promise
     await writeWhole(join(folder, IMAGE_FILE), image);
     await writeWhole(join(folder, RECORD_FILE), json(record));
   } catch (error) {
-    if (error instanceof Error && 'syscall' in error) throw new BuildError(`cannot write: ${error.message}`);
+    if (error instanceof Error && 'syscall' in error)
+      throw new BuildError(fileFault('path' in error ? String(error.path) : folder, 'written', error));
     throw error;
   }
 }
@@ -79,15 +83,18 @@ async function writeWhole(file: string, contents: Buffer | string): Promise<void
   await rename(beside, file);
 }
 
-function asTable({ record }: BuiltImage): string {
+function asTable({ record }: BuiltImage, stdout: Shown): string {
   const { commit, image, ceremony, configuration, measurements, inputs } = record;
   const lines = [
     `Image for ${image.architecture}, ${image.size} bytes from ${inputs.length} inputs, ${image.signed ? 'signed' : 'not signed'}`,
     `Sources of commit ${commit}`,
     `Ceremony generation ${ceremony.generation}, digest (SHA-384) ${ceremony.digest_sha384}`,
-    configuration === 'baked'
-      ? 'Configuration baked in'
-      : 'Configuration fetched from the parent at boot: PCR16 follows from it, see "strongroom eif describe --config"',
+    ...wrapFor(
+      stdout,
+      configuration === 'baked'
+        ? 'Configuration baked in'
+        : 'Configuration fetched from the parent at boot: PCR16 follows from it, see "strongroom eif describe --config"',
+    ),
     '',
     ...rows(Object.entries(measurements)),
   ];

@@ -3,7 +3,7 @@
 import type { Description } from '../../command-line/command.ts';
 import { argumentsReader } from '../../command-line/read-command.ts';
 import type { Printed } from '../../command-line/terminal.ts';
-import { BuildError } from '../inputs.ts';
+import { WrongUsage } from '../inputs.ts';
 
 export interface Command {
   readonly description: Description;
@@ -13,9 +13,9 @@ export interface Command {
   run(argv: readonly string[], terminal: Printed): Promise<number>;
 }
 
-/** @throws BuildError for what the command line may not say */
+/** @throws WrongUsage for what the command line may not say */
 export const readArguments = argumentsReader(
-  ({ message, advice }) => new BuildError(message, advice === undefined ? [] : [advice]),
+  ({ message, advice }) => new WrongUsage(message, advice === undefined ? [] : [advice]),
 );
 
 export function json(value: unknown): string {

@@ -4,6 +4,7 @@
 import { EXIT } from '../../command-line/exit-codes.ts';
 import type { Printed } from '../../command-line/terminal.ts';
 import { bounded } from '../../command-line/text.ts';
+import { type Shown, wrapFor } from '../../command-line/wrap.ts';
 import { type ComparedRegister, compareInputs, compareWithRecord, type InputDifference } from '../compare-record.ts';
 import { describeImage } from '../describe.ts';
 import { readInput } from '../inputs.ts';
@@ -33,7 +34,7 @@ const MAX_SHOWN_CHARACTERS = 200;
 /** @returns the exit code @throws BuildError */
 export function comparedWithReference(path: string, flags: ReferenceFlags, { stdout }: Printed): number {
   const comparison = compare(path, flags);
-  stdout.write(flags.json ? json(asJson(comparison)) : asTable(comparison));
+  stdout.write(flags.json ? json(asJson(comparison)) : asTable(comparison, stdout));
   return comparison.isSame ? EXIT.ok : EXIT.failed;
 }
 
@@ -69,10 +70,10 @@ function asJson({ published, registers, isSame, isSameFile, inputs }: Comparison
   };
 }
 
-function asTable(comparison: Comparison): string {
+function asTable(comparison: Comparison, stdout: Shown): string {
   const { published, registers, inputs } = comparison;
   const lines = [
-    verdict(comparison),
+    ...wrapFor(stdout, verdict(comparison)),
     `Published: commit ${shown(published.commit ?? 'not named')}, strongroom ${shown(published.tool?.strongroom ?? 'of a version not named')}`,
     '',
     ...registers.flatMap(registerLines),

@@ -5,7 +5,7 @@ import { EXIT } from '../../command-line/exit-codes.ts';
 import type { Printed } from '../../command-line/terminal.ts';
 import { compareImages, type Difference } from '../compare.ts';
 import { COMPARE } from '../descriptions/compare.ts';
-import { BuildError } from '../inputs.ts';
+import { WrongUsage } from '../inputs.ts';
 import { type Command, json, readArguments } from './command.ts';
 import { comparedWithReference } from './compare-reference.ts';
 import { naming, readImageBytes } from './images.ts';
@@ -19,11 +19,11 @@ export const compareCommand: Command = {
     const { reference, record, config, json: asked } = values;
     const [first = '', second, ...more] = words;
     if (reference !== undefined) {
-      if (second !== undefined) throw new BuildError('--reference stands in place of the second IMAGE');
+      if (second !== undefined) throw new WrongUsage('--reference stands in place of the second IMAGE');
       return comparedWithReference(first, { reference, record, config, json: asked }, terminal);
     }
-    if (second === undefined || more.length > 0) throw new BuildError('name two images, or one and --reference FILE');
-    if (record !== undefined || config !== undefined) throw new BuildError('--record and --config go with --reference');
+    if (second === undefined || more.length > 0) throw new WrongUsage('name two images, or one and --reference FILE');
+    if (record !== undefined || config !== undefined) throw new WrongUsage('--record and --config go with --reference');
     return comparedWithImage(first, second, asked, terminal);
   },
 };

@@ -2,6 +2,7 @@
 // when its signature is not valid, or the configuration that is asked about is not the one baked in.
 
 import { ceremonyBlock, ceremonyDigest } from '../../ceremony/definition.ts';
+import { note } from '../../command-line/terminal.ts';
 import { testOnlyStatements } from '../cmdline.ts';
 import { describeImage, type ImageDescription, type RamdiskDescription } from '../describe.ts';
 import { DESCRIBE } from '../descriptions/describe.ts';
@@ -16,7 +17,7 @@ export const describeCommand: Command = {
   description: DESCRIBE,
 
   async run(argv, terminal) {
-    const { stdout, stderr } = terminal;
+    const { stdout } = terminal;
     const { values, argument: path } = readArguments(argv, DESCRIBE, terminal);
     const { config: file } = values;
     const configuration = file === undefined ? undefined : readInput(file, 'the configuration');
@@ -25,7 +26,7 @@ export const describeCommand: Command = {
     stdout.write(values.json ? json(asJson(described)) : asTable(described));
     if (configuration !== undefined && compiled?.configuration === 'baked' && baked?.equals(configuration) !== true)
       throw new BuildError(`${file} is not the configuration that is baked in`);
-    if (signature?.valid === false) stderr.write('strongroom: the signature is not valid\n');
+    if (signature?.valid === false) note(terminal, 'strongroom: the signature is not valid');
     return signature?.valid === false ? 1 : 0;
   },
 };

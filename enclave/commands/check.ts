@@ -3,8 +3,8 @@
 
 import { painter } from '../../command-line/color.ts';
 import { EXIT } from '../../command-line/exit-codes.ts';
+import { note } from '../../command-line/terminal.ts';
 import { type Violation, writeViolations } from '../../command-line/violations.ts';
-import { wrapFor } from '../../command-line/wrap.ts';
 import type { Log } from '../../observe/log.ts';
 import { type ConfigWarning, warningText } from '../config/warnings.ts';
 
@@ -27,9 +27,8 @@ export function reportCheck(
   found: Found,
   { stdout, stderr, env }: Pick<NodeJS.Process, 'stdout' | 'stderr' | 'env'>,
 ): number {
-  for (const warning of [...said.warnings, ...found.warnings])
-    stderr.write(`${wrapFor(stderr, `warning: ${warningText(warning)}`).join('\n')}\n`);
-  if (said.ignoredVariables.length > 0) stderr.write(`note: ${ignored(said.ignoredVariables)}\n`);
+  for (const warning of [...said.warnings, ...found.warnings]) note({ stderr }, `warning: ${warningText(warning)}`);
+  if (said.ignoredVariables.length > 0) note({ stderr }, `note: ${ignored(said.ignoredVariables)}`);
   if (found.violations.length > 0) {
     writeViolations(found.violations, { stderr, env });
     return EXIT.configuration;

@@ -1,6 +1,8 @@
 // `strongroom slashing status|jump|retire|reinstate|prune`: what is done with a store as a whole, or with keys in it.
 
 import { EXIT } from '../../command-line/exit-codes.ts';
+import { sayFailure } from '../../command-line/failure.ts';
+import { note } from '../../command-line/terminal.ts';
 import { floorAt, isClockBehind, jumpToPresent } from '../slashing/jump.ts';
 import { PRUNE_STEP_ENTRIES } from '../slashing/pruning.ts';
 import type { HighWaterMarks, StoreFloor } from '../slashing/types.ts';
@@ -47,7 +49,7 @@ export async function jump(open: OpenStore): Promise<number> {
   const highest = await backend.highestMarks();
   const target = floorByHand(open) ?? floorByClock(open, highest);
   if (typeof target === 'string') {
-    terminal.stderr.write(`strongroom: ${target}\n`);
+    sayFailure(terminal, 'strongroom', target);
     return EXIT.failed;
   }
   if (!args.dryRun) await jumpToPresent(backend, () => target);
@@ -59,7 +61,7 @@ export async function jump(open: OpenStore): Promise<number> {
       `cost: a validator that has not voted for epoch ${target.targetEpoch} yet misses that vote, and a block at slot ` +
       `${target.slot} or before is not signed\n`,
   );
-  if (args.dryRun) terminal.stderr.write('Nothing was changed. Without --dry-run the store is raised, for good.\n');
+  if (args.dryRun) note(terminal, 'Nothing was changed. Without --dry-run the store is raised, for good.');
   return EXIT.ok;
 }
 

@@ -2,8 +2,10 @@
 // it is merged, or nothing; keys that were disabled there are retired before, because a signer that refused them had a
 // reason. The database's address may carry a password: it is shown nowhere.
 
-import { conflictLines } from '../../command-line/conflicts.ts';
+import { sayConflicts } from '../../command-line/conflicts.ts';
 import { EXIT } from '../../command-line/exit-codes.ts';
+import { sayFailure } from '../../command-line/failure.ts';
+import { note } from '../../command-line/terminal.ts';
 import { BrokenReference } from '../config/values/broken-reference.ts';
 import { readSecret } from '../config/values/secret.ts';
 import { type PostgresAddress, parsePostgresUrl } from '../slashing/postgres/connection/address.ts';
@@ -23,7 +25,7 @@ export async function importWeb3Signer(open: OpenStore): Promise<number> {
   const { backend, network, clock, terminal, args, logger } = open;
   const address = addressOf(open);
   if (typeof address === 'string') {
-    terminal.stderr.write(`strongroom: --from-web3signer: ${address}\n`);
+    sayFailure(terminal, 'strongroom', `--from-web3signer: ${address}`);
     return EXIT.failed;
   }
   const connections = new PostgresConnections(
@@ -56,8 +58,9 @@ function addressOf({ args, terminal }: OpenStore): PostgresAddress | string {
   const reading = parsePostgresUrl(url);
   if (reading.kind === 'invalid') return reading.problem;
   if (text === url && reading.password !== '') {
-    terminal.stderr.write(
-      'warning: --from-web3signer holds a password, which other users can see: put the URL into a variable and write env:NAME\n',
+    note(
+      terminal,
+      'warning: --from-web3signer holds a password, which other users can see: put the URL into a variable and write env:NAME',
     );
   }
   return reading;
@@ -70,7 +73,7 @@ async function* withProgress(
   let validators = 0;
   for await (const history of histories) {
     validators += 1;
-    if (validators % PROGRESS_KEYS === 0) terminal.stderr.write(`${validators} keys …\n`);
+    if (validators % PROGRESS_KEYS === 0) note(terminal, `${validators} keys …`);
     yield history;
   }
 }
@@ -86,13 +89,13 @@ function report(summary: ImportSummary, found: Web3SignerFindings, { terminal }:
   );
   for (const publicKey of found.disabled) terminal.stdout.write(`retired: ${publicKey}\n`);
   if (found.disabled.length > 0) {
-    terminal.stderr.write('`strongroom slashing reinstate KEY…` lets a key sign that was disabled in Web3Signer.\n');
+    note(terminal, '`strongroom slashing reinstate KEY…` lets a key sign that was disabled in Web3Signer.');
   }
   if (slot !== null || epoch !== null) {
-    terminal.stderr.write(
-      'Web3Signer signed nothing at or beyond its high watermark. This signer has no such limit and goes on beyond it.\n',
+    note(
+      terminal,
+      'Web3Signer signed nothing at or beyond its high watermark. This signer has no such limit and goes on beyond it.',
     );
   }
-  const lines = conflictLines('the database', summary.conflicts, summary.conflicting);
-  terminal.stderr.write(lines.map((line) => `${line}\n`).join(''));
+  sayConflicts(terminal, 'the database', summary.conflicts, summary.conflicting);
 }

@@ -6,10 +6,14 @@
 import { createReadStream } from 'node:fs';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { conflictLines } from '../../command-line/conflicts.ts';
+import { withAdvice } from '../../command-line/arguments.ts';
+import { sayConflicts } from '../../command-line/conflicts.ts';
 import { EXIT } from '../../command-line/exit-codes.ts';
-import { writeOutput } from '../../command-line/output-file.ts';
-import { plural } from '../../command-line/text.ts';
+import { sayFailure, sayNoCommand, sayWrongUsage } from '../../command-line/failure.ts';
+import { fileFault } from '../../command-line/file-faults.ts';
+import { OutputFileError, writeOutput } from '../../command-line/output-file.ts';
+import { note } from '../../command-line/terminal.ts';
+import { bounded, plural } from '../../command-line/text.ts';
 import { writeViolations } from '../../command-line/violations.ts';
 import { encodeHex } from '../../formats/hex.ts';
 import { systemClock } from '../../observe/clock.ts';
@@ -27,6 +31,7 @@ import { importWeb3Signer } from './slashing-web3signer.ts';
 
 /** Keys between two lines of progress. */
 const PROGRESS_KEYS = 10_000;
+const MAX_PATH_CHARACTERS = 200;
 
 const COMMANDS: Readonly<Record<SlashingCommand, (open: OpenStore) => Promise<number>>> = {
   export: exportFile,
@@ -42,10 +47,15 @@ const COMMANDS: Readonly<Record<SlashingCommand, (open: OpenStore) => Promise<nu
 export async function runSlashingCommand(argv: readonly string[], terminal: SlashingTerminal): Promise<number> {
   const [name = '', ...rest] = argv;
   const command = SLASHING_COMMANDS.find((one) => one === name);
-  if (command === undefined)
-    return usage(terminal, `there is no command slashing ${name}; there are: ${SLASHING_COMMANDS.join(', ')}`);
+  if (command === undefined) {
+    sayNoCommand(terminal, 'strongroom slashing', name, SLASHING_COMMANDS);
+    return EXIT.failed;
+  }
   const args = readSlashingArguments(command, rest);
-  if ('problem' in args) return usage(terminal, args.problem);
+  if ('problem' in args) {
+    sayWrongUsage(terminal, `strongroom slashing ${command}`, args.problem);
+    return EXIT.failed;
+  }
   const loaded = loadConfig(
     { ...terminal, argv: ['-c', args.config] },
     { compiledCeremony: false, withoutTokens: true },
@@ -60,22 +70,22 @@ export async function runSlashingCommand(argv: readonly string[], terminal: Slas
       COMMANDS[command]({ backend, network, clock: systemClock, terminal, args, logger }),
     );
   } catch (error) {
-    if (error instanceof InterchangeError) {
-      terminal.stderr.write(`strongroom: the file is refused as a whole, nothing was merged: ${error.message}\n`);
-      return EXIT.refused;
-    }
-    if (error instanceof Web3SignerDatabaseError) {
-      const refusal = `the database is refused as a whole, nothing was merged: ${error.message}`;
-      terminal.stderr.write(`strongroom: ${refusal}\n  ${error.remedy}\n`);
-      return EXIT.refused;
-    }
-    terminal.stderr.write(`strongroom: ${error instanceof Error ? error.message : String(error)}\n`);
-    return EXIT.failed;
+    return report(error, terminal);
   }
 }
 
-function usage({ stderr }: SlashingTerminal, problem: string): number {
-  stderr.write(`strongroom: ${problem}\nSee strongroom slashing --help\n`);
+function report(error: unknown, terminal: SlashingTerminal): number {
+  if (error instanceof InterchangeError) {
+    sayFailure(terminal, 'strongroom', `the file is refused as a whole, nothing was merged: ${error.message}`);
+    return EXIT.refused;
+  }
+  if (error instanceof Web3SignerDatabaseError) {
+    const refusal = `the database is refused as a whole, nothing was merged: ${error.message}`;
+    sayFailure(terminal, 'strongroom', refusal, [error.remedy]);
+    return EXIT.refused;
+  }
+  const message = error instanceof Error ? error.message : String(error);
+  sayFailure(terminal, 'strongroom', error instanceof OutputFileError ? withAdvice(error) : message);
   return EXIT.failed;
 }
 
@@ -84,7 +94,7 @@ async function exportFile({ backend, network, terminal, args }: OpenStore): Prom
   async function* counted(): AsyncGenerator<ValidatorHistory> {
     for await (const history of backend.exportHistories(args.publicKeys)) {
       validators += 1;
-      if (validators % PROGRESS_KEYS === 0) terminal.stderr.write(`${validators} keys …\n`);
+      if (validators % PROGRESS_KEYS === 0) note(terminal, `${validators} keys …`);
       yield history;
     }
   }
@@ -94,18 +104,18 @@ async function exportFile({ backend, network, terminal, args }: OpenStore): Prom
   } else {
     await writeOutput(args.output, args.force, (file) => file.writeFile(text));
   }
-  terminal.stderr.write(`exported the records of ${plural(validators, 'key')}\n`);
+  note(terminal, `exported the records of ${plural(validators, 'key')}`);
   return EXIT.ok;
 }
 
 async function importFile({ backend, network, terminal, args }: OpenStore): Promise<number> {
-  const source = args.file === '-' || args.file === undefined ? terminal.stdin : createReadStream(args.file);
+  const source = args.file === '-' || args.file === undefined ? terminal.stdin : bytesOf(args.file);
   let validators = 0;
   async function* counted(): AsyncGenerator<ValidatorHistory> {
     const genesisValidatorsRoot = encodeHex(network.genesisValidatorsRoot);
     for await (const history of readInterchange(source as AsyncIterable<Buffer>, genesisValidatorsRoot)) {
       validators += 1;
-      if (validators % PROGRESS_KEYS === 0) terminal.stderr.write(`${validators} keys …\n`);
+      if (validators % PROGRESS_KEYS === 0) note(terminal, `${validators} keys …`);
       yield history;
     }
   }
@@ -114,7 +124,14 @@ async function importFile({ backend, network, terminal, args }: OpenStore): Prom
     `keys: ${summary.validators}\nblocks: ${summary.blocks}\nattestations: ${summary.attestations}\n` +
       `already present: ${summary.alreadyPresent}\nconflicts: ${summary.conflicts}\n`,
   );
-  const lines = conflictLines('the file', summary.conflicts, summary.conflicting);
-  terminal.stderr.write(lines.map((line) => `${line}\n`).join(''));
+  sayConflicts(terminal, 'the file', summary.conflicts, summary.conflicting);
   return summary.conflicts > 0 ? EXIT.conflicts : EXIT.ok;
+}
+
+async function* bytesOf(path: string): AsyncGenerator<Buffer> {
+  try {
+    yield* createReadStream(path);
+  } catch (error) {
+    throw new Error(fileFault(bounded(path, MAX_PATH_CHARACTERS), 'read', error), { cause: error });
+  }
 }

@@ -4,7 +4,7 @@
 
 import { type FileHandle, open } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
-import { type Conflict, conflictLines } from '../../command-line/conflicts.ts';
+import { type Conflict, sayConflicts } from '../../command-line/conflicts.ts';
 import { EXIT } from '../../command-line/exit-codes.ts';
 import { writeOutput } from '../../command-line/output-file.ts';
 import { renderFields } from '../../command-line/table.ts';
@@ -54,7 +54,7 @@ export async function importRecords({
   );
   const { conflicts, conflicting = [] } = answer.value;
   if (conflicts === 0) return;
-  for (const line of conflictLines('the file', conflicts, conflicting.map(conflictOf))) note(terminal, line);
+  sayConflicts(terminal, 'the file', conflicts, conflicting.map(conflictOf));
   throw new CommandFailure(EXIT.conflicts, 'merged, and slashable messages were found', CONFLICTS_ADVICE);
 }
 

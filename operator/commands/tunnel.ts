@@ -1,7 +1,6 @@
 // `strongroom operator tunnel`: for validator clients, which cannot verify an enclave themselves: a listener on this
 // machine, behind which every connection to the enclave is attested and carries the token.
 
-import { note } from '../../command-line/terminal.ts';
 import type { RemoteCall } from '../command.ts';
 import { CONNECTIONS, DEFAULT_LISTEN, type tunnel, WAITING } from '../descriptions/enclave.ts';
 import { UsageFailure } from '../exit.ts';
@@ -23,7 +22,7 @@ export async function serveTunnel({
     throw new UsageFailure('a tunnel adds a token: name it with --token, a variable or a profile');
   const allowOthers = values['unsafe-listen-publicly'];
   const address = readListenAddress(values.listen ?? DEFAULT_LISTEN, allowOthers);
-  const log = (line: string): void => note(terminal, `${new Date().toISOString()} tunnel: ${line}`);
+  const log = (line: string): void => void terminal.stderr.write(`${new Date().toISOString()} tunnel: ${line}\n`);
   if (!address.loopback) log('warning: whoever can reach this listener uses the token');
   const options = {
     ...address,

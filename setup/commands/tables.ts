@@ -4,8 +4,9 @@
 
 import { ArgumentsError, withAdvice } from '../../command-line/arguments.ts';
 import { EXIT } from '../../command-line/exit-codes.ts';
+import { sayFailure, sayWrongUsage } from '../../command-line/failure.ts';
 import { readCommand } from '../../command-line/read-command.ts';
-import type { Piped } from '../../command-line/terminal.ts';
+import { note, type Piped } from '../../command-line/terminal.ts';
 import { writeViolations } from '../../command-line/violations.ts';
 import { type CreateTableCommandInput, createDynamoDBClient, type DynamoDBClient } from '../../enclave/aws/dynamodb.ts';
 import { type AwsFault, awsFault } from '../../enclave/aws/errors.ts';
@@ -18,9 +19,11 @@ import { backupsOf, byName, setUpTable, type TableSetup } from '../set-up-table.
 
 /** @returns the exit code */
 export async function runSetupCommand(argv: readonly string[], terminal: Omit<Piped, 'stdin'>): Promise<number> {
-  const [name = '', ...rest] = argv;
-  const args = name === 'tables' ? readArguments(rest) : { problem: `there is no command setup ${name}` };
-  if ('problem' in args) return fail(terminal, `${args.problem}\nSee strongroom setup --help`);
+  const args = readArguments(argv);
+  if ('problem' in args) {
+    sayWrongUsage(terminal, 'strongroom setup tables', args.problem);
+    return EXIT.failed;
+  }
   const loaded = loadConfig(
     { argv: ['-c', args.config], env: terminal.env },
     { compiledCeremony: false, onlyRead: true, withoutTokens: true },
@@ -68,13 +71,12 @@ async function create(
     try {
       setup = await setUpTable(client, definition);
     } catch (error) {
-      return fail({ stderr }, `the table ${table} could not be set up: ${textOf(error)}${adviceOnTable(error)}`);
+      return fail({ stderr }, `the table ${table} could not be set up: ${textOf(error)}`, adviceOnTable(error));
     }
     stdout.write(`${table}: ${setup.outcome}\n`);
-    for (const difference of setup.differences) stderr.write(`strongroom: warning: table ${table}: ${difference}\n`);
+    for (const difference of setup.differences) note({ stderr }, `strongroom: warning: table ${table}: ${difference}`);
     if (setup.unusable !== undefined) {
-      stderr.write(`strongroom: table ${table} cannot be used: ${setup.unusable}\n`);
-      code = EXIT.failed;
+      code = fail({ stderr }, `table ${table} cannot be used: ${setup.unusable}`);
     }
   }
   return code;
@@ -91,11 +93,10 @@ const ADVICE: Partial<Record<AwsFault, string>> = {
   throttled: 'run the command again: tables that are there stay as they are',
 };
 
-/** On a line of its own, or nothing. */
-function adviceOnTable(error: unknown): string {
+function adviceOnTable(error: unknown): readonly string[] {
   const isWithoutRegion = error instanceof Error && /^Region (is missing|not accepted)/.test(error.message);
   const advice = isWithoutRegion ? 'export AWS_REGION: the region of the tables' : ADVICE[awsFault(error)];
-  return advice === undefined ? '' : `\n  ${advice}`;
+  return advice === undefined ? [] : [advice];
 }
 
 function readArguments(
@@ -109,7 +110,7 @@ function readArguments(
   }
 }
 
-function fail({ stderr }: Pick<Piped, 'stderr'>, problem: string): number {
-  stderr.write(`strongroom: ${problem}\n`);
+function fail(terminal: Pick<Piped, 'stderr'>, problem: string, remedies: readonly string[] = []): number {
+  sayFailure(terminal, 'strongroom', problem, remedies);
   return EXIT.failed;
 }

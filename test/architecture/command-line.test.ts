@@ -77,6 +77,6 @@ async function attempt(run: () => unknown): Promise<unknown> {
 async function setup(argv: readonly string[]): Promise<string> {
   let said = '';
   const output = { write: (text: string) => (said += text) } as unknown as NodeJS.WritableStream;
-  await runSetupCommand(['tables', ...argv], { env: {}, stdout: output, stderr: output });
+  await runSetupCommand(argv, { env: {}, stdout: output, stderr: output });
   return said;
 }

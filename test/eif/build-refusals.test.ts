@@ -89,7 +89,7 @@ describe.runIf(withAddon)('build refuses, and says what and where', () => {
 });
 
 it('an unknown command is refused, and the commands are named', () => {
-  expect(eif(['bild'])).toMatchObject({
+  expect(eif(['unpack'])).toMatchObject({
     code: 1,
     stderr: expect.stringContaining('there are: build, describe, compare'),
   });

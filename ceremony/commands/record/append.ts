@@ -17,13 +17,13 @@ export async function append(file: string, said: readonly Said[], terminal: Term
 /** Number and digest to stdout; to stderr the digest as one copies it. @throws CommandError */
 export async function report(file: string, appending: Promise<Appended>, terminal: Terminal): Promise<void> {
   const appended = await appending.catch((error: unknown) => {
-    throw fileProblem(error);
+    throw fileProblem(error, file);
   });
   if (!appended.ok) throw new CommandError(refusal(file, appended));
   const head = headOf(appended);
   const { length } = appended.entries;
   terminal.stdout.write(`${length} ${head}\n`);
-  note(terminal, `strongroom: line ${length} is in ${file}; its digest, to note: ${grouped(head)}`);
+  note(terminal, `strongroom: line ${length} is in ${file}; its digest, to note:`, grouped(head));
 }
 
 /** The transcript so far. @throws CommandError */
@@ -53,6 +53,6 @@ function absent(file: string): (error: unknown) => never {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') {
       throw new CommandError(`${file} is not there: begin a transcript with "strongroom ceremony record start"`);
     }
-    throw fileProblem(error);
+    throw fileProblem(error, file);
   };
 }

@@ -14,7 +14,7 @@ export const recordFile: Command = {
     const { argument: file, values } = readArguments(argv, RECORD_FILE, terminal);
     const { path, about } = values;
     const digests = await digestsOf(path).catch((error: unknown) => {
-      throw fileProblem(error);
+      throw fileProblem(error, path);
     });
     await append(file, [{ entry: 'file', name: basename(path), about, ...digests }], terminal);
   },
