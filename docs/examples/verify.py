@@ -65,12 +65,9 @@ class Reader:
         return self.data[self.at - count : self.at]
 
     def head(self):
-        first = self.take(1)[0]
-        major, low = first >> 5, first & 31
-        if low < 24:
-            return major, low
-        if low == 31:
-            return major, None
+        major, low = divmod(self.take(1)[0], 32)
+        if low < 24 or low == 31:
+            return major, low if low < 24 else None
         self.demand(low <= 27 and major != 7, "a head that is reserved, or a float")
         return major, int.from_bytes(self.take(1 << (low - 24)), "big")
 
@@ -82,10 +79,9 @@ class Reader:
             return argument if major == 0 else -1 - argument
         if major in (2, 3):
             content = self.take(argument)
-            try:
-                return content if major == 2 else content.decode("utf-8")
-            except UnicodeDecodeError:
-                raise Refused(self.code, "text that is not UTF-8") from None
+            text = content.decode("utf-8", "replace")
+            self.demand(major == 2 or text.encode() == content, "text that is not UTF-8")
+            return content if major == 2 else text
         if major == 4:
             return [self.item(depth + 1) for _ in self.members(argument)]
         if major == 5:
@@ -101,11 +97,9 @@ class Reader:
 
     def members(self, count):
         yield from range(count or 0)
-        if count is not None:
-            return
-        while self.at >= len(self.data) or self.data[self.at] != 0xFF:
+        while count is None and (self.at >= len(self.data) or self.data[self.at] != 0xFF):
             yield None
-        self.at += 1
+        self.at += 1 if count is None else 0
 
 
 def cbor(value):
@@ -206,9 +200,8 @@ def is_issued_by(certificate, issuer):
 
 def is_signed_with(certificate, key):
     try:
-        scheme = ec.ECDSA(certificate.signature_hash_algorithm)
-        key.verify(certificate.signature, certificate.tbs_certificate_bytes, scheme)
-        return True
+        hashed = ec.ECDSA(certificate.signature_hash_algorithm)
+        return key.verify(certificate.signature, certificate.tbs_certificate_bytes, hashed) is None
     except (InvalidSignature, UnsupportedAlgorithm, TypeError, AttributeError, ValueError):
         return False
 
@@ -279,8 +272,7 @@ def take_steps(form, data, asked, found):
         demand(any(found["pcrs"].get(index, b"")), "debug", f"PCR{index} is zero or missing")
     yield "policy"
     demand(asked["reference"] is not None, "no_reference_values", "none were given")
-    reference = sorted(asked["reference"].items())
-    wrong = [index for index, accepted in reference if found["pcrs"].get(index) not in accepted]
+    wrong = [index for index, values in sorted(asked["reference"].items()) if found["pcrs"].get(index) not in values]
     if wrong:
         raise Refused("wrong_pcr", ", ".join(f"PCR{index}" for index in wrong), len(wrong))
 
@@ -295,22 +287,18 @@ def judge(form, data, asked):
     except Refused as refused:
         lines.append(f"FAILED: {refused.codes[0]}: {refused}")
         verdict = "not_expected" if step in ("debug", "policy") else "not_authentic"
-        verdict = "no_reference_values" if "no_reference_values" in refused.codes else verdict
-        return verdict, step, refused.codes, lines, found
+        return refused.codes[0] if refused.codes[0] in EXIT else verdict, step, refused.codes, lines, found
 
 
 def read_reference(measurements, any_configuration):
     reference = {}
-    for name, written in measurements.items():
-        if name == "HashAlgorithm":
-            continue
+    for name, written in ((name, measurements[name]) for name in measurements if name != "HashAlgorithm"):
         if not re.fullmatch(r"PCR(0|[1-9]|[12]\d|3[01])", name):
-            raise ValueError(f"{name!r} names no register")
+            raise ValueError(f"{name} is no register: there are PCR0 to PCR31, and a flag is --pcr N=HEX")
         values = written if isinstance(written, list) else [written]
         if not 1 <= len(values) <= 16 or not all(re.fullmatch("[0-9a-fA-F]{96}", str(value)) for value in values):
             raise ValueError(name + " is not 1 to 16 values of 48 bytes of hex")
-        index = int(name[3:])
-        reference[index] = {bytes.fromhex(value) for value in values}
+        reference[(index := int(name[3:]))] = {bytes.fromhex(value) for value in values}
         if index < 3 and bytes(48) in reference[index]:
             raise ValueError(name + ": zero is what an enclave in debug mode has")
     if 0 not in reference or (16 not in reference and not any_configuration):
@@ -319,12 +307,16 @@ def read_reference(measurements, any_configuration):
 
 
 def read_asked(at, max_age_seconds, nonce, measurements, any_configuration):
-    if at is not None and re.search(r"([zZ]|[+-]\d\d:\d\d)$", at) is None:
-        raise ValueError("--at has no time zone: write 2026-01-03T20:41:07Z")
-    iso = datetime.datetime.now(UTC).isoformat() if at is None else re.sub("[zZ]$", "+00:00", at)
+    if nonce is not None and not re.fullmatch("([0-9a-fA-F]{2})*", nonce):
+        raise ValueError(f"--nonce {nonce}: not hex: give the bytes of the nonce as pairs of hex digits")
+    try:  # nothing can be subtracted from a time without a zone
+        iso = datetime.datetime.now(UTC).isoformat() if at is None else re.sub("[zZ]$", "+00:00", at)
+        since = datetime.datetime.fromisoformat(iso) - datetime.datetime.fromtimestamp(0, UTC)
+    except (TypeError, ValueError):
+        raise ValueError(f"--at {at}: write a time with its zone: 2026-01-03T20:41:07Z") from None
     return {
         "root_sha256": ROOT_SHA256,
-        "at": round(datetime.datetime.fromisoformat(iso).timestamp() * 1000),
+        "at": round(since.total_seconds() * 1000),
         "tolerance": CLOCK_SKEW_MS if at is None else 0,
         "max_age_seconds": max_age_seconds,
         "nonce": None if nonce is None else bytes.fromhex(nonce),
@@ -339,28 +331,32 @@ def read_evidence(content):
         raise ValueError("several certificates: keep the attested one in a file of its own")
     if certificates:
         return "certificate", base64.b64decode(certificates[0])
-    compact = re.sub(r"\s+", "", text)
+    compact = "".join(text.split())
     if re.fullmatch("([0-9a-fA-F]{2})+", compact):
         return "document", bytes.fromhex(compact)
     return "document", base64.b64decode(compact) if re.fullmatch("[A-Za-z0-9+/]+={0,2}", compact) else content
 
 
-def read_json(path):
-    with open(path, encoding="utf-8") as file:
-        return json.load(file)
+def read_json(flag, path, kind, *names):  # what it holds, and the first member of these names and this kind
+    try:
+        with open(path, "rb") as file:
+            content = json.load(file)
+        return content, next(content[name] for name in names if isinstance(content.get(name), kind))
+    except (ValueError, AttributeError, StopIteration) as error:
+        problem = f"not JSON ({error})" if isinstance(error, ValueError) else f'it has no "{names[0]}"'
+        raise ValueError(f"{flag} {path}: {problem}; see what it takes: verify.py --help") from None
 
 
 def judge_vectors(path):
-    vectors, answers = read_json(path), []
-    for case in vectors["cases"]:
-        evidence, table = vectors["evidence"][case["evidence"]], case["reference_values"]
-        measurements = None if table is None else vectors["reference_values"][table]
-        asked = read_asked(case["judged_at"], case["max_age_seconds"], case["nonce"], measurements, False)
+    (vectors, cases), answers = read_json("--vectors", path, list, "cases"), []
+    for case in cases:
+        record, pcrs = vectors["evidence"][case["evidence"]], vectors["reference_values"].get(case["reference_values"])
+        asked = read_asked(case["judged_at"], case["max_age_seconds"], case["nonce"], pcrs, False)
         asked["root_sha256"] = vectors["root_sha256"]
-        answer = judge(evidence["form"], base64.b64decode(evidence["base64"]), asked)
+        answer = judge(record["form"], base64.b64decode(record["base64"]), asked)
         answers.append(dict(zip(("name", "verdict", "step", "codes"), (case["name"], *answer))))
     print(json.dumps(answers, indent=1))
-    wrong = [case["name"] for case, ours in zip(vectors["cases"], answers) if any(case[k] != ours[k] for k in ours)]
+    wrong = [case["name"] for case, ours in zip(cases, answers) if any(case[k] != ours[k] for k in ours)]
     print(f"{len(answers)} cases, {len(wrong)} judged otherwise than stated", *wrong, sep="\n  ", file=sys.stderr)
     return 1 if wrong else 0
 
@@ -368,25 +364,29 @@ def judge_vectors(path):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("evidence", nargs="?", default="-", help="a document or a PEM certificate with one; - is stdin")
-    for flag in ("--pcrs", "--at", "--nonce", "--vectors"):
-        parser.add_argument(flag)
-    parser.add_argument("--max-age", type=int, default=10800)
-    parser.add_argument("--any-configuration", action="store_true")
-    parser.add_argument("--pcr", action="append", default=[], metavar="N=HEX")
+    flag = parser.add_argument
+    flag("--pcrs", metavar="FILE", help="reference values: the pcrs.json of `strongroom eif build`, or nitro-cli's")
+    flag("--pcr", metavar="N=HEX", action="append", default=[], help="one reference value; again for others")
+    flag("--any-configuration", action="store_true", help="accept reference values without PCR16")
+    flag("--at", metavar="TIME", help="judge as of this time, 2026-01-03T20:41:07Z; now when not given")
+    flag("--max-age", metavar="SECONDS", type=int, default=10800, help="oldest document accepted; default %(default)s")
+    flag("--nonce", metavar="HEX", help="what the document has to have as its nonce")
+    flag("--vectors", metavar="FILE", help="judge every case of a file of test vectors instead")
     options = parser.parse_args()
     if options.vectors is not None:
         return judge_vectors(options.vectors)
     measurements = None if options.pcrs is None and not options.pcr else {}
     if options.pcrs is not None:
-        measurements = dict((content := read_json(options.pcrs)).get("measurements") or content["Measurements"])
+        _, measurements = read_json("--pcrs", options.pcrs, dict, "measurements", "Measurements")
     for register in {written.partition("=")[0] for written in options.pcr}:
         measurements["PCR" + register] = [w.partition("=")[2] for w in options.pcr if w.partition("=")[0] == register]
     asked = read_asked(options.at, options.max_age, options.nonce, measurements, options.any_configuration)
+    if options.evidence == "-" and sys.stdin.isatty():
+        print("verify.py: reading the evidence from this terminal, up to Ctrl-D (--help says more)", file=sys.stderr)
     with sys.stdin.buffer if options.evidence == "-" else open(options.evidence, "rb") as source:
         form, data = read_evidence(source.read(65536))
     verdict, _, codes, lines, found = judge(form, data, asked)
-    print(verdict, *codes)
-    print("  steps:", *lines, sep="\n    ")
+    print(" ".join([verdict, *codes]) + "\n  steps:", *lines, sep="\n    ")
     for index, value in sorted(found.get("pcrs", {}).items()):
         print(f"  PCR{index:<3} {value.hex() if verdict != 'not_authentic' else 'not evaluated'}")
     return EXIT[verdict]

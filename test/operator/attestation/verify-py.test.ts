@@ -7,7 +7,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { AWS_NITRO } from '../../../operator/attestation/provider.ts';
 import { findPython } from '../../support/python.ts';
 import { vectorPath } from '../../support/vectors.ts';
@@ -16,6 +16,7 @@ import { readVectors, VECTORS_FILE } from './verification-vectors.ts';
 
 const PROGRAM = fileURLToPath(new URL('../../../docs/examples/verify.py', import.meta.url));
 const MAX_LINES = 400;
+const FILES = { 'none.json': '{"a": 1}', 'list.json': '[1]', 'broken.json': 'PCR0', 'document.bin': 'nothing' };
 const python = findPython('cryptography');
 
 function run(...args: string[]) {
@@ -49,6 +50,58 @@ describe.runIf(python !== undefined)('verify.py', () => {
     } finally {
       rmSync(folder, { recursive: true });
     }
+  });
+
+  describe('what is given wrong is said with its place and what to do', () => {
+    let folder: string;
+    beforeAll(() => {
+      folder = mkdtempSync(join(tmpdir(), 'strongroom-verify-'));
+      for (const [name, content] of Object.entries(FILES)) writeFileSync(join(folder, name), content);
+    });
+    afterAll(() => rmSync(folder, { recursive: true }));
+
+    it.each([
+      [
+        ['--pcrs', 'none.json'],
+        /^verify\.py: --pcrs none\.json: it has no "measurements"; see what it takes: .*--help$/m,
+      ],
+      [['--pcrs', 'list.json'], /^verify\.py: --pcrs list\.json: it has no "measurements"; /],
+      [['--pcrs', 'broken.json'], /^verify\.py: --pcrs broken\.json: not JSON \(.*\); see /],
+      [['--pcrs', 'missing.json'], /^verify\.py: .*No such file or directory: 'missing\.json'/],
+      [['--vectors', 'none.json'], /^verify\.py: --vectors none\.json: it has no "cases"; see /],
+      [['--nonce', 'xyz'], /^verify\.py: --nonce xyz: not hex: give the bytes /],
+      [['--pcr', 'zz'], /^verify\.py: PCRzz is no register: .*--pcr N=HEX/],
+      [['--pcr', '32=ab'], /^verify\.py: PCR32 is no register: /],
+      [['--pcr', '0=ab'], /^verify\.py: PCR0 is not 1 to 16 values of 48 bytes of hex/],
+      [['--at', 'today'], /^verify\.py: --at today: write a time with its zone: 2026-/],
+      [['--at', '2026-13-03T20:41:07Z'], /^verify\.py: --at 2026-13-03T20:41:07Z: write a time with its zone/],
+    ])('%j', (args, said) => {
+      const { status, stderr } = spawnSync(python ?? '', [PROGRAM, 'document.bin', ...args], {
+        cwd: folder,
+        encoding: 'utf8',
+      });
+      expect(stderr).toMatch(said);
+      expect({ status, lines: stderr.split('\n').length }).toEqual({ status: 1, lines: 2 });
+    });
+
+    it('on a terminal it says that it waits for stdin', () => {
+      // `script` makes the terminal.
+      const input = '\x04';
+      const { stdout } = spawnSync('script', ['-qec', `${python} ${PROGRAM}`, '/dev/null'], {
+        encoding: 'utf8',
+        input,
+      });
+      expect(stdout).toContain('verify.py: reading the evidence from this terminal, up to Ctrl-D');
+      expect(run().stderr).toBe('');
+    });
+  });
+
+  it('--help says what every flag is', () => {
+    const { stdout } = run('--help');
+    for (const flag of ['pcrs FILE', 'pcr N=HEX', 'at TIME', 'nonce HEX', 'vectors FILE', 'max-age SECONDS']) {
+      expect(stdout).toMatch(new RegExp(`^ +--${flag}\\s+\\w+`, 'm'));
+    }
+    expect(stdout).toMatch(/^ +--any-configuration\s+\w+/m);
   });
 
   const document = vectorPath('attestation/base-2026-indefinite-map.bin');
