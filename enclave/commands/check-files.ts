@@ -11,7 +11,7 @@ import type { Config, OptionPath } from '../config/options.ts';
 import type { ConfigWarning } from '../config/warnings.ts';
 import { DESCRIPTOR_NAME, KEYSTORE_NAME } from '../keys/files/listing.ts';
 import { parsePostgresUrl } from '../slashing/postgres/connection/address.ts';
-import { certificateWarning, clientCaWarning, readCertificatePair } from '../tls/file.ts';
+import { certificateWarning, clientCaWarning, judgeCertificatePair } from '../tls/file.ts';
 import { readKnownClientsFile } from '../tls/known-clients-file.ts';
 import { lookAtKeyFiles } from './check-keys.ts';
 
@@ -118,17 +118,15 @@ function readableFile(path: string): void {
 async function certificateOf({ tls: { mode, file, client_ca } }: Config, nowMs: number): Promise<FilesFound> {
   const { cert_path: certPath, key_path: keyPath } = file;
   if (mode !== 'file' || certPath === undefined || keyPath === undefined) return { violations: [], warnings: [] };
-  try {
-    const pair = await readCertificatePair({ certPath, keyPath, clientCaPath: client_ca });
-    pair.key.fill(0);
-    const warnings = [
-      { at: 'tls.file.cert_path', says: certificateWarning(pair, nowMs) },
-      { at: 'tls.client_ca', says: clientCaWarning(pair.clientCa, nowMs) },
-    ] as const;
-    return { violations: [], warnings: warnings.flatMap(({ at, says }) => (says === undefined ? [] : [{ at, says }])) };
-  } catch (error) {
-    return { violations: [unusable(error)], warnings: [] };
-  }
+  const judged = await judgeCertificatePair({ certPath, keyPath, clientCaPath: client_ca });
+  if ('faults' in judged) return { violations: judged.faults.map(unusable), warnings: [] };
+  const { pair } = judged;
+  pair.key.fill(0);
+  const warnings = [
+    { at: 'tls.file.cert_path', says: certificateWarning(pair, nowMs) },
+    { at: 'tls.client_ca', says: clientCaWarning(pair.clientCa, nowMs) },
+  ] as const;
+  return { violations: [], warnings: warnings.flatMap(({ at, says }) => (says === undefined ? [] : [{ at, says }])) };
 }
 
 /** Files of known clients. */

@@ -2,7 +2,7 @@
 // connection is dropped. What cannot be used is reported and the old stays in force. The key's bytes are wiped after
 // use.
 
-import { constants, createPrivateKey, X509Certificate } from 'node:crypto';
+import { constants, createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createSecureContext, type SecureContextOptions, type Server as TlsServer } from 'node:tls';
 import { errorCode } from '../../formats/error-code.ts';
@@ -45,33 +45,57 @@ export function secureContextOf({ cert, key, clientCa }: CertificatePair, asksCl
 
 /**
  * Read and check one pair: PEM that parses, a key that belongs to the certificate.
- * @throws Error naming the option and the file, without the key's content
+ * @throws Error naming the option and the file, without the key's content: the first of what is wrong
  */
-export async function readCertificatePair({
+export async function readCertificatePair(files: CertificateFiles): Promise<CertificatePair> {
+  const judged = await judgeCertificatePair(files);
+  if ('pair' in judged) return judged.pair;
+  throw judged.faults[0];
+}
+
+/** As readCertificatePair, with everything that is wrong: each file is judged, whatever the others are like. */
+export async function judgeCertificatePair({
   certPath,
   keyPath,
   clientCaPath,
-}: CertificateFiles): Promise<CertificatePair> {
-  const cert = await readNamed('tls.file.cert_path', certPath);
-  const key = await readNamed('tls.file.key_path', keyPath);
-  const leaf = parseNamed('tls.file.cert_path', certPath, 'a PEM certificate', () => new X509Certificate(cert));
-  const privateKey = parseNamed('tls.file.key_path', keyPath, 'an unencrypted PEM private key', () =>
-    createPrivateKey(key),
-  );
-  if (!leaf.checkPrivateKey(privateKey)) {
-    throw new Error(`tls.file.key_path: the key in ${keyPath} does not belong to the certificate in ${certPath}`);
-  }
-  createSecureContext({ cert, key }); // also checks the rest of the chain in the file
-  const [notBefore, notAfter] = [leaf.validFrom, leaf.validTo].map((time) => new Date(time).toISOString());
-  const clientCa = clientCaPath === undefined ? undefined : await readClientCa(clientCaPath);
-  return {
-    cert,
-    key,
-    fingerprint: leaf.fingerprint256,
-    notBefore: notBefore ?? '',
-    notAfter: notAfter ?? '',
-    clientCa,
+}: CertificateFiles): Promise<{ readonly pair: CertificatePair } | { readonly faults: readonly unknown[] }> {
+  const faults: unknown[] = [];
+  const tried = async <T>(work: () => T | Promise<T>): Promise<T | undefined> => {
+    try {
+      return await work();
+    } catch (error) {
+      faults.push(error);
+      return undefined;
+    }
   };
+  const cert = await tried(() => readNamed('tls.file.cert_path', certPath));
+  const key = await tried(() => readNamed('tls.file.key_path', keyPath));
+  const leaf = cert && (await tried(() => parseCertificate(certPath, cert)));
+  const privateKey = key && (await tried(() => parsePrivateKey(keyPath, key)));
+  if (leaf !== undefined && privateKey !== undefined) {
+    await tried(() => {
+      if (!leaf.checkPrivateKey(privateKey)) {
+        throw new Error(`tls.file.key_path: the key in ${keyPath} does not belong to the certificate in ${certPath}`);
+      }
+      createSecureContext({ cert, key }); // also checks the rest of the chain in the file
+    });
+  }
+  const clientCa = clientCaPath === undefined ? undefined : await tried(() => readClientCa(clientCaPath));
+  if (faults.length > 0 || cert === undefined || key === undefined || leaf === undefined) {
+    key?.fill(0);
+    return { faults };
+  }
+  const [notBefore, notAfter] = [leaf.validFrom, leaf.validTo].map((time) => new Date(time).toISOString());
+  const { fingerprint256: fingerprint } = leaf;
+  return { pair: { cert, key, fingerprint, notBefore: notBefore ?? '', notAfter: notAfter ?? '', clientCa } };
+}
+
+function parseCertificate(path: string, pem: Buffer): X509Certificate {
+  return parseNamed('tls.file.cert_path', path, 'a PEM certificate', () => new X509Certificate(pem));
+}
+
+function parsePrivateKey(path: string, pem: Buffer): KeyObject {
+  return parseNamed('tls.file.key_path', path, 'an unencrypted PEM private key', () => createPrivateKey(pem));
 }
 
 async function readClientCa(path: string): Promise<ClientCa> {

@@ -79,12 +79,26 @@ key_sources: {filesystem: {paths: [${folder}, ${folder}/no-keys]}}
 anti_slashing: {path: ${folder}/nowhere/records.sqlite}
 tls: {mode: file, listen_port: 0, file: {cert_path: ${folder}/cert.pem, key_path: ${folder}/key.pem}}`);
     expect(code).toBe(78);
-    expect(text).toContain('has 3 violations');
+    expect(text).toContain('has 4 violations');
     expect(text).toContain(
       'key_sources.filesystem.paths[1] names a directory that cannot be read: FOLDER/no-keys (ENOENT)',
     );
     expect(text).toContain('anti_slashing.path lies in a folder that cannot be written: FOLDER/nowhere (ENOENT)');
     expect(text).toContain('tls.file.cert_path FOLDER/cert.pem cannot be read (ENOENT)');
+    expect(text).toContain('tls.file.key_path FOLDER/key.pem cannot be read (ENOENT)');
+  });
+
+  it('finds at once everything that is wrong with the files of TLS', async () => {
+    for (const name of ['cert.pem', 'ca.pem']) writeFileSync(join(folder, name), 'nothing');
+    const clients = '[{name: a, subject: CN=a, policies: [x]}]';
+    const { code, text } = await check(`anti_slashing: {path: ${folder}/db}
+static_auth: {policies: [{name: x, rules: [{effect: allow}]}]}
+tls: {mode: file, listen_port: 0, file: {cert_path: ${folder}/cert.pem, key_path: ${folder}/key.pem}, client_ca: ${folder}/ca.pem, known_clients: ${clients}}`);
+    expect(code).toBe(78);
+    expect(text).toContain('has 3 violations');
+    expect(text).toContain('tls.file.cert_path FOLDER/cert.pem does not hold a PEM certificate');
+    expect(text).toContain('tls.file.key_path FOLDER/key.pem cannot be read (ENOENT)');
+    expect(text).toContain('tls.client_ca FOLDER/ca.pem does not hold a PEM certificate');
   });
 
   it('warns of a folder from which no key is loaded', async () => {
