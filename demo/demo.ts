@@ -11,7 +11,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { SecretKey } from '@chainsafe/blst';
 import { cleanEnvironment } from '../rehearsal/signer.ts';
-import { isKept, keep, operatorOf, shown } from './keep.ts';
+import { ended, isKept, keep, operatorOf, shown } from './keep.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 const FOLDER = join(ROOT, 'build/demo');
@@ -24,6 +24,7 @@ const signer = spawn(join(ROOT, 'bin/strongroom'), ['server', '-c', config], {
   env: cleanEnvironment(),
   stdio: ['ignore', 'pipe', 'inherit'],
 });
+const signerEnded = ended(signer);
 try {
   await readyOf(signer);
   await show();
@@ -84,6 +85,7 @@ async function keepIt(): Promise<void> {
       { what: 'The vote again: 200, because it is the same', command: sign(vote) },
       { what: 'Another vote for the same target: 412', command: sign(second) },
     ],
+    running: () => [{ name: 'the signer', ended: signerEnded }],
   });
 }
 

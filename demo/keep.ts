@@ -1,6 +1,7 @@
 // What KEEP=1 adds to a demonstration: its world stays until somebody ends it, with a profile and tokens in a folder
 // that is named, and commands to try, which are whole lines for a shell in the project's folder.
 
+import type { ChildProcess } from 'node:child_process';
 import { on, once } from 'node:events';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
@@ -18,6 +19,8 @@ export interface Kept {
   readonly tries: readonly { readonly what: string; readonly command: string }[];
   /** What else is in the folder. */
   readonly files?: string;
+  /** The signers of now: one that ends by itself is told of. */
+  running(): readonly { readonly name: string; readonly ended: Promise<string> }[];
   /** What SIGUSR2 does. */
   restart?(): Promise<void>;
 }
@@ -36,8 +39,14 @@ export function operatorOf(folder: string): string {
   return `XDG_CONFIG_HOME=$PWD/${shown(join(folder, 'config'))} bin/strongroom operator`;
 }
 
+/** How it ended: its exit code, or the signal. */
+export async function ended(child: ChildProcess): Promise<string> {
+  const [code, signal] = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null];
+  return signal ?? `exit code ${code}`;
+}
+
 /** Write it, say it, and wait for the end. */
-export async function keep({ folder, tokens, profiles, tries, files, restart }: Kept): Promise<void> {
+export async function keep({ folder, tokens, profiles, tries, files, running, restart }: Kept): Promise<void> {
   const config = join(folder, 'config/strongroom');
   mkdirSync(config, { recursive: true, mode: 0o700 });
   for (const [name, token] of Object.entries(tokens)) writeFileSync(join(folder, name), token, { mode: 0o600 });
@@ -55,17 +64,48 @@ export async function keep({ folder, tokens, profiles, tries, files, restart }: 
 Profile and tokens:  ${shown(folder)} (${Object.keys(tokens).join(', ')}; config/strongroom/operator.yaml)
 ${files === undefined ? '' : `Beside them:         ${files}\n`}To stop it:          Ctrl-C here, or: kill $(cat ${shown(pid)})
 `);
-  const restarting = restart === undefined ? never() : restarts(restart);
+  const watch = watcher(running, restart === undefined ? 'stop this, and start it again' : RESTARTS);
+  watch.begin();
+  const restarting = restart === undefined ? never() : restarts(restart, watch);
   await Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM'), restarting]);
+  watch.end(); // Ctrl-C has reached them, too
   rmSync(pid, { force: true });
   process.stdout.write('stopped\n');
 }
 
+const RESTARTS = `kill -USR2 ${process.pid} restarts it`;
+
+interface Watch {
+  begin(): void;
+  /** Those that end from now on are meant to. */
+  end(): void;
+}
+
+function watcher(running: Kept['running'], advice: string): Watch {
+  let watched: object | undefined;
+  return {
+    begin() {
+      const these = {};
+      watched = these;
+      for (const { name, ended } of running()) {
+        void ended.then((how) => {
+          if (watched === these) process.stdout.write(`${name} has ended by itself (${how}): ${advice}\n`);
+        });
+      }
+    },
+    end() {
+      watched = undefined;
+    },
+  };
+}
+
 /** Restarts at each SIGUSR2, and never ends by itself. @throws what a restart throws */
-async function restarts(restart: () => Promise<void>): Promise<never> {
+async function restarts(restart: () => Promise<void>, watch: Watch): Promise<never> {
   for await (const _ of on(process, 'SIGUSR2')) {
     process.stdout.write('restarting\n');
+    watch.end();
     await restart();
+    watch.begin();
     process.stdout.write('restarted\n');
   }
   return never();

@@ -91,6 +91,8 @@ export async function keepFleet(
       },
       { what: 'See that it is over', command: `${operator} status` },
     ],
+    running: () =>
+      replicas.map(({ url, ended }, at) => ({ name: `the replica ${at === 0 ? 'default' : 'other'}, ${url},`, ended })),
     files: 'aws.env (TEST credentials, endpoints), keystores, records.json',
     async restart() {
       replicas = [await start(replicas[0]), await start(replicas[1])];

@@ -28,6 +28,8 @@ export interface RunningSigner {
   output(): string;
   /** The first log line with this message and these fields, once there is one. */
   logged(message: string, fields?: Readonly<Record<string, unknown>>): Promise<Record<string, unknown>>;
+  /** Resolves when it has ended, whoever ended it: with its exit code, or the signal. */
+  readonly ended: Promise<string>;
   /** SIGTERM and wait; resolves with the exit code. */
   stop(): Promise<number | null>;
   /** SIGKILL and wait. */
@@ -60,7 +62,7 @@ export async function startSigner(options: SignerOptions = {}): Promise<RunningS
   const watchers = new Set<() => void>();
   const collected = collect(child, log, watchers);
   /** The process ended, and all that it wrote was read: later than its exit. */
-  const closed = once(child, 'close') as Promise<[number | null]>;
+  const closed = once(child, 'close') as Promise<[number | null, NodeJS.Signals | null]>;
   let hasClosed = false;
 
   const logged: RunningSigner['logged'] = (message, fields = {}) =>
@@ -113,6 +115,7 @@ export async function startSigner(options: SignerOptions = {}): Promise<RunningS
     pid: child.pid ?? 0,
     log,
     output: collected.text,
+    ended: closed.then(([code, signal]) => signal ?? `exit code ${code}`),
     logged,
     stop: () => end('SIGTERM'),
     kill: async () => void (await end('SIGKILL')),
