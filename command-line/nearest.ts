@@ -3,7 +3,22 @@
 /** A name farther away is not near by accident. */
 const MAX_DISTANCE = 3;
 
+/** A shorter beginning says too little. */
+const MIN_BEGINNING = 4;
+
+/** The name that is spelled most alike; where none is near, the one that begins with what is written. */
 export function nearest(written: string, known: Iterable<string>): string | undefined {
+  const names = [...known];
+  return mostAlike(written, names) ?? onlyOneThatBegins(written, names);
+}
+
+function onlyOneThatBegins(beginning: string, known: readonly string[]): string | undefined {
+  if (beginning.length < MIN_BEGINNING) return undefined;
+  const [only, ...others] = known.filter((name) => name.startsWith(beginning));
+  return others.length === 0 ? only : undefined;
+}
+
+function mostAlike(written: string, known: readonly string[]): string | undefined {
   let best: string | undefined;
   let bestDistance = Math.min(MAX_DISTANCE, Math.floor(written.length / 3)) + 1;
   for (const candidate of known) {

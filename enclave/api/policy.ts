@@ -121,8 +121,9 @@ function nonEmptyList<Item extends z.ZodType>(item: Item, max: number): z.ZodArr
 /** A name outside a closed vocabulary: what was probably meant, and all that there is. */
 function unknown(what: string, written: unknown, known: readonly string[]): string {
   const wanted = typeof written === 'string' ? written : '';
-  const meant = known.find((name) => name === wanted.toUpperCase() || name === wanted.toLowerCase());
-  const near = meant ?? nearest(wanted, known);
+  // Operations are all in upper case, scopes in lower.
+  const inTheirCase = known[0] === known[0]?.toUpperCase() ? wanted.toUpperCase() : wanted.toLowerCase();
+  const near = known.find((name) => name === inTheirCase) ?? nearest(inTheirCase, known);
   const question = near === undefined ? '' : `, did you mean ${near}?`;
   return `unknown ${what} ${quote(written)}${question} (${what}s: ${known.join(', ')})`;
 }

@@ -57,6 +57,14 @@ it('what is more than rules, what says a thing twice, and a number for an addres
   expect(refusalOf(() => rulesIn('number.yaml', number))).toMatch(/quote it, because YAML reads 0x… as a number/);
 });
 
+it('the beginning of a name is enough to say which was meant, where one alone begins so', () => {
+  const refusal = (rule: object) => refusalOf(() => rulesOf({ rules: JSON.stringify([{ effect: 'allow', ...rule }]) }));
+  expect(refusal({ operations: ['ATTEST'] })).toContain('"ATTEST", did you mean ATTESTATION?');
+  expect(refusal({ operations: ['attest'] })).toContain('"attest", did you mean ATTESTATION?');
+  expect(refusal({ operations: ['SYNC_COMM'] })).not.toContain('did you mean');
+  expect(refusal({ scopes: ['slashing'] })).toContain('did you mean slashing_protection?');
+});
+
 it.each([80, 120])('a refusal fits a terminal of %i columns, and no word of it is torn', async (columns) => {
   const given = ['auth', 'policy', 'create', '--name', 'a', '--rules', '[{"effect":"allow","scopes":["sing"]}]'];
   const { code, stderr } = await runWithRoot(given, { rootFingerprint: '', columns });
