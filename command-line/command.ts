@@ -9,7 +9,7 @@ export interface Flag extends FlagForm {
   readonly heading?: string;
   /** A switch that may be turned off: `--flag=false`. */
   readonly isBoolean?: true;
-  /** Its value is the name of a profile of the operator. */
+  /** Its value is, or can be, the name of a profile of the operator. */
   readonly isProfile?: true;
 }
 

@@ -32,7 +32,11 @@ export const keysList = remoteDescription({
   summary: 'List the keys, whether they can sign or not',
   flags: {
     status: { placeholder: 'STATUS', meaning: 'Only keys of this status', choices: ['active', 'inactive'] },
-    source: { placeholder: 'SOURCE', meaning: 'Only keys that filesystem, dynamodb or memory holds' },
+    source: {
+      placeholder: 'SOURCE',
+      meaning: 'Only keys that filesystem, dynamodb or memory holds',
+      choices: ['filesystem', 'dynamodb', 'memory'],
+    },
   },
   examples: ['keys list --status inactive', `keys list --json | jq -r '.keys[].pubkey'`],
 });

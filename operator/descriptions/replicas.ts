@@ -17,7 +17,12 @@ export const status = remoteDescription({
 export const top = localDescription({
   summary: 'Watch all replicas: state, generation, measurements, keys, rate, p99, refusals',
   flags: {
-    replica: { placeholder: 'PROFILE|URL', meaning: 'A replica; repeat for others', repeatable: true },
+    replica: {
+      placeholder: 'PROFILE|URL',
+      meaning: 'A replica; repeat for others',
+      repeatable: true,
+      isProfile: true,
+    },
     metrics: { placeholder: 'URL', meaning: 'Its metrics, in the order of --replica', repeatable: true },
     interval: { placeholder: 'SECONDS', meaning: `Between two looks; default ${DEFAULT_INTERVAL_SECONDS}` },
     once: { meaning: 'Two looks, one frame, and exit: for scripts' },

@@ -32,6 +32,8 @@ const ASKED: readonly (readonly [typed: string, offers: readonly string[]])[] = 
   ['strongroom operator auth policy create --preset ', ['validator-client', 'monitoring', 'key-admin', 'break-glass']],
   ['strongroom operator keys import keystores --storage ', ['table', 'memory']],
   ['strongroom operator status --profile ', ['default', 'frankfurt']],
+  ['strongroom operator top --replica ', ['default', 'frankfurt']],
+  ['strongroom operator keys list --source ', ['filesystem', 'dynamodb', 'memory']],
   ['strongroom operator status --tls-ca rec', ['records.json']],
   ['strongroom eif ', ['build', 'describe', 'compare']],
   ['strongroom eif build --fetch', ['--fetch-config']],
