@@ -13,7 +13,7 @@ import { connect, type Peer } from './connect.ts';
 import { connectionFailure, isReset } from './connection-failure.ts';
 import { createDeadline, type Deadline } from './deadline.ts';
 import { CommandFailure, ForeignAnswer } from './exit.ts';
-import { readErrorBody, refusal } from './refusal.ts';
+import { type Asked, readErrorBody, refusal } from './refusal.ts';
 import { authorizationHeader } from './token.ts';
 
 /** A list of every policy of a large deployment, with its keys, stays below it. */
@@ -21,18 +21,18 @@ const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
 const MAX_REFUSAL_BYTES = 64 * 1024;
 const MAX_GET_ATTEMPTS = 2;
 
-export interface ApiRequest {
+/** Its path begins with a slash; every part of it is escaped. */
+export interface ApiRequest extends Asked {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  /** Begins with a slash; every part of it is escaped. */
-  readonly path: string;
   /** The body: a value, or a stream of JSON text. */
   readonly json?: unknown;
   readonly upload?: AsyncIterable<Uint8Array>;
   /** A status beside 2xx whose body is the answer, too. */
   readonly alsoAnswers?: number;
-  /** What the path names, where that can be missing: `policy named monitoring`. */
-  readonly subject?: string;
 }
+
+/** Requests about policies, tokens and the latch need it. */
+export const STATEFUL = { needs: 'signer_state.backend' } as const;
 
 export interface Answer<T> {
   readonly value: T;
@@ -88,7 +88,7 @@ async function exchange<T>(
     const body = watch(response, deadline, (error) => failure(error, options, request, deadline));
     const status = response.statusCode ?? 0;
     const isAnswer = (status >= 200 && status <= 299) || status === request.alsoAnswers;
-    if (!isAnswer) throw refusal(status, await readText(body, MAX_REFUSAL_BYTES), request.subject);
+    if (!isAnswer) throw refusal(status, await readText(body, MAX_REFUSAL_BYTES), request);
     return await consume(body, { date: response.headers.date });
   } finally {
     deadline.end();
@@ -189,14 +189,11 @@ async function readText(body: AsyncIterable<Buffer>, maxBytes: number): Promise<
   return Buffer.concat(chunks).toString('utf8');
 }
 
-function readAnswer<Schema extends z.ZodType>(
-  text: string,
-  schema: Schema,
-  { alsoAnswers }: ApiRequest,
-): z.output<Schema> {
+function readAnswer<Schema extends z.ZodType>(text: string, schema: Schema, request: ApiRequest): z.output<Schema> {
+  const { alsoAnswers } = request;
   const parsed = schema.safeParse(parseJson(text));
   if (parsed.success) return parsed.data;
-  if (alsoAnswers !== undefined && readErrorBody(text) !== undefined) throw refusal(alsoAnswers, text);
+  if (alsoAnswers !== undefined && readErrorBody(text) !== undefined) throw refusal(alsoAnswers, text, request);
   const [issue] = parsed.error.issues;
   throw new ForeignAnswer(
     EXIT.refused,

@@ -35,8 +35,10 @@ const CLOSED: Fault = {
   advice: 'look at the log of the signer; does the port belong to it, or to a proxy before it?',
 };
 
+const REFUSED: Fault = { problem: 'the connection is refused', advice: 'is the signer running?' };
+
 const FAULTS: Readonly<Record<string, Fault>> = {
-  ECONNREFUSED: { problem: 'the connection is refused', advice: 'is the signer running, and its TLS listener on?' },
+  ECONNREFUSED: REFUSED,
   ENOTFOUND: { problem: 'the host name is not known', advice: 'correct the host of the URL' },
   EAI_AGAIN: {
     problem: 'the host name cannot be resolved now',
@@ -92,6 +94,8 @@ function faultOf(error: unknown, peer: Peer): Fault {
   const code = codeOf(error);
   if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return wrongName(error, peer);
   const known = Object.hasOwn(FAULTS, code) ? FAULTS[code] : undefined;
+  if (code === 'ECONNREFUSED' && peer.url.protocol === 'https:')
+    return { ...REFUSED, advice: 'is the signer running, and its TLS listener on?' };
   if (known !== undefined) return known;
   const message = error instanceof Error ? error.message : String(error);
   return { problem: bounded(code === '' ? message : `${message} (${code})`, MAX_NAMES_CHARACTERS) };

@@ -14,6 +14,7 @@ const LISTS =
 
 /** Looser than what a signer of this version writes: a newer one may know more reasons. */
 const errorBodySchema = z.object({ reason: z.string(), message: z.string(), request_id: z.string() });
+type ErrorBody = z.output<typeof errorBodySchema>;
 
 const SEALED_ADVICE = '`strongroom operator status` says since when and why, `strongroom operator recover` what to do';
 
@@ -22,20 +23,22 @@ const ADVICE: Partial<Record<ErrorReason, string>> = {
   auth_sealed: SEALED_ADVICE,
   missing_credentials: 'name a token with --token, SVC_OPERATOR_TOKEN or a profile',
   invalid_token: 'check that the token is whole, not expired or revoked, and of this signer',
-  denied: 'policies and tokens need a management token; the other commands need their scope',
-  not_found:
-    'it does not exist, or the configuration of the signer leaves it out: auth and seal need signer_state, keys import, ' +
-    'deactivate and delete their section of chamber.keys (docs/reference/configuration.md)',
   policy_in_use: 'revoke the tokens that are bound to it first: operator auth token list',
   already_exists: 'to replace its rules: operator auth policy update',
   starting: 'try again when the signer is ready',
 };
 
-/**
- * @param text the body as it came
- * @param subject what was asked for by its name, where that can be missing: `policy named monitoring`
- */
-export function refusal(status: number, text: string, subject?: string): CommandFailure {
+/** What was asked for, as far as the advice depends on it. */
+export interface Asked {
+  readonly path: string;
+  /** What the path names, where that can be missing: `policy named monitoring`. */
+  readonly subject?: string;
+  /** The option of the signer without which it has no such path: `signer_state.backend`. */
+  readonly needs?: string;
+}
+
+/** @param text the body as it came */
+export function refusal(status: number, text: string, asked: Asked): CommandFailure {
   const body = readErrorBody(text);
   if (body === undefined) {
     return new ForeignAnswer(
@@ -45,19 +48,40 @@ export function refusal(status: number, text: string, subject?: string): Command
     );
   }
   const { reason, message, request_id } = body;
-  if (reason === 'not_found' && subject !== undefined) {
-    const missing = `there is no ${subject} (request id ${request_id})`;
-    return new SignerRefusal(exitCodeOf(status, reason), bounded(missing, MAX_MESSAGE_CHARACTERS), LISTS);
-  }
+  const isMissing = reason === 'not_found' && asked.subject !== undefined;
+  const said = isMissing ? `there is no ${asked.subject}` : `refused: ${reason}: ${message}`;
   return new SignerRefusal(
     exitCodeOf(status, reason),
-    bounded(`refused: ${reason}: ${message} (request id ${request_id})`, MAX_MESSAGE_CHARACTERS),
-    Object.hasOwn(ADVICE, reason) ? ADVICE[reason as ErrorReason] : undefined,
+    bounded(`${said} (request id ${request_id})`, MAX_MESSAGE_CHARACTERS),
+    adviceOn(body, asked),
   );
 }
 
+function adviceOn({ reason, message }: ErrorBody, { path, subject, needs }: Asked): string | undefined {
+  if (reason === 'not_found') return subject === undefined ? adviceOnPath(needs) : LISTS;
+  if (reason === 'denied') return adviceOnRights(path, message);
+  if (reason === 'invalid_token_request' && message.includes('there is no policy')) {
+    return 'see them: strongroom operator auth policy list';
+  }
+  return Object.hasOwn(ADVICE, reason) ? ADVICE[reason as ErrorReason] : undefined;
+}
+
+function adviceOnPath(needs: string | undefined): string {
+  return needs === undefined
+    ? 'does the URL lead to the signer itself, and is it of the same version?'
+    : `it needs ${needs} in the configuration of the signer: docs/reference/configuration.md`;
+}
+
+/** The signer names the scope where the caller lacks it, and not where the caller lacks one of the keys. */
+function adviceOnRights(path: string, message: string): string {
+  if (path.startsWith('/api/v1/auth/')) return 'policies and tokens need a management token: name one with --token';
+  return message.includes('the scope ')
+    ? 'give its policy this scope: docs/reference/authorization.md'
+    : "give its policy the command's scope, for every key that is asked for: docs/reference/authorization.md";
+}
+
 /** Undefined for what is no refusal of a signer. */
-export function readErrorBody(text: string): z.output<typeof errorBodySchema> | undefined {
+export function readErrorBody(text: string): ErrorBody | undefined {
   try {
     return errorBodySchema.safeParse(JSON.parse(text)).data;
   } catch {

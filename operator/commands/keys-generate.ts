@@ -15,6 +15,9 @@ import {
   keyGenerateAnswerSchema,
   keyGenerateBlsAnswerSchema,
 } from '../../enclave/api/keys.ts';
+import { canonicalAddress } from '../../formats/address.ts';
+import { decodeHex } from '../../formats/hex.ts';
+import type { ApiRequest } from '../client.ts';
 import type { RemoteCall } from '../command.ts';
 import type { keysDepositData, keysGenerate } from '../descriptions/keys.ts';
 import { CommandFailure, UsageFailure } from '../exit.ts';
@@ -30,6 +33,15 @@ import {
 } from '../key-batches.ts';
 import { intoFile } from '../output-file.ts';
 
+const GENERATE_KEYS = route('generate-keys', 'generate_keys');
+const GENERATE = route('generate', 'generate');
+const DEPOSIT_DATA = route('deposit-data', 'deposit_data');
+
+function route(name: string, section: string): ApiRequest {
+  return { method: 'POST', path: `${KEYS_PATH}/${name}`, needs: `chamber.keys.${section}.enabled` };
+}
+
+const CREDENTIALS_BYTES = 32;
 const MAX_AMOUNT_GWEI = 2_048_000_000_000;
 
 type GeneratedKey = KeyGenerateAnswer['keys'][number] | KeyGenerateBlsAnswer['keys'][number];
@@ -52,11 +64,8 @@ export async function generateKeys({
       const json = { count: batch.length, ...backup, ...terms };
       const keys =
         terms === undefined
-          ? await client.request(
-              { method: 'POST', path: `${KEYS_PATH}/generate-keys`, json },
-              keyGenerateBlsAnswerSchema,
-            )
-          : await client.request({ method: 'POST', path: `${KEYS_PATH}/generate`, json }, keyGenerateAnswerSchema);
+          ? await client.request({ ...GENERATE_KEYS, json }, keyGenerateBlsAnswerSchema)
+          : await client.request({ ...GENERATE, json }, keyGenerateAnswerSchema);
       made.push(...keys.value.keys);
       if (values.backups !== undefined) await writeBackups(values.backups, keys.value.keys);
       return keys.value.keys;
@@ -95,8 +104,7 @@ export async function makeDepositData({
   const work = () =>
     inBatches(keys, size, terminal, async (batch) => {
       const json = { pubkeys: batch, ...terms, force_recompute_on_conflict: force };
-      const request = { method: 'POST', path: `${KEYS_PATH}/deposit-data`, json } as const;
-      return (await client.request(request, keyDepositDataAnswerSchema)).value.data;
+      return (await client.request({ ...DEPOSIT_DATA, json }, keyDepositDataAnswerSchema)).value.data;
     });
   let data: Awaited<ReturnType<typeof work>> = [];
   // Data on other terms than those asked for is not what the file is for.
@@ -131,12 +139,29 @@ function termsOf(values: {
     if (amount !== undefined || compounding) throw new UsageFailure(`a deposit needs ${TARGETS}`);
     return undefined;
   }
+  if (address !== undefined && credentials !== undefined) throw new UsageFailure(`give either ${TARGETS}, not both`);
+  assertTarget(address, credentials);
   return {
     ...(address === undefined ? {} : { withdrawal_address: address }),
     ...(credentials === undefined ? {} : { withdrawal_credentials: credentials }),
     ...(amount === undefined ? {} : { amount_gwei: amount }),
     ...(compounding ? { compounding } : {}),
   };
+}
+
+/** What the signer would refuse, before anything is sent. @throws UsageFailure */
+function assertTarget(address: string | undefined, credentials: string | undefined): void {
+  if (credentials !== undefined && decodeHex(credentials, CREDENTIALS_BYTES) === undefined)
+    throw new UsageFailure('--credentials is not 32 bytes of hex', 'give 0x and 64 hex digits');
+  if (address === undefined) return;
+  const read = canonicalAddress(address);
+  if (typeof read === 'string' && address.startsWith('0x')) return;
+  if (typeof read === 'string' || read.refused === 'not_an_address')
+    throw new UsageFailure('--withdrawal-address is no address', 'give 0x and 40 hex digits (20 bytes)');
+  throw new UsageFailure(
+    '--withdrawal-address has a wrong checksum (EIP-55: its cases are mixed), so a digit is wrong',
+    'copy the address again',
+  );
 }
 
 function depositFile(keys: readonly object[]): string {

@@ -51,7 +51,8 @@ export async function importKeystores({
       ...(first && records !== undefined ? { slashing_protection: records } : {}),
       storage: { persist: values.storage === 'table' },
     };
-    const { value } = await client.request({ method: 'POST', path: KEYS_PATH, json }, keyImportAnswerSchema);
+    const request = { method: 'POST', path: KEYS_PATH, json, needs: 'chamber.keys.import.enabled' } as const;
+    const { value } = await client.request(request, keyImportAnswerSchema);
     return value.data.map((result, at) => ({ ...result, file: batch[at]?.file ?? '' }));
   });
   showResults(output, results);

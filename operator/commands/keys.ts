@@ -28,6 +28,7 @@ import { intoFile } from '../output-file.ts';
 
 /** 100,000 keys is the designed size of one signer. */
 const MAX_PAGES = 1000;
+const LIFECYCLE = 'chamber.keys.lifecycle.enabled';
 
 export async function listKeys({ values, client, output, terminal }: RemoteCall<typeof keysList.flags>): Promise<void> {
   // A key that came into the table between two pages is in both: the later one is right.
@@ -86,7 +87,8 @@ async function changeStatus(
     await confirm(`${plural(keys.length, 'key')} will stop signing on every replica.`, 'deactivate');
   const results = await inBatches(keys, size, terminal, async (batch) => {
     const json = { keys: batch.map((pubkey) => ({ pubkey, status })) };
-    return (await client.request({ method: 'PATCH', path: KEYS_PATH, json }, keyPatchAnswerSchema)).value.data;
+    const request = { method: 'PATCH', path: KEYS_PATH, json, needs: LIFECYCLE } as const;
+    return (await client.request(request, keyPatchAnswerSchema)).value.data;
   });
   showResults(output, results);
 }
@@ -107,7 +109,7 @@ export async function deleteKeys({
   const results: KeyResult[] = [];
   const deleteBatches = () =>
     inBatches(keys, size, terminal, async (batch) => {
-      const request = { method: 'DELETE', path: KEYS_PATH, json: { pubkeys: batch } } as const;
+      const request = { method: 'DELETE', path: KEYS_PATH, json: { pubkeys: batch }, needs: LIFECYCLE } as const;
       const { value } = await client.request(request, keyDeleteAnswerSchema);
       records.push(value.slashing_protection);
       results.push(...value.data);

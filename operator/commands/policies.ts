@@ -6,6 +6,7 @@ import { note, type Terminal } from '../../command-line/terminal.ts';
 import { type PolicyRecord, policyListSchema, policyRecordSchema } from '../../enclave/api/auth.ts';
 import { type Policy, policyNameSchema } from '../../enclave/api/policy.ts';
 import { remarksOn } from '../../enclave/api/reference/rule-remarks.ts';
+import { STATEFUL } from '../client.ts';
 import type { RemoteCall } from '../command.ts';
 import type { policyCreate, policyDelete, policyGet, policyList, policyUpdate } from '../descriptions/authorization.ts';
 import { UsageFailure } from '../exit.ts';
@@ -29,12 +30,16 @@ export async function createPolicy({
     show(output, { before: [], after: json.rules });
     return;
   }
-  output.answer(await client.request({ method: 'POST', path: POLICIES, json }, policyRecordSchema), renderPolicy);
+  output.answer(
+    await client.request({ method: 'POST', path: POLICIES, json, ...STATEFUL }, policyRecordSchema),
+    renderPolicy,
+  );
 }
 
 export async function listPolicies({ client, output }: RemoteCall<typeof policyList.flags>): Promise<void> {
-  output.answer(await client.request({ method: 'GET', path: POLICIES }, policyListSchema), ({ policies }, columns) =>
-    policies.length === 0 ? 'no policies\n' : renderPolicies(policies, columns),
+  output.answer(
+    await client.request({ method: 'GET', path: POLICIES, ...STATEFUL }, policyListSchema),
+    ({ policies }, columns) => (policies.length === 0 ? 'no policies\n' : renderPolicies(policies, columns)),
   );
 }
 

@@ -6,6 +6,7 @@ import { note } from '../../command-line/terminal.ts';
 import { columnsOf, wrap } from '../../command-line/wrap.ts';
 import { type SealRequest, sealAnswerSchema } from '../../enclave/api/chamber.ts';
 import { MAX_SEAL_REASON_CHARACTERS } from '../../enclave/api/limits.ts';
+import { STATEFUL } from '../client.ts';
 import type { RemoteCall } from '../command.ts';
 import type { seal } from '../descriptions/replicas.ts';
 import { UsageFailure } from '../exit.ts';
@@ -31,7 +32,10 @@ export async function sealFleet({
   }
   await confirm(CONSEQUENCE, 'seal');
   const json: SealRequest = reason === undefined ? {} : { reason };
-  const answer = await client.request({ method: 'POST', path: '/api/v1/chamber/seal', json }, sealAnswerSchema);
+  const answer = await client.request(
+    { method: 'POST', path: '/api/v1/chamber/seal', json, ...STATEFUL },
+    sealAnswerSchema,
+  );
   output.answer(answer, (latch, columns) =>
     renderFields(
       [

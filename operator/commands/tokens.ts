@@ -11,6 +11,7 @@ import {
   tokenRecordSchema,
 } from '../../enclave/api/auth.ts';
 import { MAX_TTL_SECONDS, tokenRequestSchema } from '../../enclave/api/policy.ts';
+import { STATEFUL } from '../client.ts';
 import type { RemoteCall } from '../command.ts';
 import type { tokenCreate, tokenList, tokenLookup, tokenRevoke } from '../descriptions/authorization.ts';
 import { UsageFailure } from '../exit.ts';
@@ -31,14 +32,15 @@ export async function createToken({
     description: values.description,
     management: values.management,
   });
-  const answer = await client.request({ method: 'POST', path: TOKENS, json }, createdTokenSchema);
+  const answer = await client.request({ method: 'POST', path: TOKENS, json, ...STATEFUL }, createdTokenSchema);
   output.answer(answer, ({ token, ...record }, columns) => `${renderToken(record, columns)}\ntoken\n${token}\n`);
   note(terminal, 'the token is shown this once: store it now; who has it can use it');
 }
 
 export async function listTokens({ client, output }: RemoteCall<typeof tokenList.flags>): Promise<void> {
-  output.answer(await client.request({ method: 'GET', path: TOKENS }, tokenListSchema), ({ tokens }, columns) =>
-    tokens.length === 0 ? 'no tokens\n' : renderTokens(tokens, columns),
+  output.answer(
+    await client.request({ method: 'GET', path: TOKENS, ...STATEFUL }, tokenListSchema),
+    ({ tokens }, columns) => (tokens.length === 0 ? 'no tokens\n' : renderTokens(tokens, columns)),
   );
 }
 
