@@ -8,7 +8,7 @@ import { type CustodyRunbookWorld, startCustodyRunbooks } from './custody-world.
 import { rehearse } from './rehearse.ts';
 
 /** Before the present, and after it: a jump covers the first, and not the second. */
-const BEFORE = 300_000;
+const BEFORE = 450_000;
 const AFTER = 900_000;
 
 let world: CustodyRunbookWorld;

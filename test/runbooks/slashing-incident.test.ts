@@ -16,6 +16,8 @@ let world: StatefulWorld;
 let beacon: Server;
 /** One for all: an epoch may begin between two tests. */
 const now = presentEpoch();
+/** After the floor that a start sets at the epoch of its own time, which is later than `now`. */
+const LATER = now + 100;
 const keyAt = (index: number): string => world.keys[index] ?? '';
 
 /** A beacon node that says of every validator that it was slashed. */
@@ -76,14 +78,14 @@ it('#slashed: nothing signs until it is explained; then all but the slashed key 
   const records = JSON.parse(readFileSync(`${world.store}.incident.json`, 'utf8')) as InterchangeFile;
   const kept = records.data.find(({ pubkey }) => pubkey === keyAt(0))?.signed_attestations ?? [];
   expect(kept.map(({ target_epoch }) => target_epoch)).toContain(String(now));
-  expect(await world.vote(keyAt(0), now + 1)).toBe('key_retired');
+  expect(await world.vote(keyAt(0), LATER)).toBe('key_retired');
   expect(await world.vote(keyAt(1), now, { head: 9 })).toBe('double_vote');
-  expect(await world.vote(keyAt(1), now + 1)).toBe('signed');
+  expect(await world.vote(keyAt(1), LATER)).toBe('signed');
 });
 
 it('#below-marks: a client asks for old duties, until it is mended', async () => {
   expect(await world.vote(keyAt(1), now - 9)).toMatch(/_below_low_water_mark$/);
   const said = await follow('below-marks');
   expect(said.map(({ output }) => output).join()).toContain(`"target_epoch":${now - 9}`);
-  expect(await world.vote(keyAt(1), now + 2)).toBe('signed');
+  expect(await world.vote(keyAt(1), LATER + 1)).toBe('signed');
 });
