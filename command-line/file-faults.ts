@@ -1,6 +1,6 @@
 // What to do about a file that cannot be read or written, by the code of the fault.
 
-import { errorCode } from '../formats/error-code.ts';
+import { shownErrorCode } from '../formats/error-code.ts';
 
 const ADVICE: Readonly<Record<string, string>> = {
   ENOENT: 'there is no such file or folder: correct the path',
@@ -19,7 +19,7 @@ export function adviceOn(code: string): string | undefined {
 
 /** On one line. @param path as a message may show it */
 export function fileFault(path: string, verb: 'opened' | 'read' | 'used' | 'written', error: unknown): string {
-  const code = errorCode(error) ?? 'unknown fault';
+  const code = shownErrorCode(error);
   const advice = adviceOn(code);
   return `${path} cannot be ${verb} (${code})${advice === undefined ? '' : `: ${advice}`}`;
 }

@@ -3,7 +3,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { type FileHandle, link, open, rename, rm, stat } from 'node:fs/promises';
-import { errorCode } from '../formats/error-code.ts';
+import { shownErrorCode } from '../formats/error-code.ts';
 import type { Flags } from './command.ts';
 import { adviceOn } from './file-faults.ts';
 import { bounded } from './text.ts';
@@ -83,7 +83,10 @@ export async function withOutput(path: string, isForced: boolean, run: () => Pro
 
 function keptIn(path: string, written: string): (error: unknown) => never {
   return (error) => {
-    throw new OutputFileError(path, `cannot be replaced (${codeOf(error)}): what was to be in it is in ${written}`);
+    throw new OutputFileError(
+      path,
+      `cannot be replaced (${shownErrorCode(error)}): what was to be in it is in ${written}`,
+    );
   };
 }
 
@@ -100,7 +103,7 @@ async function place(partial: string, path: string, isForced: boolean): Promise<
 /** FAT has no links: there the file is only looked for before it is renamed. */
 function withoutLinks(path: string): (error: unknown) => Promise<false> {
   return async (error) => {
-    const code = codeOf(error);
+    const code = shownErrorCode(error);
     if (!['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS'].includes(code)) refused(path)(error);
     await checkOutput(path, false);
     return false;
@@ -110,7 +113,7 @@ function withoutLinks(path: string): (error: unknown) => Promise<false> {
 function refused(path: string): (error: unknown) => never {
   return (error) => {
     if (error instanceof OutputFileError) throw error;
-    const code = codeOf(error);
+    const code = shownErrorCode(error);
     throw code === 'EEXIST'
       ? existsAlready(path)
       : new OutputFileError(path, `cannot be written (${code})`, adviceOn(code));
@@ -119,8 +122,4 @@ function refused(path: string): (error: unknown) => never {
 
 function existsAlready(path: string): OutputFileError {
   return new OutputFileError(path, 'exists already: name another file, or overwrite it with --force');
-}
-
-function codeOf(error: unknown): string {
-  return errorCode(error) ?? 'unknown fault';
 }

@@ -5,3 +5,8 @@
 export function errorCode(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error ? String(error.code) : undefined;
 }
+
+/** The code, or words for an error without one: for a message to a person. */
+export function shownErrorCode(error: unknown): string {
+  return errorCode(error) ?? 'unknown fault';
+}

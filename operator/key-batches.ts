@@ -6,7 +6,7 @@ import { EXIT } from '../command-line/exit-codes.ts';
 import { renderTable } from '../command-line/table.ts';
 import { note, type Terminal } from '../command-line/terminal.ts';
 import { bounded, plural, printable } from '../command-line/text.ts';
-import { errorCode } from '../formats/error-code.ts';
+import { shownErrorCode } from '../formats/error-code.ts';
 import { canonicalPublicKey } from '../formats/hex.ts';
 import { DEFAULT_BATCH_SIZE } from './descriptions/keys.ts';
 import { CommandFailure, UsageFailure } from './exit.ts';
@@ -132,6 +132,6 @@ export async function readLocalFile(path: string): Promise<string> {
 }
 
 export function pathFailure(path: string, verb: 'read' | 'written', error: unknown): CommandFailure {
-  const code = errorCode(error) ?? 'unknown fault';
+  const code = shownErrorCode(error);
   return fileFailure(bounded(path, MAX_PATH_CHARACTERS), verb, code);
 }

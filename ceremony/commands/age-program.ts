@@ -7,7 +7,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { accessSync, constants, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { errorCode } from '../../formats/error-code.ts';
+import { shownErrorCode } from '../../formats/error-code.ts';
 import type { Decrypted } from '../age.ts';
 import { CommandError, type Terminal } from './command.ts';
 
@@ -94,6 +94,6 @@ async function runAge(identityFile: string, armored: string, terminal: Terminal)
 
 /** It was found on the PATH: another interpreter, another machine's program, no right. */
 function cannotRun(error: unknown): never {
-  const code = errorCode(error) ?? 'unknown fault';
+  const code = shownErrorCode(error);
   throw new CommandError(`the program age that the PATH names cannot be run (${code}): install it anew`);
 }

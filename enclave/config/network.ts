@@ -2,6 +2,7 @@
 // by its config.yaml or by members. Pure but for the file, which is read by what is given. It trusts that the rules
 // between options hold (rules/network.ts); what only the file or the schedule shows is answered as findings.
 
+import { errorCode } from '../../formats/error-code.ts';
 import { decodeHex } from '../../formats/hex.ts';
 import { FORK_NAMES } from '../api/forks.ts';
 import { type ConsensusConfig, MAX_CONSENSUS_CONFIG_BYTES, readConsensusConfig } from '../signing/consensus-config.ts';
@@ -90,7 +91,8 @@ function readConfigFile(
   try {
     bytes = readFile(path);
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? ` (${String(error.code)})` : '';
+    const fault = errorCode(error);
+    const code = fault === undefined ? '' : ` (${fault})`;
     const remedy = 'correct the path, or give the signer’s user the right to read it';
     return { findings: [{ at, problem: `names a file that cannot be read: ${path}${code}`, remedy }] };
   }

@@ -21,7 +21,7 @@ export interface Fork {
 
 /** A fork that has no name here. */
 export interface UnknownFork {
-  /** As in the network's config.yaml: `HEZE` of HEZE_FORK_EPOCH. */
+  /** The name in the network's config.yaml: `HEZE` of HEZE_FORK_EPOCH. */
   readonly name: string;
   readonly epoch: number;
 }

@@ -53,7 +53,7 @@ export async function readCertificatePair(files: CertificateFiles): Promise<Cert
   throw judged.faults[0];
 }
 
-/** As readCertificatePair, with everything that is wrong: each file is judged, whatever the others are like. */
+/** Reads the pair as readCertificatePair does, and judges each file, whatever the others are like. */
 export async function judgeCertificatePair({
   certPath,
   keyPath,

@@ -11,7 +11,7 @@ import { renderFields } from '../../command-line/table.ts';
 import { note, type Terminal } from '../../command-line/terminal.ts';
 import { bounded, printable, printableJson } from '../../command-line/text.ts';
 import { type SlashingImportAnswer, slashingImportAnswerSchema } from '../../enclave/api/slashing-protection.ts';
-import { errorCode } from '../../formats/error-code.ts';
+import { shownErrorCode } from '../../formats/error-code.ts';
 import { canonicalPublicKey } from '../../formats/hex.ts';
 import type { RemoteCall } from '../command.ts';
 import { MAX_PUBLIC_KEYS, type slashingExport, type slashingImport } from '../descriptions/slashing.ts';
@@ -109,9 +109,5 @@ async function* readChunks(file: string, handle: FileHandle): AsyncGenerator<Buf
 }
 
 function unreadable(file: string, error: unknown): CommandFailure {
-  return fileFailure(bounded(file, MAX_PATH_CHARACTERS), 'read', codeOf(error));
-}
-
-function codeOf(error: unknown): string {
-  return errorCode(error) ?? 'unknown fault';
+  return fileFailure(bounded(file, MAX_PATH_CHARACTERS), 'read', shownErrorCode(error));
 }

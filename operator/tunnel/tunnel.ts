@@ -5,7 +5,7 @@
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { errorCode } from '../../formats/error-code.ts';
+import { shownErrorCode } from '../../formats/error-code.ts';
 import type { AttestationFailure } from '../attestation/attestation-failure.ts';
 import { type AttestedPeer, connectAttested } from '../connect.ts';
 import { localFailure } from '../exit.ts';
@@ -121,7 +121,7 @@ async function listen(server: Server, { host, port }: TunnelOptions): Promise<st
   try {
     await once(server, 'listening');
   } catch (error) {
-    const code = errorCode(error) ?? 'unknown fault';
+    const code = shownErrorCode(error);
     throw localFailure(`cannot listen on ${bracketed(host)}:${port} (${code})`, 'another address: --listen HOST:PORT');
   }
   return `http://${bracketed(host)}:${(server.address() as AddressInfo).port}`;

@@ -32,7 +32,7 @@ function isThere(file: string, name: string): boolean {
   return NOT_OURS.has(name) || places.some((place) => existsSync(join(ROOT, place, name)));
 }
 
-/** In words that say what to do. */
+/** Each problem says where it is, and what to do. */
 function problemsOf(comment: Comment): string[] {
   const missing = namesIn(comment).filter((name) => !isThere(comment.file, name));
   return missing.map(

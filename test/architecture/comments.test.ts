@@ -4,7 +4,7 @@
 import { describe, expect, it } from 'vitest';
 import { type Comment, commentsIn, commentsOfAll } from './comments.ts';
 
-/** In words that say what to do. */
+/** Each problem says where it is, and what to do. */
 function problemsOf({ file, line, text }: Comment): string[] {
   return /^Of\b/.test(text.trimStart()) ? [`${file}:${line} begins with "Of": begin with the subject`] : [];
 }

@@ -4,6 +4,7 @@
 
 import { access, constants, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { errorCode } from '../../../formats/error-code.ts';
 
 /** `key_sources.filesystem.keystores`: a folder of NAME.json, and where their passwords are. */
 export interface KeystoreFolder {
@@ -63,6 +64,6 @@ async function assertReadable(file: string): Promise<void> {
 }
 
 function refuse(cause: unknown, option: string, what: string): never {
-  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : 'unreadable';
+  const code = errorCode(cause) ?? 'unreadable';
   throw new Error(`${option}: ${what} cannot be read (${code}); create it or correct the path`, { cause });
 }

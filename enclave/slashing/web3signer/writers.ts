@@ -6,7 +6,7 @@
 import type { Connection } from '../postgres/connection/connections.ts';
 import { TABLES, Web3SignerDatabaseError } from './schema.ts';
 
-/** As postgres/connection/connections.ts names itself: other signers of this program do not write these tables. */
+/** Our connections' own name (postgres/connection/connections.ts): other signers of ours do not write these tables. */
 const OWN_NAME = 'strongroom';
 
 // Background workers (autovacuum) have no role. Of sessions of other roles little more than their being there is

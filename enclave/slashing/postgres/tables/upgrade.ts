@@ -21,6 +21,7 @@ import {
 } from './rows.ts';
 import { createStore } from './store.ts';
 
+// The queries read the tables as this step finds them. They stay when those of whole.ts change.
 const PAGE_KEYS = 500;
 const PAGE_ROWS = 1_000;
 

@@ -27,7 +27,7 @@ export function preparePrivateFile(path: string, log: Log): { readonly realPath:
     makePrivate(realPath, log);
     return { realPath, isNew };
   } catch (cause) {
-    throw unusable(`the database file cannot be created or made private${codeOf(cause)}`, { path, cause });
+    throw unusable(`the database file cannot be created or made private${faultText(cause)}`, { path, cause });
   }
 }
 
@@ -37,8 +37,8 @@ export function refuseMisplaced(realPath: string, log: Log): void {
   if (problem !== undefined) throw unusable(problem, { path: realPath });
 }
 
-/** With what to do about it, where that is known. */
-function codeOf(cause: unknown): string {
+/** The end of a message: the code of the fault, and what to do about it, where these are known. */
+function faultText(cause: unknown): string {
   const code = errorCode(cause);
   const advice = adviceOn(code ?? '');
   return `${code === undefined ? '' : ` (${code})`}${advice === undefined ? '' : `: ${advice}`}`;
